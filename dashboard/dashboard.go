@@ -19,7 +19,7 @@ import (
 
 	server "github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
@@ -117,9 +117,9 @@ func (o *Options) Open(ctx context.Context, p manager.DashboardProcess) ([]servi
 	if err != nil {
 		return nil, err
 	}
-	sources := []model.Source{p.Source}
+	sources := []inspect.Source{p.Source}
 	handler, err := server.NewForConfig(p.Config, server.Options{
-		Access: by, Sources: func(context.Context) []model.Source { return sources }, Version: p.Version, Log: p.Log,
+		Access: by, Sources: func(context.Context) []inspect.Source { return sources }, Version: p.Version, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // timeout is that of one request.
@@ -27,7 +27,7 @@ type Options struct {
 	// Version is that of the command.
 	Version any
 	Time    time.Time
-	Sources []model.Source
+	Sources []inspect.Source
 	// Pods are those of the sources, Namespaces those of Setpoint.
 	Pods       []Pod
 	Namespaces []string
@@ -42,10 +42,10 @@ type Pod struct{ Namespace, Name string }
 
 // Visible hides what the user may not read.
 type Visible interface {
-	Controllers(ctx context.Context, all []model.Controller) []model.Controller
+	Controllers(ctx context.Context, all []inspect.Controller) []inspect.Controller
 	// State returns nil for an object that the user may not read.
-	State(ctx context.Context, state model.ObjectState) any
-	Run(ctx context.Context, run model.Run) model.Run
+	State(ctx context.Context, state inspect.ObjectState) any
+	Run(ctx context.Context, run inspect.Run) inspect.Run
 }
 
 // Summary says what was written.

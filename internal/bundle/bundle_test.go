@@ -16,59 +16,61 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // largeProcess manages 100,000 objects that all fail.
-type largeProcess struct{ model.Source }
+type largeProcess struct{ inspect.Source }
 
 func (largeProcess) Name() string { return "large" }
 
-func (largeProcess) Process(context.Context) (model.Process, error) {
-	return model.Process{Name: "large"}, nil
+func (largeProcess) Process(context.Context) (inspect.Process, error) {
+	return inspect.Process{Name: "large"}, nil
 }
 
-func (largeProcess) Requests(context.Context) (model.Requests, error) { return model.Requests{}, nil }
+func (largeProcess) Requests(context.Context) (inspect.Requests, error) {
+	return inspect.Requests{}, nil
+}
 
 func (largeProcess) Diagnostic(_ context.Context, name string) ([]byte, error) {
 	switch name {
-	case model.DiagnosticGoroutines:
+	case inspect.DiagnosticGoroutines:
 		return nil, errors.New("unknown endpoint")
-	case model.DiagnosticCommand:
+	case inspect.DiagnosticCommand:
 		return []byte("program\n--api-token\nplanted\n--workers\n7\n"), nil
 	}
 	return bytes.Repeat([]byte("a line\n"), maxFile/4), nil
 }
 
-func (largeProcess) Controllers(context.Context) ([]model.Controller, error) {
-	var all []model.Controller
+func (largeProcess) Controllers(context.Context) ([]inspect.Controller, error) {
+	var all []inspect.Controller
 	for i := range 50 {
-		all = append(all, model.Controller{Name: fmt.Sprintf("c-%d", i), Failing: 2000})
+		all = append(all, inspect.Controller{Name: fmt.Sprintf("c-%d", i), Failing: 2000})
 	}
 	return all, nil
 }
 
-func (largeProcess) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
-	page := model.Page{Matching: 2000}
+func (largeProcess) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
+	page := inspect.Page{Matching: 2000}
 	for range q.Limit {
-		page.Objects = append(page.Objects, model.ObjectState{Controller: controller, Error: "password=planted"})
+		page.Objects = append(page.Objects, inspect.ObjectState{Controller: controller, Error: "password=planted"})
 	}
 	return page, nil
 }
 
-func (largeProcess) Runs(context.Context, object.Ref, int) ([]model.Run, error) {
-	return []model.Run{{ID: 1<<63 + 1, Error: "token: planted"}}, nil
+func (largeProcess) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) {
+	return []inspect.Run{{ID: 1<<63 + 1, Error: "token: planted"}}, nil
 }
 
 // everything is a user who may read everything.
 type everything struct{}
 
-func (everything) Controllers(_ context.Context, all []model.Controller) []model.Controller {
+func (everything) Controllers(_ context.Context, all []inspect.Controller) []inspect.Controller {
 	return all
 }
-func (everything) State(_ context.Context, state model.ObjectState) any { return state }
-func (everything) Run(_ context.Context, run model.Run) model.Run       { return run }
+func (everything) State(_ context.Context, state inspect.ObjectState) any { return state }
+func (everything) Run(_ context.Context, run inspect.Run) inspect.Run     { return run }
 
 // serve serves lists that have more than a page, or none that the user may read.
 func serve(t *testing.T, forbidden bool) *rest.Config {
@@ -135,7 +137,7 @@ func write(ctx context.Context, t *testing.T, o Options) (files map[string]strin
 
 // TestTail keeps the whole lines at the end of a log.
 func TestLargeClusterIsBounded(t *testing.T) {
-	files, names := write(t.Context(), t, Options{Config: serve(t, false), Sources: []model.Source{largeProcess{}, largeProcess{}}})
+	files, names := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}, largeProcess{}}})
 	for name, data := range files {
 		if len(data) > maxFile {
 			t.Errorf("%s has %d bytes", name, len(data))
@@ -165,7 +167,7 @@ func TestLargeClusterIsBounded(t *testing.T) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}
 	}
-	again, order := write(t.Context(), t, Options{Config: serve(t, false), Sources: []model.Source{largeProcess{}, largeProcess{}}})
+	again, order := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}, largeProcess{}}})
 	if strings.Join(order, "\n") != strings.Join(names, "\n") || again["namespaces/setpoint-system/pods.yaml"] != files["namespaces/setpoint-system/pods.yaml"] {
 		t.Errorf("two bundles differ:\n%v\n%v", names, order)
 	}
@@ -193,13 +195,13 @@ func TestLittleIsRead(t *testing.T) {
 // blind may read only some of what a process says.
 type blind struct{ everything }
 
-func (blind) Controllers(_ context.Context, all []model.Controller) []model.Controller {
+func (blind) Controllers(_ context.Context, all []inspect.Controller) []inspect.Controller {
 	return all[1:]
 }
-func (blind) State(context.Context, model.ObjectState) any { return nil }
+func (blind) State(context.Context, inspect.ObjectState) any { return nil }
 
 func TestHidden(t *testing.T) {
-	files, _ := write(t.Context(), t, Options{Config: serve(t, false), Sources: []model.Source{largeProcess{}}, Visible: blind{}})
+	files, _ := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}}, Visible: blind{}})
 	for _, text := range []string{"controllers.json: 1 controllers that you may not read", "failing.json: 2000 of 2000 objects of c-1"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])

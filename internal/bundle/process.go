@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // The most failing objects of one controller, and runs of one object.
@@ -18,7 +18,7 @@ const (
 type process struct {
 	*archive
 
-	source  model.Source
+	source  inspect.Source
 	visible Visible
 	dir     string
 }
@@ -29,17 +29,17 @@ func (p *process) read(ctx context.Context) {
 	}
 	// A flag says whether the next argument is a secret.
 	readJSON(ctx, p, "command.json", func(ctx context.Context) ([]string, error) {
-		lines, err := p.source.Diagnostic(ctx, model.DiagnosticCommand)
+		lines, err := p.source.Diagnostic(ctx, inspect.DiagnosticCommand)
 		return strings.Split(strings.TrimSuffix(string(lines), "\n"), "\n"), err
 	})
-	for _, name := range []string{model.DiagnosticMetrics, model.DiagnosticGoroutines} {
+	for _, name := range []string{inspect.DiagnosticMetrics, inspect.DiagnosticGoroutines} {
 		if text, err := p.source.Diagnostic(ctx, name); err != nil {
 			p.miss(p.dir+name+".txt", err)
 		} else {
 			p.addText(p.dir+name+".txt", text)
 		}
 	}
-	controllers, _ := readJSON(ctx, p, "controllers.json", func(ctx context.Context) ([]model.Controller, error) {
+	controllers, _ := readJSON(ctx, p, "controllers.json", func(ctx context.Context) ([]inspect.Controller, error) {
 		all, err := p.source.Controllers(ctx)
 		shown := p.visible.Controllers(ctx, all)
 		if len(shown) < len(all) {
@@ -71,17 +71,17 @@ func readJSON[T any](ctx context.Context, p *process, file string, read func(con
 
 // failingObject is what `setpoint get` and `setpoint why` say of an object.
 type failingObject struct {
-	State any         `json:"state"`
-	Runs  []model.Run `json:"runs"`
+	State any           `json:"state"`
+	Runs  []inspect.Run `json:"runs"`
 }
 
 // failing reads some failing and conflicting objects of a controller, and their runs.
-func (p *process) failing(ctx context.Context, c *model.Controller) (all []failingObject) {
+func (p *process) failing(ctx context.Context, c *inspect.Controller) (all []failingObject) {
 	if c.Failing+c.Conflicting == 0 {
 		return nil
 	}
-	for _, state := range []model.State{model.StateFailing, model.StateConflicting} {
-		page, err := p.source.Objects(ctx, c.Name, model.Query{State: state, Limit: maxObjects})
+	for _, state := range []inspect.State{inspect.StateFailing, inspect.StateConflicting} {
+		page, err := p.source.Objects(ctx, c.Name, inspect.Query{State: state, Limit: maxObjects})
 		if err != nil {
 			p.miss(p.dir+"failing.json", fmt.Errorf("%s: %w", c.Name, err))
 			continue

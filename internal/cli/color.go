@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // style is an ECMA-48 code for text on a terminal.
@@ -39,9 +39,9 @@ func styleOf(heading, cell string) style {
 	word, _, _ := strings.Cut(cell, " ")
 	word, _, _ = strings.Cut(word, ",")
 	switch {
-	case slices.Contains([]string{"True", "Synced", "Current", model.ReviewAllowed}, word):
+	case slices.Contains([]string{"True", "Synced", "Current", inspect.ReviewAllowed}, word):
 		return green
-	case slices.Contains([]string{"False", "Failing", "Failed", model.ReviewDenied, model.ReviewFailed}, word):
+	case slices.Contains([]string{"False", "Failing", "Failed", inspect.ReviewDenied, inspect.ReviewFailed}, word):
 		return red
 	case word == "":
 		return plain

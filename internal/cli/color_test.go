@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Fault U12: states and errors have colours where they are wanted, and columns stay where
@@ -43,7 +43,7 @@ func TestTablesInColor(t *testing.T) {
 // Fault U12: what failed is red in a history.
 func TestHistoryInColor(t *testing.T) {
 	var out bytes.Buffer
-	printer{out: &out, color: true, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), State: model.StateFailing, Error: "no\x1b[0m"}})
+	printer{out: &out, color: true, now: noon}.printState(visibleState{ObjectState: inspect.ObjectState{Ref: team(), State: inspect.StateFailing, Error: "no\x1b[0m"}})
 	if got := out.String(); !strings.HasPrefix(got, "\x1b[31mTeam shop/red is failing.\x1b[0m\n  \x1b[31mno\\u001b[0m\x1b[0m\n") {
 		t.Errorf("%q", got)
 	}

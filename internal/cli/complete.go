@@ -12,7 +12,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -211,8 +211,8 @@ func (by completer) sameKind(ctx context.Context, a, b string) bool {
 
 // runningWords says which running controllers and objects a command completes; all by default.
 type runningWords struct {
-	controller func(*model.Controller) bool
-	object     func(*model.ObjectState) bool
+	controller func(*inspect.Controller) bool
+	object     func(*inspect.ObjectState) bool
 	// objects is the most objects that the command takes.
 	objects int
 }
@@ -220,8 +220,8 @@ type runningWords struct {
 // withHeldDeletions completes what the deletion guard holds.
 func withHeldDeletions() runningWords {
 	return runningWords{
-		controller: func(c *model.Controller) bool { return c.HeldDeletions > 0 },
-		object:     func(o *model.ObjectState) bool { return o.HeldDeletions > 0 },
+		controller: func(c *inspect.Controller) bool { return c.HeldDeletions > 0 },
+		object:     func(o *inspect.ObjectState) bool { return o.HeldDeletions > 0 },
 		objects:    1,
 	}
 }
@@ -229,8 +229,8 @@ func withHeldDeletions() runningWords {
 // reconcilable completes what `setpoint reconcile` accepts.
 func reconcilable() runningWords {
 	return runningWords{
-		controller: func(c *model.Controller) bool { return checkReconcilable(c) == nil },
-		object:     func(o *model.ObjectState) bool { return o.State != model.StatePaused },
+		controller: func(c *inspect.Controller) bool { return checkReconcilable(c) == nil },
+		object:     func(o *inspect.ObjectState) bool { return o.State != inspect.StatePaused },
 		objects:    math.MaxInt,
 	}
 }
@@ -273,7 +273,7 @@ func completeProcesses(_ context.Context, r *session, _ []string, _ string) []st
 
 // completeControllers completes controller names; if none has the prefix, it returns their
 // short names.
-func (r *session) completeControllers(ctx context.Context, word string, keep func(*model.Controller) bool) []string {
+func (r *session) completeControllers(ctx context.Context, word string, keep func(*inspect.Controller) bool) []string {
 	all, _ := r.controllers(ctx) // A shell shows no error.
 	all, _ = r.permissions.controllers(ctx, all)
 	var names, ends []string
@@ -292,7 +292,7 @@ func (r *session) completeControllers(ctx context.Context, word string, keep fun
 
 // completeObjects completes the objects of a controller: NAME, or KIND/NAME if it has several
 // kinds.
-func (r *session) completeObjects(ctx context.Context, controller, word string, keep func(*model.ObjectState) bool) []string {
+func (r *session) completeObjects(ctx context.Context, controller, word string, keep func(*inspect.ObjectState) bool) []string {
 	c, source, err := r.controller(ctx, controller, "")
 	if err != nil {
 		return nil
@@ -306,7 +306,7 @@ func (r *session) completeObjects(ctx context.Context, controller, word string, 
 		name = word
 	}
 	typed, _ := r.permissions.api.Kind(ctx, kind) // Zero without a kind.
-	page, _ := source.Objects(ctx, c.Name, model.Query{Text: strings.ToLower(name), Namespace: r.target.Namespace, Sort: "name",
+	page, _ := source.Objects(ctx, c.Name, inspect.Query{Text: strings.ToLower(name), Namespace: r.target.Namespace, Sort: "name",
 		Limit: pageSize})
 	var words []string
 	for _, o := range page.Objects {

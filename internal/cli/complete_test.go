@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -158,28 +158,28 @@ func TestCompletion(t *testing.T) {
 // objectSource is a process with objects, too.
 type objectSource struct{ *controllerSource }
 
-func (*objectSource) Objects(context.Context, string, model.Query) (model.Page, error) {
-	red, blue := model.ObjectState{Ref: team(), HeldDeletions: 3}, model.ObjectState{Ref: team()}
+func (*objectSource) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
+	red, blue := inspect.ObjectState{Ref: team(), HeldDeletions: 3}, inspect.ObjectState{Ref: team()}
 	blue.Name = "blue"
-	return model.Page{Objects: []model.ObjectState{red, blue}, Total: 2, Matching: 2}, nil
+	return inspect.Page{Objects: []inspect.ObjectState{red, blue}, Total: 2, Matching: 2}, nil
 }
 
 // Fault U12: get names what runs, allow-deletions what holds deletions.
 func TestCompletionOfRunningControllers(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
 	kinds := []object.Kind{team().Kind}
-	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
+	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, HeldDeletions: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
 	}}}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(discovery.FolderEnv, folder)
+	t.Setenv(locate.FolderEnv, folder)
 	for line, want := range map[string]string{
 		"get ":                   "reviews compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
 		"get te":                 "teams :4",

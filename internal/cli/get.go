@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -24,7 +24,7 @@ import (
 type getFlags struct {
 	readFlags
 	everywhere bool
-	labels     model.LabelSelector
+	labels     inspect.LabelSelector
 	state      *flags.Choice
 	sort       *flags.Choice
 	text       string
@@ -100,8 +100,8 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 
 // warnStandby warns about standby processes and names their leader.
 func (r *session) warnStandby(ctx context.Context) {
-	call := func(ctx context.Context, s model.Source) (model.Process, error) { return s.Process(ctx) }
-	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, call) {
+	call := func(ctx context.Context, s inspect.Source) (inspect.Process, error) { return s.Process(ctx) }
+	for _, a := range inspect.QueryAll(ctx, r.timeouts, r.sources, call) {
 		if a.Err == nil && a.Value.IsStandby() {
 			fmt.Fprintln(r.stderr, "warning:", clean(a.Value.Caveat()))
 		}
@@ -109,8 +109,8 @@ func (r *session) warnStandby(ctx context.Context) {
 }
 
 // controllers returns the controllers of all processes.
-func (r *session) controllers(ctx context.Context) ([]model.Controller, error) {
-	all := []model.Controller{}
+func (r *session) controllers(ctx context.Context) ([]inspect.Controller, error) {
+	all := []inspect.Controller{}
 	run, err := r.runningControllers(ctx)
 	for _, each := range run {
 		all = append(all, each.Controller)
@@ -120,8 +120,8 @@ func (r *session) controllers(ctx context.Context) ([]model.Controller, error) {
 
 // runningController is a controller and the process that runs it.
 type runningController struct {
-	model.Controller
-	source model.Source
+	inspect.Controller
+	source inspect.Source
 	// standby reports that another process is the leader.
 	standby bool
 }
@@ -139,7 +139,7 @@ func (r *session) runningControllers(ctx context.Context) ([]runningController, 
 
 // controllersOfReplicas is runningControllers with those of all standbys.
 func (r *session) controllersOfReplicas(ctx context.Context) (all []runningController, err error) {
-	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]runningController, error) {
+	results, err := queryAll(ctx, r, func(ctx context.Context, s inspect.Source) ([]runningController, error) {
 		controllers, err := s.Controllers(ctx)
 		if err != nil {
 			return nil, err
@@ -157,15 +157,15 @@ func (r *session) controllersOfReplicas(ctx context.Context) (all []runningContr
 	return all, err
 }
 
-func controllersOf(ctx context.Context, s model.Source) ([]model.Controller, error) {
+func controllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 	return s.Controllers(ctx)
 }
 
 // lookup searches for the controller that a user named, perhaps with one of its objects.
 type lookup struct {
 	word, object string
-	found        []model.Controller
-	sources      []model.Source
+	found        []inspect.Controller
+	sources      []inspect.Source
 	// known are the names of the visible controllers, hidden is the number of others.
 	known  []string
 	hidden int
@@ -173,31 +173,31 @@ type lookup struct {
 
 // controller returns the controller of that name and its process, if the user may see the
 // controller or, if object is not "", that object.
-func (r *session) controller(ctx context.Context, name, object string) (model.Controller, model.Source, error) {
+func (r *session) controller(ctx context.Context, name, object string) (inspect.Controller, inspect.Source, error) {
 	run, err := r.runningControllers(ctx)
 	if err != nil {
-		return model.Controller{}, nil, err
+		return inspect.Controller{}, nil, err
 	}
 	word, err := r.controllerName(ctx, name, run)
 	if err != nil {
-		return model.Controller{}, nil, err
+		return inspect.Controller{}, nil, err
 	}
 	l := lookup{word: word, object: object}
 	for _, each := range run {
 		r.match(ctx, &l, each.Controller, each.source)
 	}
 	if err := r.permissions.takeErr(); err != nil {
-		return model.Controller{}, nil, err
+		return inspect.Controller{}, nil, err
 	}
 	if len(l.found) == 1 {
 		return l.found[0], l.sources[0], nil
 	}
-	return model.Controller{}, nil, l.err()
+	return inspect.Controller{}, nil, l.err()
 }
 
 // match adds a controller to the result if it matches.
-func (r *session) match(ctx context.Context, l *lookup, c model.Controller, by model.Source) {
-	seen := model.CanView(&c, r.permissions.accessCheck(ctx))
+func (r *session) match(ctx context.Context, l *lookup, c inspect.Controller, by inspect.Source) {
+	seen := inspect.CanView(&c, r.permissions.accessCheck(ctx))
 	if seen {
 		l.known = append(l.known, c.Name)
 	} else {
@@ -253,7 +253,7 @@ func (r *session) controllerName(ctx context.Context, word string, run []running
 
 // matchesController reports whether word is the name of a controller, or the part of it
 // after the slash.
-func matchesController(word string, c model.Controller) bool {
+func matchesController(word string, c inspect.Controller) bool {
 	_, last, split := strings.Cut(c.Name, "/")
 	return word == c.Name || split && word == last
 }
@@ -268,8 +268,8 @@ func (r *session) getControllers(ctx context.Context) error {
 		}
 		all, hidden := r.permissions.controllers(ctx, all)
 		if !t.started {
-			rollouts = slices.ContainsFunc(all, func(c model.Controller) bool { return c.Rollout != nil })
-			versions = slices.ContainsFunc(all, func(c model.Controller) bool { return c.LogicVersion != "" })
+			rollouts = slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.Rollout != nil })
+			versions = slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.LogicVersion != "" })
 		}
 		var rows []row
 		for _, c := range all {
@@ -325,7 +325,7 @@ func (r *session) show(t *table, rows []row, all any) error {
 
 // controllerRow returns the row of a controller, with the columns ROLLOUT and VERSION if one of them has rollouts, or
 // versions in responses.
-func (r *session) controllerRow(c model.Controller, rollouts, versions bool, now time.Time) row {
+func (r *session) controllerRow(c inspect.Controller, rollouts, versions bool, now time.Time) row {
 	number := strconv.Itoa
 	last := lastError(&c, now)
 	shown := last
@@ -363,7 +363,7 @@ func (r *session) controllerRow(c model.Controller, rollouts, versions bool, now
 
 // lastError returns why a controller is not accepted, or its latest failure if that matters now, or why its
 // latest code is not in use.
-func lastError(c *model.Controller, now time.Time) string {
+func lastError(c *inspect.Controller, now time.Time) string {
 	if f := c.Last; c.Refusal() == "" && f != nil && (c.Failing > 0 || c.Ready().Status != "True") {
 		return fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
 	}
@@ -371,7 +371,7 @@ func lastError(c *model.Controller, now time.Time) string {
 }
 
 // readiness returns the condition Ready of a controller, and the deletions that it holds.
-func readiness(c *model.Controller) string {
+func readiness(c *inspect.Controller) string {
 	ready := cmp.Or(c.Ready().Status, "Unknown")
 	if ready != "True" && c.Ready().Reason != "" {
 		ready += " (" + c.Ready().Reason + ")"
@@ -383,7 +383,7 @@ func readiness(c *model.Controller) string {
 }
 
 // failureLine returns the message of a failure, with its object if that is known.
-func failureLine(f *model.Failure) string {
+func failureLine(f *inspect.Failure) string {
 	if f.Object == "" {
 		return f.Message
 	}
@@ -391,7 +391,7 @@ func failureLine(f *model.Failure) string {
 }
 
 // rolloutCell returns where the rollout of a controller is; "" if it has none.
-func rolloutCell(c *model.Controller) string {
+func rolloutCell(c *inspect.Controller) string {
 	s, reason := c.Rollout, c.Condition(setpoint.ConditionProgressing).Reason
 	switch {
 	case s == nil:

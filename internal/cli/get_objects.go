@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,8 +22,8 @@ type objectGetter struct {
 	// controllerArg is the name given by the user, selected the controller it matched, and
 	// source the process that runs it.
 	controllerArg string
-	source        model.Source
-	selected      model.Controller
+	source        inspect.Source
+	selected      inspect.Controller
 	// name is the name of one object; "" lists all. names are several.
 	name  string
 	names []string
@@ -67,7 +67,7 @@ func (g *objectGetter) checkSelection() error {
 
 // warnRefused warns that the controller, or its latest code, is not accepted.
 func (g *objectGetter) warnRefused(ctx context.Context) {
-	c := model.RedactController(g.selected, g.permissions.accessCheck(ctx))
+	c := inspect.RedactController(g.selected, g.permissions.accessCheck(ctx))
 	switch {
 	case c.Refusal() != "":
 		g.refused.print(g.stderr, fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal()))
@@ -139,7 +139,7 @@ func (g *objectGetter) rows(of []visibleState) (all []row) {
 func (g *objectGetter) showReviews(ctx context.Context, t *table) error {
 	l := reviewLister{
 		session: g.session, controllerArg: g.controllerArg, everywhere: g.flags.everywhere, warned: g.warnedHidden,
-		filter: model.ReviewFilter{Text: strings.ToLower(g.flags.text)},
+		filter: inspect.ReviewFilter{Text: strings.ToLower(g.flags.text)},
 	}
 	if err := l.setObject(ctx, g.name); err != nil {
 		return err
@@ -185,9 +185,9 @@ func (g *objectGetter) warnNone(total int) {
 }
 
 // query returns the filter of the list.
-func (g *objectGetter) query() model.Query {
-	q := model.Query{Text: strings.ToLower(g.flags.text), Labels: g.flags.labels, Sort: g.flags.sort.Value, Limit: pageSize}
-	for _, state := range model.States() {
+func (g *objectGetter) query() inspect.Query {
+	q := inspect.Query{Text: strings.ToLower(g.flags.text), Labels: g.flags.labels, Sort: g.flags.sort.Value, Limit: pageSize}
+	for _, state := range inspect.States() {
 		if strings.EqualFold(string(state), g.flags.state.Value) {
 			q.State = state
 		}
@@ -210,12 +210,12 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 		return nil, 0, err
 	}
 	g.warn(kinds)
-	q.ReadableKinds = model.Readable(g.selected.Children, q.Namespace, g.permissions.canRead(ctx))
-	return g.list(ctx, q, func(c *model.ObjectState) bool { return containsKind(kinds, c.Kind) })
+	q.ReadableKinds = inspect.Readable(g.selected.Children, q.Namespace, g.permissions.canRead(ctx))
+	return g.list(ctx, q, func(c *inspect.ObjectState) bool { return containsKind(kinds, c.Kind) })
 }
 
 // list returns the objects of all pages that are visible, and the total number of objects.
-func (g *objectGetter) list(ctx context.Context, q model.Query, visible func(*model.ObjectState) bool) ([]visibleState, int, error) {
+func (g *objectGetter) list(ctx context.Context, q inspect.Query, visible func(*inspect.ObjectState) bool) ([]visibleState, int, error) {
 	all := []visibleState{}
 	for {
 		page, err := g.source.Objects(ctx, g.selected.Name, q)
@@ -262,7 +262,7 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		states = slices.DeleteFunc(states, func(c model.ObjectState) bool { return c.Controller != g.selected.Name })
+		states = slices.DeleteFunc(states, func(c inspect.ObjectState) bool { return c.Controller != g.selected.Name })
 		all = append(all, g.permissions.states(ctx, states)...)
 	}
 	if err := g.permissions.takeErr(); err != nil {

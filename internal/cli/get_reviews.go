@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -54,7 +54,7 @@ StatefulSet of the one that holds the Lease, which takes permission to get and l
 			}
 			return checkNames(args[min(1, len(args)):])
 		},
-		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{controller: func(c *model.Controller) bool { return c.Reviews }}),
+		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{controller: func(c *inspect.Controller) bool { return c.Reviews }}),
 		RunE:              func(c *cobra.Command, args []string) error { return p.getReviews(c.Context(), f, args) },
 	}
 	f.register(c)
@@ -75,7 +75,7 @@ func (p *program) getReviews(ctx context.Context, f *reviewFlags, args []string)
 	}
 	args = append(args, "", "")
 	l := reviewLister{session: r, controllerArg: args[0], everywhere: f.everywhere}
-	l.filter = model.ReviewFilter{Outcomes: f.outcomes(), User: f.user, Text: strings.ToLower(f.text)}
+	l.filter = inspect.ReviewFilter{Outcomes: f.outcomes(), User: f.user, Text: strings.ToLower(f.text)}
 	if f.operation.Value != anyOperation {
 		l.filter.Operation = f.operation.Value
 	}
@@ -89,10 +89,10 @@ func (p *program) getReviews(ctx context.Context, f *reviewFlags, args []string)
 // outcomes returns the selected outcomes; none selects all.
 func (f *reviewFlags) outcomes() (all []string) {
 	if f.denied {
-		all = append(all, model.ReviewDenied)
+		all = append(all, inspect.ReviewDenied)
 	}
 	if f.failed {
-		all = append(all, model.ReviewFailed)
+		all = append(all, inspect.ReviewFailed)
 	}
 	return all
 }
@@ -103,7 +103,7 @@ type reviewLister struct {
 	// controllerArg is the name given by the user; "" for all controllers.
 	controllerArg string
 	everywhere    bool
-	filter        model.ReviewFilter
+	filter        inspect.ReviewFilter
 	// warned reports that the warning about hidden reviews was printed, none that no review
 	// matched before.
 	warned, none bool
@@ -152,7 +152,7 @@ func (l *reviewLister) reviewing(ctx context.Context) ([]runningController, erro
 		namespace = ""
 	}
 	all = slices.DeleteFunc(all, func(c runningController) bool {
-		return !c.Reviews || !model.CanView(&c.Controller, l.permissions.accessCheck(ctx)) &&
+		return !c.Reviews || !inspect.CanView(&c.Controller, l.permissions.accessCheck(ctx)) &&
 			!l.permissions.canSeeAny(ctx, c.Kinds, namespace, "")
 	})
 	return all, l.permissions.takeErr()
@@ -173,11 +173,11 @@ func (l *reviewLister) show(ctx context.Context, t *table, from []runningControl
 		if err != nil {
 			return err
 		}
-		runs = slices.DeleteFunc(runs, func(run model.Run) bool {
+		runs = slices.DeleteFunc(runs, func(run inspect.Run) bool {
 			return run.Object.Namespace != "" && !l.everywhere && run.Object.Namespace != l.target.Namespace
 		})
 		// Whether a hidden review matches the filter is nothing to learn.
-		runs, some := model.VisibleReviews(runs, l.permissions.canRead(ctx))
+		runs, some := inspect.VisibleReviews(runs, l.permissions.canRead(ctx))
 		hidden = hidden || some
 		for k := range runs {
 			if l.filter.Match(&runs[k]) {
@@ -230,13 +230,13 @@ type reviewItem struct {
 	Result     string        `json:"result"`
 	Error      string        `json:"error,omitempty"`
 	Took       time.Duration `json:"tookNanoseconds"`
-	model.Review
+	inspect.Review
 
 	// name is the name of the object, message what the review said.
 	name, message string
 }
 
-func newReviewItem(run *model.Run) reviewItem {
+func newReviewItem(run *inspect.Run) reviewItem {
 	return reviewItem{
 		ID: run.ID, Time: run.Began, Controller: run.Controller, Process: run.Process, Webhook: run.Steps[0].Call.Name,
 		Object: run.Object, Result: run.Outcome, Error: run.Error, Took: run.Took, Review: *run.Review(),

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -70,15 +70,15 @@ type session struct {
 	*program
 	*readFlags
 	target  manager.Cluster
-	sources []model.Source
+	sources []inspect.Source
 	// localProcesses finds the processes on this machine, if the kubeconfig refers to them;
 	// pods are the open connections to pods.
-	localProcesses func(context.Context) []model.Source
+	localProcesses func(context.Context) []inspect.Source
 	// besidePods means that there may be processes in pods, too: `setpoint dev` has not booted the cluster.
 	besidePods bool
 	pods       map[portforward.Location]podConnection
 	// timeouts bound the requests to processes.
-	timeouts *model.Timeouts
+	timeouts *inspect.Timeouts
 	// permissions limit the output.
 	permissions *permissions
 	// discovered is the time of the latest discovery.
@@ -101,9 +101,9 @@ func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &session{program: p, readFlags: f, target: cluster, permissions: perms, timeouts: model.NewTimeouts(processTimeout)}
+	r := &session{program: p, readFlags: f, target: cluster, permissions: perms, timeouts: inspect.NewTimeouts(processTimeout)}
 	if local := cluster.LocalDir(); local != "" && f.pod == "" {
-		r.localProcesses, r.besidePods = discovery.FolderSources(local), cluster.ProcessDir == ""
+		r.localProcesses, r.besidePods = locate.FolderSources(local), cluster.ProcessDir == ""
 	}
 	err = r.discover(ctx)
 	return r, err
@@ -111,10 +111,10 @@ func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
 
 // queryAll queries all processes in parallel and returns the results. Errors are printed as
 // warnings; they are returned only if every process failed. ErrNotFound is not an error.
-func queryAll[T any](ctx context.Context, r *session, call func(context.Context, model.Source) (T, error)) ([]model.Result[T], error) {
-	var found []model.Result[T]
+func queryAll[T any](ctx context.Context, r *session, call func(context.Context, inspect.Source) (T, error)) ([]inspect.Result[T], error) {
+	var found []inspect.Result[T]
 	var problems []error
-	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, call) {
+	for _, a := range inspect.QueryAll(ctx, r.timeouts, r.sources, call) {
 		switch {
 		case a.Err == nil:
 			found = append(found, a)

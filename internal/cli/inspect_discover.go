@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
 )
 
 // errNoProcessFound is returned if no process responds.
@@ -32,7 +32,7 @@ func (e *unknownProcessError) Error() string {
 
 // podConnection is a connection to a process in a pod.
 type podConnection struct {
-	model.Source
+	inspect.Source
 	close context.CancelFunc
 }
 
@@ -40,7 +40,7 @@ type podConnection struct {
 // stay.
 func (r *session) discover(ctx context.Context) error {
 	r.discovered = time.Now()
-	var found []model.Source
+	var found []inspect.Source
 	if r.localProcesses != nil {
 		found = r.localProcesses(ctx)
 	}
@@ -56,7 +56,7 @@ func (r *session) discover(ctx context.Context) error {
 		for _, s := range found {
 			names = append(names, s.Name())
 		}
-		found = slices.DeleteFunc(found, func(s model.Source) bool { return s.Name() != r.process })
+		found = slices.DeleteFunc(found, func(s inspect.Source) bool { return s.Name() != r.process })
 		if len(found) == 0 {
 			return &unknownProcessError{r.process, names}
 		}
@@ -66,14 +66,14 @@ func (r *session) discover(ctx context.Context) error {
 }
 
 // discoverPods finds the processes in pods of the cluster.
-func (r *session) discoverPods(ctx context.Context) ([]model.Source, error) {
+func (r *session) discoverPods(ctx context.Context) ([]inspect.Source, error) {
 	config := rest.CopyConfig(r.target.Config)
 	config.UserAgent = r.target.UserAgent
 	places, err := r.podLocations(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	var found []model.Source
+	var found []inspect.Source
 	for _, place := range places {
 		source, err := r.connectPod(ctx, config, place)
 		if err != nil {
@@ -90,7 +90,7 @@ func (r *session) discoverPods(ctx context.Context) ([]model.Source, error) {
 }
 
 // connectPod returns the process of a pod, by the existing connection if there is one.
-func (r *session) connectPod(ctx context.Context, config *rest.Config, place portforward.Location) (model.Source, error) {
+func (r *session) connectPod(ctx context.Context, config *rest.Config, place portforward.Location) (inspect.Source, error) {
 	if known, is := r.pods[place]; is {
 		return known.Source, nil
 	}

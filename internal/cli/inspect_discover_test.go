@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -44,11 +44,11 @@ func TestFailingProcessListsFewLeases(t *testing.T) {
 		r := &session{
 			program: &program{stderr: &stderr}, readFlags: &readFlags{watch: true},
 			target:  manager.Cluster{Config: &rest.Config{Host: "http://cluster", Transport: server}},
-			sources: []model.Source{brokenProcess{newFakeProcess("a")}}, timeouts: model.NewTimeouts(time.Second),
+			sources: []inspect.Source{brokenProcess{newFakeProcess("a")}}, timeouts: inspect.NewTimeouts(time.Second),
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 25*time.Second)
 		defer stop()
-		w := &processWatch{session: r, revisions: map[model.Source]uint64{}}
+		w := &processWatch{session: r, revisions: map[inspect.Source]uint64{}}
 		if w.wait(ctx, false) {
 			t.Error("says that there is news")
 		}

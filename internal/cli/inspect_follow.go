@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // minWatchInterval is the shortest time between two outputs of --watch, retryDelay the wait
@@ -31,7 +31,7 @@ func (r *session) follow(ctx context.Context, show func(context.Context) error) 
 	if err != nil || !r.watch {
 		return err
 	}
-	w := &processWatch{session: r, revisions: map[model.Source]uint64{}}
+	w := &processWatch{session: r, revisions: map[inspect.Source]uint64{}}
 	for w.wait(ctx, err != nil) && pause(ctx, minWatchInterval) {
 		if err = show(ctx); ctx.Err() != nil || isWriteError(err) {
 			break
@@ -64,14 +64,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 type processWatch struct {
 	*session
 	// revisions are the latest revisions seen, by process.
-	revisions map[model.Source]uint64
+	revisions map[inspect.Source]uint64
 	// discoveryWarnings and showWarnings are the warnings printed last.
 	discoveryWarnings, showWarnings warnings
 }
 
 // processChange is a new revision of a process, or the error of reading it.
 type processChange struct {
-	source   model.Source
+	source   inspect.Source
 	revision uint64
 	err      error
 }
@@ -125,7 +125,7 @@ func (w *processWatch) mayRediscover() bool {
 }
 
 // awaitChange sends the next revision of a process, and each failure before it.
-func awaitChange(ctx context.Context, s model.Source, since uint64, all chan<- processChange) {
+func awaitChange(ctx context.Context, s inspect.Source, since uint64, all chan<- processChange) {
 	for {
 		revision, err := s.Await(ctx, since)
 		select {

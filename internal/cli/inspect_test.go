@@ -11,15 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // fakeProcess reports which controllers it runs, and ends on request.
 type fakeProcess struct {
-	model.Source
+	inspect.Source
 	name string
 	// info is what it says of itself.
-	info model.Process
+	info inspect.Process
 	// hangs means that it accepts requests and never responds.
 	hangs bool
 	ended chan struct{}
@@ -31,9 +31,9 @@ func newFakeProcess(name string) *fakeProcess {
 
 func (p *fakeProcess) Name() string { return p.name }
 
-func (p *fakeProcess) Process(context.Context) (model.Process, error) { return p.info, nil }
+func (p *fakeProcess) Process(context.Context) (inspect.Process, error) { return p.info, nil }
 
-func (p *fakeProcess) Controllers(ctx context.Context) ([]model.Controller, error) {
+func (p *fakeProcess) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	if p.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -42,7 +42,7 @@ func (p *fakeProcess) Controllers(ctx context.Context) ([]model.Controller, erro
 	case <-p.ended:
 		return nil, errors.New("connection refused")
 	default:
-		return []model.Controller{{Name: p.name}}, nil
+		return []inspect.Controller{{Name: p.name}}, nil
 	}
 }
 
@@ -61,13 +61,13 @@ func (p *fakeProcess) Await(ctx context.Context, since uint64) (uint64, error) {
 // processList are the processes of a folder.
 type processList struct {
 	mu  sync.Mutex
-	all []model.Source
+	all []inspect.Source
 }
 
-func (t *processList) find(context.Context) []model.Source {
+func (t *processList) find(context.Context) []inspect.Source {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]model.Source(nil), t.all...)
+	return append([]inspect.Source(nil), t.all...)
 }
 
 func (t *processList) set(all ...model.Source) {
@@ -81,7 +81,7 @@ func newTestSession(t *testing.T, of *processList) (*session, *strings.Builder) 
 	var stderr strings.Builder
 	r := &session{
 		program: &program{stderr: &stderr}, readFlags: &readFlags{watch: true},
-		localProcesses: of.find, timeouts: model.NewTimeouts(time.Minute),
+		localProcesses: of.find, timeouts: inspect.NewTimeouts(time.Minute),
 	}
 	if err := r.discover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asleep := newFakeProcess("asleep")
 		asleep.hangs = true
-		r, stderr := newTestSession(t, &processList{all: []model.Source{asleep, newFakeProcess("well")}})
+		r, stderr := newTestSession(t, &processList{all: []inspect.Source{asleep, newFakeProcess("well")}})
 		for range 2 {
 			got, err := names(t.Context(), r)
 			if err != nil || got != "well" {
@@ -123,7 +123,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 // A watch goes on when processes end and others begin, also if for a while there are none.
 func TestWatchOutlivesProcesses(t *testing.T) {
 	first, second := newFakeProcess("first"), newFakeProcess("second")
-	all := &processList{all: []model.Source{first, newFakeProcess("other")}}
+	all := &processList{all: []inspect.Source{first, newFakeProcess("other")}}
 	r, stderr := newTestSession(t, all)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -150,7 +150,7 @@ func TestWatchOutlivesProcesses(t *testing.T) {
 
 // What fails while it is watched is tried again; what fails at first is an error.
 func TestWatchOutlivesFailures(t *testing.T) {
-	r, stderr := newTestSession(t, &processList{all: []model.Source{newFakeProcess("a")}})
+	r, stderr := newTestSession(t, &processList{all: []inspect.Source{newFakeProcess("a")}})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	looks := 0
@@ -176,16 +176,16 @@ func TestWatchOutlivesFailures(t *testing.T) {
 // it. If no leader responds, the standby reports it.
 func TestStandbyControllersAreListedOnce(t *testing.T) {
 	leader, standby := newFakeProcess("setpoint"), newFakeProcess("setpoint-7")
-	leader.info, standby.info = model.Process{LeaderElection: true, IsLeader: true}, model.Process{LeaderElection: true}
-	all := []model.Controller{{Name: "cc/teams"}}
+	leader.info, standby.info = inspect.Process{LeaderElection: true, IsLeader: true}, inspect.Process{LeaderElection: true}
+	all := []inspect.Controller{{Name: "cc/teams"}}
 	for _, c := range []struct {
-		sources []model.Source
+		sources []inspect.Source
 		want    string
 	}{
-		{[]model.Source{&controllerSource{standby, all}, &controllerSource{leader, all}}, "cc/teams of setpoint"},
-		{[]model.Source{&controllerSource{standby, all}}, "cc/teams of setpoint-7"},
+		{[]inspect.Source{&controllerSource{standby, all}, &controllerSource{leader, all}}, "cc/teams of setpoint"},
+		{[]inspect.Source{&controllerSource{standby, all}}, "cc/teams of setpoint-7"},
 	} {
-		r := &session{program: &program{stderr: io.Discard}, sources: c.sources, timeouts: model.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: allowedVerbs{"list teams in "}}}
+		r := &session{program: &program{stderr: io.Discard}, sources: c.sources, timeouts: inspect.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: allowedVerbs{"list teams in "}}}
 		found, err := r.runningControllers(t.Context())
 		if err != nil || len(found) != 1 || found[0].Name+" of "+found[0].source.Name() != c.want {
 			t.Errorf("found %+v, %v, want %s", found, err, c.want)
@@ -197,16 +197,16 @@ func TestStandbyControllersAreListedOnce(t *testing.T) {
 // no last error.
 func TestLastErrorOnlyWhileFailing(t *testing.T) {
 	r := &session{readFlags: &readFlags{outputFlags: newOutputFlags(asTable, asWide)}}
-	ready := model.Condition{Type: "Ready", Status: "True"}
-	last := &model.Failure{Message: "no answer", Time: noon}
+	ready := inspect.Condition{Type: "Ready", Status: "True"}
+	last := &inspect.Failure{Message: "no answer", Time: noon}
 	for _, c := range []struct {
-		of   model.Controller
+		of   inspect.Controller
 		want string
 	}{
-		{model.Controller{Conditions: []model.Condition{{Type: "Accepted", Status: "False", Message: "spec.childResources[0]: no such kind"}, {Type: "Ready", Status: "False", Reason: "NotAccepted"}}}, "spec.childResources[0]: no such kind"},
-		{model.Controller{Conditions: []model.Condition{ready}, Failing: 1, Last: last}, "5s ago, no answer"},
-		{model.Controller{Conditions: []model.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
-		{model.Controller{Conditions: []model.Condition{ready}, Last: last}, ""},
+		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Accepted", Status: "False", Message: "spec.childResources[0]: no such kind"}, {Type: "Ready", Status: "False", Reason: "NotAccepted"}}}, "spec.childResources[0]: no such kind"},
+		{inspect.Controller{Conditions: []inspect.Condition{ready}, Failing: 1, Last: last}, "5s ago, no answer"},
+		{inspect.Controller{Conditions: []inspect.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
+		{inspect.Controller{Conditions: []inspect.Condition{ready}, Last: last}, ""},
 	} {
 		if cells := r.controllerRow(c.of, false, false, noon.Add(5*time.Second)).cells; cells[len(cells)-1] != c.want {
 			t.Errorf("%+v: %q, want %q", c.of, cells, c.want)

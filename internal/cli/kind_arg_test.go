@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,19 +21,19 @@ import (
 func TestCommandsAgreeOnWords(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
 	kinds := []object.Kind{team().Kind}
-	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
+	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},
 	}}}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(discovery.FolderEnv, folder)
+	t.Setenv(locate.FolderEnv, folder)
 	const several = `error: "compositecontroller" is ambiguous: use one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
 	for _, c := range []struct {
 		args, stderr string

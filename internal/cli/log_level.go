@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 func (p *program) logLevelCommand() *cobra.Command {
@@ -32,7 +32,7 @@ which takes permission to get and list pods.
 				return usageError{fmt.Errorf("unexpected argument %q", args[1])}
 			}
 			if len(args) == 1 {
-				if _, err := model.ParseLogLevel(args[0]); err != nil {
+				if _, err := inspect.ParseLogLevel(args[0]); err != nil {
 					return usageError{err}
 				}
 			}
@@ -42,7 +42,7 @@ which takes permission to get and list pods.
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return withPrefix(word, append([]string{}, model.LogLevels...)), cobra.ShellCompDirectiveNoFileComp
+			return withPrefix(word, append([]string{}, inspect.LogLevels...)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error { return p.logLevel(c.Context(), f, args) },
 	}
@@ -65,10 +65,10 @@ func (p *program) logLevel(ctx context.Context, f *readFlags, args []string) err
 	if err != nil {
 		return err
 	}
-	results := model.QueryAll(ctx, r.timeouts, r.sources, func(ctx context.Context, s model.Source) (model.Process, error) {
+	results := inspect.QueryAll(ctx, r.timeouts, r.sources, func(ctx context.Context, s inspect.Source) (inspect.Process, error) {
 		if len(args) > 0 {
 			if err := s.SetLogLevel(ctx, args[0]); err != nil {
-				return model.Process{}, fmt.Errorf("%s: %w", s.Name(), err)
+				return inspect.Process{}, fmt.Errorf("%s: %w", s.Name(), err)
 			}
 		}
 		return s.Process(ctx)

@@ -14,8 +14,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -172,7 +172,7 @@ func roundDuration(d time.Duration) string {
 	if d = max(0, d); d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}
-	return model.Age(d)
+	return inspect.Age(d)
 }
 
 // preciseDuration formats the duration of a call or write.

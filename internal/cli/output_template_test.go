@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // printed is what the rows of two objects print with --output.
@@ -20,7 +20,7 @@ func printed(t *testing.T, format string) string {
 	var out bytes.Buffer
 	r := &session{program: &program{stdout: &out}, readFlags: &readFlags{outputFlags: f}}
 	var rows []row
-	states := []model.ObjectState{{Ref: team(), State: model.StateFailing, Error: "no\x1b[31m money", Children: 2}, {Ref: pod("a"), State: model.StateSynced}}
+	states := []inspect.ObjectState{{Ref: team(), State: inspect.StateFailing, Error: "no\x1b[31m money", Children: 2}, {Ref: pod("a"), State: inspect.StateSynced}}
 	for _, state := range states {
 		headers, cells := r.columns(column{header: "NAME", cell: state.Name}, column{header: "STATE", cell: string(state.State)})
 		rows = append(rows, row{headers: headers, cells: cells, key: state.Name, value: state, name: nameArg(state.Ref)})

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -86,8 +86,8 @@ func (r *permissions) takeErr() error {
 }
 
 // redact removes what the user may not read from a run.
-func (r *permissions) redact(ctx context.Context, run model.Run) model.Run {
-	return model.Redact(run, r.canRead(ctx))
+func (r *permissions) redact(ctx context.Context, run inspect.Run) inspect.Run {
+	return inspect.Redact(run, r.canRead(ctx))
 }
 
 // canRead returns a function that checks permission to get objects of a kind in a
@@ -96,25 +96,25 @@ func (r *permissions) canRead(ctx context.Context) func(object.Kind, string) boo
 	return func(kind object.Kind, namespace string) bool { return r.can(ctx, "get", kind, namespace, "") }
 }
 
-// accessCheck returns the permission check for package model.
-func (r *permissions) accessCheck(ctx context.Context) model.AccessCheck {
+// accessCheck returns the permission check for package inspect.
+func (r *permissions) accessCheck(ctx context.Context) inspect.AccessCheck {
 	return func(verb string, kind object.Kind, namespace, name string) bool {
 		return r.can(ctx, verb, kind, namespace, name)
 	}
 }
 
 // state removes errors and children that the user may not read, and counts the children.
-func (r *permissions) state(ctx context.Context, state model.ObjectState) visibleState {
-	state = model.RedactState(state, r.canRead(ctx))
+func (r *permissions) state(ctx context.Context, state inspect.ObjectState) visibleState {
+	state = inspect.RedactState(state, r.canRead(ctx))
 	all := len(state.ChildStates)
-	state.ChildStates = slices.DeleteFunc(slices.Clone(state.ChildStates), func(c model.Child) bool {
+	state.ChildStates = slices.DeleteFunc(slices.Clone(state.ChildStates), func(c inspect.Child) bool {
 		return !r.can(ctx, "get", c.Kind, c.Namespace, "")
 	})
 	return visibleState{ObjectState: state, Hidden: all - len(state.ChildStates)}
 }
 
 // states applies state to a list.
-func (r *permissions) states(ctx context.Context, all []model.ObjectState) []visibleState {
+func (r *permissions) states(ctx context.Context, all []inspect.ObjectState) []visibleState {
 	found := []visibleState{}
 	for _, state := range all {
 		found = append(found, r.state(ctx, state))
@@ -124,7 +124,7 @@ func (r *permissions) states(ctx context.Context, all []model.ObjectState) []vis
 
 // visibleState is an object's state, limited to what the user may read.
 type visibleState struct {
-	model.ObjectState
+	inspect.ObjectState
 	// Hidden is the number of children left out of ChildStates.
 	Hidden int `json:"hidden,omitempty"`
 	// Standby reports that another process is the leader.
@@ -135,11 +135,11 @@ type visibleState struct {
 func hiddenCount(n int) string { return fmt.Sprintf("and %d that you cannot get", n) }
 
 // controllers returns the visible controllers, redacted, and the number of hidden ones.
-func (r *permissions) controllers(ctx context.Context, all []model.Controller) (seen []model.Controller, hidden int) {
-	seen = []model.Controller{}
+func (r *permissions) controllers(ctx context.Context, all []inspect.Controller) (seen []inspect.Controller, hidden int) {
+	seen = []inspect.Controller{}
 	for i := range all {
-		if model.CanView(&all[i], r.accessCheck(ctx)) {
-			seen = append(seen, model.RedactController(all[i], r.accessCheck(ctx)))
+		if inspect.CanView(&all[i], r.accessCheck(ctx)) {
+			seen = append(seen, inspect.RedactController(all[i], r.accessCheck(ctx)))
 		}
 	}
 	return seen, len(all) - len(seen)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,8 +20,8 @@ func (unreachableReviewer) CanI(context.Context, string, object.Kind, string, st
 // If an access review fails, the output says what it leaves out.
 func TestOutageIsNotForbidden(t *testing.T) {
 	perms := &permissions{accessReviewer: unreachableReviewer{}}
-	said := model.Controller{Kinds: []object.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}
-	if got, _ := perms.controllers(t.Context(), []model.Controller{said}); len(got) != 0 {
+	said := inspect.Controller{Kinds: []object.Kind{team().Kind}, Last: &inspect.Failure{Message: "no"}}
+	if got, _ := perms.controllers(t.Context(), []inspect.Controller{said}); len(got) != 0 {
 		t.Error("shown without permission")
 	}
 	if err := perms.takeErr(); !errors.Is(err, userclient.ErrUnreachable) {

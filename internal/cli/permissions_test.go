@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,8 +25,8 @@ func (a allowedVerbs) CanI(_ context.Context, verb string, kind object.Kind, nam
 }
 
 func TestOnlyReadableIsShown(t *testing.T) {
-	run := model.Run{Object: team(), Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: request("Pending")}}}}
-	care := model.ObjectState{Ref: team(), ChildStates: []model.Child{{Ref: pod("a")}, {Ref: pod("b")}}}
+	run := inspect.Run{Object: team(), Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync", Request: request("Pending")}}}}
+	care := inspect.ObjectState{Ref: team(), ChildStates: []inspect.Child{{Ref: pod("a")}, {Ref: pod("b")}}}
 	for _, test := range []struct {
 		name         string
 		of           allowedVerbs
@@ -39,9 +39,9 @@ func TestOnlyReadableIsShown(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			perms := &permissions{accessReviewer: test.of}
-			kept := runDetails{Run: run, before: map[uint64]model.Run{1: run}}
+			kept := runDetails{Run: run, before: map[uint64]inspect.Run{1: run}}
 			shown := perms.redactRun(t.Context(), kept)
-			for _, each := range []model.Run{shown.Run, shown.before[1]} {
+			for _, each := range []inspect.Run{shown.Run, shown.before[1]} {
 				text := string(each.Steps[0].Call.Request)
 				if strings.Contains(text, "Pending") != test.phase || strings.Contains(text, `"Team"`) != test.owner {
 					t.Errorf("shown: %s", text)
@@ -57,14 +57,14 @@ func TestOnlyReadableIsShown(t *testing.T) {
 
 func TestLastErrorNeedsAccess(t *testing.T) {
 	declared := object.Ref{Kind: object.Kind{Plural: "compositecontrollers"}, Name: "teams"}
-	said := model.Controller{
-		Declared: &declared, Kinds: []object.Kind{team().Kind}, Last: &model.Failure{Message: "no"},
-		Conditions: []model.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
+	said := inspect.Controller{
+		Declared: &declared, Kinds: []object.Kind{team().Kind}, Last: &inspect.Failure{Message: "no"},
+		Conditions: []inspect.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
 	}
 	for right, want := range map[string][2]bool{
 		"get compositecontrollers in ": {true, true}, "list teams in ": {true, true}, "list teams in shop": {}, "list pods in ": {},
 	} {
-		got, hidden := (&permissions{accessReviewer: allowedVerbs{right}}).controllers(t.Context(), []model.Controller{said})
+		got, hidden := (&permissions{accessReviewer: allowedVerbs{right}}).controllers(t.Context(), []inspect.Controller{said})
 		text, err := json.Marshal(got)
 		if err != nil || len(got) == 1 != want[0] || len(got)+hidden != 1 || strings.Contains(string(text), `"no"`) != want[1] {
 			t.Errorf("with %q: %s, %d hidden, %v", right, text, hidden, err)
@@ -77,7 +77,7 @@ func TestLastErrorNeedsAccess(t *testing.T) {
 
 // What a write was refused with may quote what was to be written.
 func TestWriteErrorsNeedAccess(t *testing.T) {
-	care := model.ObjectState{Ref: team(), Error: "it says open sesame", Mentions: []model.Location{{Kind: pod("a").Kind, Namespace: "shop"}}}
+	care := inspect.ObjectState{Ref: team(), Error: "it says open sesame", Mentions: []inspect.Location{{Kind: pod("a").Kind, Namespace: "shop"}}}
 	for right, want := range map[string]bool{"get pods in shop": true, "get pods in other": false} {
 		perms := &permissions{accessReviewer: allowedVerbs{right, "get teams in shop"}}
 		if got := perms.state(t.Context(), care); strings.Contains(got.Error, "sesame") != want || got.Error == "" {
@@ -121,16 +121,16 @@ func TestPluralsAreFound(t *testing.T) {
 // controllerSource is a process with some controllers.
 type controllerSource struct {
 	*fakeProcess
-	all []model.Controller
+	all []inspect.Controller
 }
 
-func (c *controllerSource) Controllers(context.Context) ([]model.Controller, error) {
+func (c *controllerSource) Controllers(context.Context) ([]inspect.Controller, error) {
 	return c.all, nil
 }
 
 // A controller of which the user may not know is not found by its name either.
 func TestHiddenControllersAreNotFound(t *testing.T) {
-	source := &controllerSource{newFakeProcess("a"), []model.Controller{
+	source := &controllerSource{newFakeProcess("a"), []inspect.Controller{
 		{Name: "example/teams", Kinds: []object.Kind{team().Kind}}, {Name: "example/secrets", Kinds: []object.Kind{pod("").Kind}},
 	}}
 	for _, test := range []struct {
@@ -147,7 +147,7 @@ func TestHiddenControllersAreNotFound(t *testing.T) {
 		{allowedVerbs{"list teams in "}, "nonsense", "", false, "that you can get: there are example/teams, and 1 that you cannot get"},
 		{allowedVerbs{"list teams in ", "list pods in "}, "nonsense", "", false, `"nonsense": there are example/teams, example/secrets`},
 	} {
-		r := &session{program: &program{stderr: io.Discard}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: test.of}}
+		r := &session{program: &program{stderr: io.Discard}, sources: []inspect.Source{source}, timeouts: inspect.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: test.of}}
 		r.target.Namespace = "shop"
 		c, _, err := r.controller(t.Context(), test.word, test.object)
 		said := ""

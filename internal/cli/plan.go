@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 )
@@ -112,7 +112,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	}
 	variable := os.Getenv(hooksVariable)
 	if local := cluster.LocalDir(); variable == "" && local != "" {
-		variable = discovery.ReadHooks(local)
+		variable = locate.ReadHooks(local)
 	}
 	routes, err := parseRoutes(variable, f.hooks)
 	if err != nil {

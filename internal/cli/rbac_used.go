@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
 
@@ -20,7 +20,7 @@ func (r *rbacRun) used(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results, err := queryAll(ctx, session, func(ctx context.Context, s model.Source) (model.Requests, error) { return s.Requests(ctx) })
+	results, err := queryAll(ctx, session, func(ctx context.Context, s inspect.Source) (inspect.Requests, error) { return s.Requests(ctx) })
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (r *rbacRun) used(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var requests []model.Request
+	var requests []inspect.Request
 	since := time.Now()
 	for _, result := range results {
 		requests = append(requests, result.Value.By(account.UserFor(""))...)
@@ -42,7 +42,7 @@ func (r *rbacRun) used(ctx context.Context) error {
 	granted, err := r.needs.Granted(ctx, account)
 	for i := range granted {
 		granted[i].ReadsReviewed = !slices.ContainsFunc(results,
-			func(result model.Result[model.Requests]) bool { return result.Value.User == account.UserFor("") })
+			func(result inspect.Result[inspect.Requests]) bool { return result.Value.User == account.UserFor("") })
 	}
 	if err == nil && len(granted) == 0 {
 		err = fmt.Errorf("no role is bound to the ServiceAccount %s", account)
@@ -56,7 +56,7 @@ func (r *rbacRun) used(ctx context.Context) error {
 }
 
 // usedAccount returns the ServiceAccount of the flag, or that of the processes.
-func (r *rbacRun) usedAccount(results []model.Result[model.Requests]) (identity.Account, error) {
+func (r *rbacRun) usedAccount(results []inspect.Result[inspect.Requests]) (identity.Account, error) {
 	if r.account != "" {
 		return identity.Parse(r.account)
 	}
@@ -75,7 +75,7 @@ func (r *rbacRun) usedAccount(results []model.Result[model.Requests]) (identity.
 }
 
 // printUsed prints when each granted verb was used, or the roles without the unused ones.
-func (r *rbacRun) printUsed(granted []rbac.Granted, requests []model.Request) error {
+func (r *rbacRun) printUsed(granted []rbac.Granted, requests []inspect.Request) error {
 	if r.formatSet {
 		return r.printRoles(rbac.WithoutUnused(granted, requests))
 	}

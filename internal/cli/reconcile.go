@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // reconcileFlags are the flags of `setpoint reconcile`.
@@ -138,7 +138,7 @@ func (g *objectGetter) reconcile(ctx context.Context, f *reconcileFlags, names [
 }
 
 // checkReconcilable returns why no object of a controller can be reconciled.
-func checkReconcilable(c *model.Controller) error {
+func checkReconcilable(c *inspect.Controller) error {
 	name := clean(c.Name)
 	switch {
 	case c.AllReplicas:
@@ -213,4 +213,4 @@ func (g *objectGetter) checkKind(ctx context.Context) error {
 		clean(kindNames(g.selected.Kinds))}
 }
 
-func isPaused(s visibleState) bool { return s.State == model.StatePaused }
+func isPaused(s visibleState) bool { return s.State == inspect.StatePaused }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -56,7 +56,7 @@ func (q *reconcileRequests) send(ctx context.Context, ref object.Ref, at time.Ti
 }
 
 // controller requests a reconcile of all objects of a controller at once.
-func (q *reconcileRequests) controller(ctx context.Context, c *model.Controller) error {
+func (q *reconcileRequests) controller(ctx context.Context, c *inspect.Controller) error {
 	if err := q.send(ctx, *c.Declared, time.Now()); err != nil {
 		return err
 	}

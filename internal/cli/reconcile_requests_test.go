@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // patchServer accepts patches, except of objects whose name begins with a status code.
@@ -78,7 +78,7 @@ func TestReconcileRequests(t *testing.T) {
 			for name := range strings.FieldsSeq(c.names) {
 				ref := team()
 				ref.Name = name
-				targets = append(targets, visibleState{ObjectState: model.ObjectState{Ref: ref}})
+				targets = append(targets, visibleState{ObjectState: inspect.ObjectState{Ref: ref}})
 			}
 			requests := newReconcileRequests(t.Context(), r, 5000)
 			ctx := t.Context()
@@ -100,23 +100,23 @@ func TestReconcileRequests(t *testing.T) {
 }
 
 func TestReconciled(t *testing.T) {
-	before := visibleState{ObjectState: model.ObjectState{Ran: noon, State: model.StateSynced}}
+	before := visibleState{ObjectState: inspect.ObjectState{Ran: noon, State: inspect.StateSynced}}
 	o := requestedObject{before: before, at: noon.Add(time.Minute)}
 	later := noon.Add(2 * time.Minute)
 	for name, c := range map[string]struct {
-		now  model.ObjectState
+		now  inspect.ObjectState
 		want bool
 	}{
-		"the request is not seen yet":             {model.ObjectState{Ran: later, State: model.StateSynced}, false},
-		"an earlier request":                      {model.ObjectState{Ran: later, ReconcileAt: noon, ReconciledAt: noon, State: model.StateSynced}, false},
-		"not queued yet":                          {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StateSynced}, false},
-		"a retry that began before the request":   {model.ObjectState{Ran: later, ReconcileAt: o.at, State: model.StateFailing}, false},
-		"queued again":                            {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateQueued}, false},
-		"synced":                                  {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateSynced}, true},
-		"failing":                                 {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateFailing}, true},
-		"requested again by another user":         {model.ObjectState{Ran: later, ReconcileAt: later, ReconciledAt: later, State: model.StateSynced}, true},
-		"paused meanwhile":                        {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StatePaused}, true},
-		"paused, and the request is not seen yet": {model.ObjectState{Ran: noon, State: model.StatePaused}, false},
+		"the request is not seen yet":             {inspect.ObjectState{Ran: later, State: inspect.StateSynced}, false},
+		"an earlier request":                      {inspect.ObjectState{Ran: later, ReconcileAt: noon, ReconciledAt: noon, State: inspect.StateSynced}, false},
+		"not queued yet":                          {inspect.ObjectState{Ran: noon, ReconcileAt: o.at, State: inspect.StateSynced}, false},
+		"a retry that began before the request":   {inspect.ObjectState{Ran: later, ReconcileAt: o.at, State: inspect.StateFailing}, false},
+		"queued again":                            {inspect.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: inspect.StateQueued}, false},
+		"synced":                                  {inspect.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: inspect.StateSynced}, true},
+		"failing":                                 {inspect.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: inspect.StateFailing}, true},
+		"requested again by another user":         {inspect.ObjectState{Ran: later, ReconcileAt: later, ReconciledAt: later, State: inspect.StateSynced}, true},
+		"paused meanwhile":                        {inspect.ObjectState{Ran: noon, ReconcileAt: o.at, State: inspect.StatePaused}, true},
+		"paused, and the request is not seen yet": {inspect.ObjectState{Ran: noon, State: inspect.StatePaused}, false},
 	} {
 		if got := o.reconciled(&visibleState{ObjectState: c.now}); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // pollInterval is the time between two looks at an object that is not reconciled yet.
@@ -22,7 +22,7 @@ type requestedObject struct {
 // reconcileWait waits until objects are reconciled.
 type reconcileWait struct {
 	*session
-	source  model.Source
+	source  inspect.Source
 	timeout time.Duration
 	failing int
 }
@@ -76,7 +76,7 @@ func (w *reconcileWait) one(ctx context.Context, o *requestedObject) error {
 
 // state returns the state of an object under its controller.
 func (w *reconcileWait) state(ctx context.Context, o *requestedObject) (visibleState, bool, error) {
-	states, err := model.QueryOne(ctx, w.timeouts, w.source, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) {
+	states, err := inspect.QueryOne(ctx, w.timeouts, w.source, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) {
 		return s.States(ctx, o.before.Ref)
 	})
 	for _, state := range states {
@@ -89,15 +89,15 @@ func (w *reconcileWait) state(ctx context.Context, o *requestedObject) (visibleS
 
 // reconciled reports whether a run that began with the request has ended, or the object is paused.
 func (o *requestedObject) reconciled(now *visibleState) bool {
-	if now.State == model.StatePaused {
+	if now.State == inspect.StatePaused {
 		return !now.ReconcileAt.Before(o.at)
 	}
-	return now.State != model.StateQueued && !now.ReconciledAt.Before(o.at)
+	return now.State != inspect.StateQueued && !now.ReconciledAt.Before(o.at)
 }
 
 // report prints the error of an object that is failing.
 func (w *reconcileWait) report(now *visibleState) {
-	if now.State != model.StateFailing {
+	if now.State != inspect.StateFailing {
 		return
 	}
 	w.failing++

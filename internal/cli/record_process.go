@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -18,7 +18,7 @@ const unreadableRetry = time.Minute
 // processRecording records one process until it ends.
 type processRecording struct {
 	*recordSession
-	source      model.Source
+	source      inspect.Source
 	permissions *permissions
 	// end ends the whole recording: the file cannot be written.
 	end context.CancelCauseFunc
@@ -28,7 +28,7 @@ type processRecording struct {
 
 // record records until the process or streaming ends. Permissions are checked until checking ends.
 func (p *processRecording) record(streaming, checking context.Context) {
-	calls, can := p.source.(model.CallSource)
+	calls, can := p.source.(inspect.CallSource)
 	if !can {
 		return
 	}
@@ -150,8 +150,8 @@ func (p *processRecording) mayRead(ctx context.Context, call *recording.Call) bo
 	if err != nil {
 		return false
 	}
-	run := model.Run{Object: call.Object, Steps: []model.Step{{Call: &model.Call{Request: request, Response: response}}}}
-	return model.CanReadAll(run, p.permissions.canRead(ctx))
+	run := inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: &inspect.Call{Request: request, Response: response}}}}
+	return inspect.CanReadAll(run, p.permissions.canRead(ctx))
 }
 
 // firstRead calls a function after the first read.

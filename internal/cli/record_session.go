@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -20,9 +20,9 @@ type recordSession struct {
 	mu   sync.Mutex
 	file *recording.File
 	// active are the processes that are recorded now, processes all that were.
-	active, processes map[model.Source]bool
+	active, processes map[inspect.Source]bool
 	// unreadable says when to try again those whose stream cannot be read.
-	unreadable map[model.Source]time.Time
+	unreadable map[inspect.Source]time.Time
 	// hidden and unchecked count calls that the user may not read, and whose permissions are not known.
 	hidden, unchecked int
 	totals            recording.Totals
@@ -35,8 +35,8 @@ type recordSession struct {
 
 func newRecordSession(r *session, filter recording.Filter, path string) *recordSession {
 	return &recordSession{
-		session: r, filter: filter, path: path, active: map[model.Source]bool{}, processes: map[model.Source]bool{},
-		unreadable: map[model.Source]time.Time{}, failing: map[string]bool{},
+		session: r, filter: filter, path: path, active: map[inspect.Source]bool{}, processes: map[inspect.Source]bool{},
+		unreadable: map[inspect.Source]time.Time{}, failing: map[string]bool{},
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *recordSession) flush() error {
 }
 
 // idle returns the processes that are not recorded, and marks them.
-func (s *recordSession) idle() (all []model.Source) {
+func (s *recordSession) idle() (all []inspect.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, source := range s.sources {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -24,8 +24,8 @@ type streamSource struct {
 	stream func(out io.Writer) error
 }
 
-func (*streamSource) RunWithTokens(context.Context, uint64) (model.Run, error) {
-	return model.Run{}, nil
+func (*streamSource) RunWithTokens(context.Context, uint64) (inspect.Run, error) {
+	return inspect.Run{}, nil
 }
 
 func (s *streamSource) Record(_ context.Context, _ recording.Filter, out io.Writer) error {
@@ -36,10 +36,10 @@ func (s *streamSource) Record(_ context.Context, _ recording.Filter, out io.Writ
 // ends.
 func recordingOf(t *testing.T, reviewer accessReviewer, filter recording.Filter, stream func(io.Writer) error) (s *recordSession, said *bytes.Buffer, record func()) {
 	t.Helper()
-	source := &streamSource{&controllerSource{newFakeProcess("a"), []model.Controller{{Name: "example/teams", Kinds: []object.Kind{team().Kind}}}}, stream}
+	source := &streamSource{&controllerSource{newFakeProcess("a"), []inspect.Controller{{Name: "example/teams", Kinds: []object.Kind{team().Kind}}}}, stream}
 	said = &bytes.Buffer{}
 	r := &session{
-		program: &program{stdout: said, stderr: said}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute),
+		program: &program{stdout: said, stderr: said}, sources: []inspect.Source{source}, timeouts: inspect.NewTimeouts(time.Minute),
 		permissions: &permissions{accessReviewer: reviewer},
 	}
 	s = newRecordSession(r, filter, "calls")

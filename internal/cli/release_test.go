@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // A release names the children that stay, and whose they are then.
@@ -41,16 +41,16 @@ func TestReleaseNamesChildren(t *testing.T) {
 func TestWhyNamesRelease(t *testing.T) {
 	pending := &timeline.Deletion{Finalizers: []string{"setpoint.dev/x"}}
 	for name, c := range map[string]struct {
-		state    model.State
+		state    inspect.State
 		deletion *timeline.Deletion
 		says     bool
 	}{
-		"fails in deletion": {model.StateFailing, pending, true},
-		"waits in deletion": {model.StateQueued, pending, false},
-		"fails":             {model.StateFailing, nil, false},
+		"fails in deletion": {inspect.StateFailing, pending, true},
+		"waits in deletion": {inspect.StateQueued, pending, false},
+		"fails":             {inspect.StateFailing, nil, false},
 	} {
 		var out bytes.Buffer
-		a := explanation{Deletion: c.deletion, States: []visibleState{{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", State: c.state}}}}
+		a := explanation{Deletion: c.deletion, States: []visibleState{{ObjectState: inspect.ObjectState{Ref: team(), Controller: "x/teams", State: c.state}}}}
 		printer{out: &out, now: noon}.printAdvice(a)
 		if strings.Contains(out.String(), "`setpoint release team") != c.says {
 			t.Errorf("%s: %s", name, &out)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // shortName returns the part of a controller's name after the slash, if no other controller
 // matches it, else the whole name. Commands accept both.
-func shortName(name string, all []model.Controller) string {
+func shortName(name string, all []inspect.Controller) string {
 	_, last, split := strings.Cut(name, "/")
 	if !split || !matchesOnly(last, name, all) {
 		return name
@@ -18,7 +18,7 @@ func shortName(name string, all []model.Controller) string {
 }
 
 // matchesOnly reports whether word matches the controller of that name and no other.
-func matchesOnly(word, name string, all []model.Controller) bool {
+func matchesOnly(word, name string, all []inspect.Controller) bool {
 	found := false
 	for i := range all {
 		if !matchesController(word, all[i]) {
@@ -34,7 +34,7 @@ func matchesOnly(word, name string, all []model.Controller) bool {
 
 // abbreviate shortens the names in the first column if the headers do not fit into width
 // otherwise. A width of 0 is unlimited.
-func abbreviate(rows []row, head []string, all []model.Controller, width int) {
+func abbreviate(rows []row, head []string, all []inspect.Controller, width int) {
 	if width == 0 {
 		return
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Fault U12: names of controllers took up to 71 characters. A narrow terminal shows
 // them without their kind where that means no other; commands take both, and a pipe has them whole.
 func TestNamesFitTerminal(t *testing.T) {
-	all := []model.Controller{
+	all := []inspect.Controller{
 		{Name: "decoratorcontroller.metacontroller.k8s.io/service-per-pod"}, {Name: "compositecontroller.setpoint.dev/teams"},
 		{Name: "compositecontroller.metacontroller.k8s.io/teams"}, {Name: "exchange/rates"}, {Name: "plain"},
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/bundle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/spf13/cobra"
 )
 
@@ -124,7 +124,7 @@ func (unclosed) Close() error { return nil }
 
 // bundleOptions returns what was found, limited to what the user may read.
 func (r *session) bundleOptions(now time.Time) bundle.Options {
-	slices.SortStableFunc(r.sources, func(a, b model.Source) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortStableFunc(r.sources, func(a, b inspect.Source) int { return strings.Compare(a.Name(), b.Name()) })
 	options := bundle.Options{
 		Config: r.target.Config, Version: readVersion(), Time: now, Sources: r.sources,
 		Visible: visible{r.permissions}, Namespaces: []string{r.leaseNamespace},
@@ -142,16 +142,16 @@ func (r *session) bundleOptions(now time.Time) bundle.Options {
 // visible hides from a bundle what the user may not read.
 type visible struct{ *permissions }
 
-func (v visible) Controllers(ctx context.Context, all []model.Controller) []model.Controller {
+func (v visible) Controllers(ctx context.Context, all []inspect.Controller) []inspect.Controller {
 	seen, _ := v.controllers(ctx, all)
 	return seen
 }
 
-func (v visible) State(ctx context.Context, state model.ObjectState) any {
+func (v visible) State(ctx context.Context, state inspect.ObjectState) any {
 	if !v.can(ctx, "get", state.Kind, state.Namespace, state.Name) {
 		return nil
 	}
 	return v.state(ctx, state)
 }
 
-func (v visible) Run(ctx context.Context, run model.Run) model.Run { return v.redact(ctx, run) }
+func (v visible) Run(ctx context.Context, run inspect.Run) inspect.Run { return v.redact(ctx, run) }

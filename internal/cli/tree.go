@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -94,7 +94,7 @@ func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Nod
 	}
 	g := ownertree.Builder{
 		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts,
-			func() []model.Result[[]model.Controller] { return results }),
+			func() []inspect.Result[[]inspect.Controller] { return results }),
 		Nodes: maxNodes, Queries: maxQueries, Reads: maxReads,
 	}
 	missing, err := g.Build(ctx, root, states)
@@ -106,17 +106,17 @@ func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Nod
 
 func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 	ref.UID = stored.UID()
-	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: stored.Time("creationTimestamp")}}
-	n.Health, n.Message = model.HealthOf(stored)
+	n := &ownertree.Node{Child: inspect.Child{Ref: ref, Created: stored.Time("creationTimestamp")}}
+	n.Health, n.Message = inspect.HealthOf(stored)
 	return n
 }
 
 // states returns the states of an object that the user may read.
-func (r *session) states(ctx context.Context, ref object.Ref) (all []model.ObjectState, err error) {
-	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
+func (r *session) states(ctx context.Context, ref object.Ref) (all []inspect.ObjectState, err error) {
+	results, err := queryAll(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) })
 	for _, a := range results {
 		for _, state := range a.Value {
-			all = append(all, model.RedactState(state, r.permissions.canRead(ctx)))
+			all = append(all, inspect.RedactState(state, r.permissions.canRead(ctx)))
 		}
 	}
 	return all, err

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -33,14 +33,14 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 	revisions := object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 	teams := object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
 	for _, keeps := range [][]object.Kind{{revisions}, nil} {
-		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}}}}
+		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}}}}
 		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 		folder := t.TempDir()
-		withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+		withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv(discovery.FolderEnv, folder)
+		t.Setenv(locate.FolderEnv, folder)
 		var out, problems bytes.Buffer
 		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
 		code := p.execute(t.Context(), []string{"tree", "team/red"})

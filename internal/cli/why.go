@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -106,7 +106,7 @@ type explanation struct {
 	// neverStored reports that the creation of the object was denied.
 	neverStored bool
 	// lastDenial is the latest request to change the object, if it was denied.
-	lastDenial *model.Run
+	lastDenial *inspect.Run
 	// entries are the latest entries, newest last.
 	entries []historyEntry
 }
@@ -122,13 +122,13 @@ type historyEntry struct {
 
 // runDetails is a run with the runs before it that made the same calls.
 type runDetails struct {
-	model.Run
+	inspect.Run
 	// before are those runs, by ID.
-	before map[uint64]model.Run
+	before map[uint64]inspect.Run
 }
 
 // runKey identifies a run across processes.
-func runKey(r *model.Run) string {
+func runKey(r *inspect.Run) string {
 	return fmt.Sprint(r.Process, " ", r.ID, " ", r.Began.UnixNano())
 }
 
@@ -144,8 +144,8 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 		a.Object.UID = stored.UID()
 	}
 	results, err := queryAll(ctx, w.session, w.query)
-	var runs []model.Run
-	sources := map[string]model.Source{}
+	var runs []inspect.Run
+	sources := map[string]inspect.Source{}
 	for _, known := range results {
 		for _, state := range w.permissions.states(ctx, known.Value.states) {
 			state.Standby = known.Value.standby
@@ -162,13 +162,13 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	a.dropStandbys()
 	runs = timeline.Sort(runs)
 	for i := range a.States {
-		if state := &a.States[i].ObjectState; state.State == model.StateFailing {
+		if state := &a.States[i].ObjectState; state.State == inspect.StateFailing {
 			timeline.IncidentOf(runs, state).Extend(state)
 		}
 	}
 	a.setDeletion(stored, runs)
-	a.lastDenial = model.LastDenial(runs)
-	full := func(run *model.Run) *runDetails {
+	a.lastDenial = inspect.LastDenial(runs)
+	full := func(run *inspect.Run) *runDetails {
 		found := w.permissions.redactRun(ctx, w.fullRun(ctx, sources[runKey(run)], *run))
 		return &found
 	}
@@ -183,7 +183,7 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 }
 
 // setDeletion sets the deletion of the object, if there is one.
-func (a *explanation) setDeletion(stored *object.Object, runs []model.Run) {
+func (a *explanation) setDeletion(stored *object.Object, runs []inspect.Run) {
 	switch {
 	case stored != nil:
 		var timestamp time.Time
@@ -212,7 +212,7 @@ func (a *explanation) dropStandbys() {
 
 // entries returns the latest entries that are not printed yet, newest last. The runs are
 // newest first.
-func (w *explainer) entries(runs []model.Run, full func(*model.Run) *runDetails) []historyEntry {
+func (w *explainer) entries(runs []inspect.Run, full func(*inspect.Run) *runDetails) []historyEntry {
 	all := timeline.Entries(runs)
 	all = all[:min(len(all), w.runs)]
 	var fresh []historyEntry
@@ -224,7 +224,7 @@ func (w *explainer) entries(runs []model.Run, full func(*model.Run) *runDetails)
 		if first := each.First(); !w.shown[runKey(first)] {
 			entry.first = full(first)
 		}
-		entry.Earlier = slices.DeleteFunc(entry.Earlier, func(r model.Run) bool { return w.shown[runKey(&r)] })
+		entry.Earlier = slices.DeleteFunc(entry.Earlier, func(r inspect.Run) bool { return w.shown[runKey(&r)] })
 		fresh = append(fresh, entry)
 	}
 	return fresh
@@ -246,14 +246,14 @@ func (w *explainer) markShown(a *explanation) {
 
 // processView is what one process knows about an object.
 type processView struct {
-	states []model.ObjectState
-	runs   []model.Run
+	states []inspect.ObjectState
+	runs   []inspect.Run
 	// caveat is what the process does not know, standby whether another one leads.
 	caveat  string
 	standby bool
 }
 
-func (w *explainer) query(ctx context.Context, s model.Source) (k processView, err error) {
+func (w *explainer) query(ctx context.Context, s inspect.Source) (k processView, err error) {
 	if k.states, err = s.States(ctx, w.ref); err != nil {
 		return k, err
 	}
@@ -270,10 +270,10 @@ func (w *explainer) query(ctx context.Context, s model.Source) (k processView, e
 
 // fullRun returns a run with complete calls, and the runs before it, as far as they are
 // kept.
-func (w *explainer) fullRun(ctx context.Context, s model.Source, run model.Run) runDetails {
-	a := runDetails{Run: run, before: map[uint64]model.Run{}}
-	full := func(id uint64) (model.Run, error) {
-		return model.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s model.Source) (model.Run, error) { return s.Run(ctx, id) })
+func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.Run) runDetails {
+	a := runDetails{Run: run, before: map[uint64]inspect.Run{}}
+	full := func(id uint64) (inspect.Run, error) {
+		return inspect.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) { return s.Run(ctx, id) })
 	}
 	if found, err := full(run.ID); err == nil {
 		a.Run = found
@@ -368,7 +368,7 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 }
 
 // declaredBy returns the controller that an object declares, or nil.
-func declaredBy(all []model.Controller, ref object.Ref) *model.Controller {
+func declaredBy(all []inspect.Controller, ref object.Ref) *inspect.Controller {
 	for _, c := range all {
 		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
 			return &c
@@ -378,7 +378,7 @@ func declaredBy(all []model.Controller, ref object.Ref) *model.Controller {
 }
 
 // managerHint returns the command that is likely to help.
-func (w *explainer) managerHint(ctx context.Context, all []model.Controller, stored *object.Object) string {
+func (w *explainer) managerHint(ctx context.Context, all []inspect.Controller, stored *object.Object) string {
 	is := func(k object.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
 		if slices.ContainsFunc(c.Kinds, is) {

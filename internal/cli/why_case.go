@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // printCases prints the calls of the latest runs that made any, the newest last.
@@ -20,8 +20,8 @@ func (w *explainer) printCases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var runs []model.Run
-	sources := map[string]model.Source{}
+	var runs []inspect.Run
+	sources := map[string]inspect.Source{}
 	for _, known := range results {
 		for _, run := range known.Value.runs {
 			runs = append(runs, run)
@@ -32,7 +32,7 @@ func (w *explainer) printCases(ctx context.Context) error {
 	for _, run := range timeline.Sort(runs) {
 		text, err := w.casesOf(ctx, sources[runKey(&run)], run)
 		switch {
-		case errors.Is(err, model.ErrNoCall):
+		case errors.Is(err, inspect.ErrNoCall):
 			continue
 		case err != nil:
 			return fmt.Errorf("run %d of %s: %w", run.ID, nameOf(w.ref), cmp.Or(w.permissions.takeErr(), err))
@@ -56,9 +56,9 @@ func (w *explainer) printCases(ctx context.Context) error {
 }
 
 // casesOf returns the calls of a run as cases.
-func (w *explainer) casesOf(ctx context.Context, s model.Source, run model.Run) (string, error) {
-	whole, err := model.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s model.Source) (model.Run, error) {
-		if calls, can := s.(model.CallSource); can {
+func (w *explainer) casesOf(ctx context.Context, s inspect.Source, run inspect.Run) (string, error) {
+	whole, err := inspect.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+		if calls, can := s.(inspect.CallSource); can {
 			return calls.RunWithTokens(ctx, run.ID)
 		}
 		return s.Run(ctx, run.ID)

@@ -10,33 +10,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // historySource is a process that has seen every object.
 type historySource struct{ *controllerSource }
 
-func (*historySource) States(context.Context, object.Ref) ([]model.ObjectState, error) {
+func (*historySource) States(context.Context, object.Ref) ([]inspect.ObjectState, error) {
 	return nil, nil
 }
 
-func (*historySource) Runs(_ context.Context, ref object.Ref, _ int) ([]model.Run, error) {
+func (*historySource) Runs(_ context.Context, ref object.Ref, _ int) ([]inspect.Run, error) {
 	if ref.Name == "green" {
 		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
-		return []model.Run{
+		return []inspect.Run{
 			{ID: 9, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began.Add(time.Second), Outcome: "deleted", Causes: []string{}},
 			{ID: 8, Controller: "x/teams", Process: "setpoint", Object: ref, Began: began, Outcome: "synced", Causes: []string{"the object changed"}},
 		}, nil
 	}
-	return []model.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
+	return []inspect.Run{{ID: 7, Controller: "x/teams", Process: "setpoint", Object: ref, Began: time.Now(), Outcome: "synced", Causes: []string{"the object changed"}}}, nil
 }
 
-func (*historySource) Run(context.Context, uint64) (model.Run, error) {
-	return model.Run{}, failure.ErrNotFound
+func (*historySource) Run(context.Context, uint64) (inspect.Run, error) {
+	return inspect.Run{}, failure.ErrNotFound
 }
 
 // Fault U7: a history ends with the deletion of its object.
@@ -62,12 +62,12 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 	door := httptest.NewServer(wire.Handler(&historySource{&controllerSource{newFakeProcess("setpoint"), nil}}, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
+	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer withdraw()
-	t.Setenv(discovery.FolderEnv, folder)
+	t.Setenv(locate.FolderEnv, folder)
 	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{

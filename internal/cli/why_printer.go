@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -83,7 +83,7 @@ func (t printer) print(a explanation, state bool) {
 }
 
 // printDenial prints why the object is not as a user wanted it.
-func (t printer) printDenial(run *model.Run) {
+func (t printer) printDenial(run *inspect.Run) {
 	review := run.Review()
 	t.styled(0, red, "The last request to change it, %s by %s %s ago, was denied by the webhook %s of %s: %s",
 		review.Operation, review.User, ago(run.Began, t.now), run.Steps[0].Call.Name, run.Controller, run.ReviewMessage())
@@ -108,20 +108,20 @@ func (t printer) printCaveats(a explanation) {
 
 // stateText returns the state of an object for a sentence.
 func (t printer) stateText(c visibleState) string {
-	text := map[model.State]string{
-		model.StateFailing: "is failing", model.StateConflicting: "is conflicting: it is written again and again",
-		model.StateQueued: "is queued", model.StatePaused: "is paused by its annotation setpoint.dev/paused",
-		model.StateSynced: "is synced", model.StateUnknown: "has not been reconciled here yet",
+	text := map[inspect.State]string{
+		inspect.StateFailing: "is failing", inspect.StateConflicting: "is conflicting: it is written again and again",
+		inspect.StateQueued: "is queued", inspect.StatePaused: "is paused by its annotation setpoint.dev/paused",
+		inspect.StateSynced: "is synced", inspect.StateUnknown: "has not been reconciled here yet",
 	}[c.State]
 	switch {
-	case c.Attempts > 1 && c.State == model.StateFailing:
+	case c.Attempts > 1 && c.State == inspect.StateFailing:
 		text += fmt.Sprintf(", %d times in a row", c.Attempts)
 		if !c.FailingSince.IsZero() {
 			text += " since " + t.clock(c.FailingSince)
 		}
 	case c.Suspended:
 		text = "is suspended: its controller has spec.suspend set"
-	case c.Standby && c.State == model.StateUnknown:
+	case c.Standby && c.State == inspect.StateUnknown:
 		text = "is managed by another replica: its state is not known here"
 	}
 	return text
@@ -138,12 +138,12 @@ func (t printer) printState(c visibleState) {
 	if said := problemOf(c.ObjectState); said != "" {
 		t.styled(1, state, "%s", said)
 	}
-	if c.State == model.StateUnknown && !c.Standby && !c.Suspended {
+	if c.State == inspect.StateUnknown && !c.Standby && !c.Suspended {
 		t.line(1, notStartedHint)
 	}
 	if !c.Next.IsZero() {
 		next := "Next run"
-		if c.State == model.StateFailing {
+		if c.State == inspect.StateFailing {
 			next = "Next retry"
 		}
 		t.line(1, "%s %s, at %s.", next, in(c.Next, t.now), t.clock(c.Next))
@@ -170,7 +170,7 @@ func (t printer) printState(c visibleState) {
 }
 
 // problemOf returns the error of an object, or its conflict, or why it waits.
-func problemOf(c model.ObjectState) string { return cmp.Or(c.Error, c.Conflict, c.Waiting) }
+func problemOf(c inspect.ObjectState) string { return cmp.Or(c.Error, c.Conflict, c.Waiting) }
 
 // childCount returns the number of children for a sentence.
 func (t printer) childCount(c visibleState) string {
@@ -181,7 +181,7 @@ func (t printer) childCount(c visibleState) string {
 	return ", with " + plural(made, "child", "children")
 }
 
-func childLine(c model.Child) string {
+func childLine(c inspect.Child) string {
 	text := nameOf(c.Ref) + "  " + c.Health
 	if c.Message != "" {
 		text += ": " + c.Message
@@ -190,7 +190,7 @@ func childLine(c model.Child) string {
 }
 
 // printController prints the state of the controller that the object declares.
-func (t printer) printController(c model.Controller) {
+func (t printer) printController(c inspect.Controller) {
 	list := fmt.Sprintf("`setpoint get %s -A` lists its objects.", c.Name)
 	if c.AllReplicas {
 		list = fmt.Sprintf("`setpoint get reviews %s -A` lists its reviews.", c.Name)
@@ -234,7 +234,7 @@ func (t printer) printAdvice(a explanation) {
 	said := map[string]bool{}
 	for _, c := range a.States {
 		ideas := adviceOn(c.ObjectState)
-		if d := a.Deletion; c.State == model.StateFailing && d != nil && len(d.Finalizers) > 0 {
+		if d := a.Deletion; c.State == inspect.StateFailing && d != nil && len(d.Finalizers) > 0 {
 			ideas = append(ideas, "if what it waits for will not come back: "+releaseAdvice(c.Ref))
 		}
 		for _, idea := range ideas {
@@ -257,19 +257,19 @@ func releaseAdvice(ref object.Ref) string {
 }
 
 // adviceOn returns what to do about an object that is paused or has a problem.
-func adviceOn(c model.ObjectState) []string {
+func adviceOn(c inspect.ObjectState) []string {
 	var all []string
 	switch c.State {
-	case model.StatePaused:
+	case inspect.StatePaused:
 		return []string{"to resume: `kubectl annotate " + argOf(c.Ref) + " setpoint.dev/paused-`"}
-	case model.StateConflicting:
+	case inspect.StateConflicting:
 		return []string{"find the fields that change in each run with `setpoint why " + argOf(c.Ref) +
 			" --full`: another client writes them too, or the hook is not deterministic"}
-	case model.StateFailing:
+	case inspect.StateFailing:
 	default:
 		return nil
 	}
-	advice := model.AdviceFor(c.Fault)
+	advice := inspect.AdviceFor(c.Fault)
 	if advice.Help != "" {
 		all = append(all, advice.Help)
 	}

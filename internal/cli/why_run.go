@@ -9,9 +9,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -62,7 +62,7 @@ func (t printer) printRun(r *runDetails) {
 }
 
 // triggerOf returns what triggered a run.
-func triggerOf(run *model.Run) string {
+func triggerOf(run *inspect.Run) string {
 	if len(run.Causes) == 0 {
 		return "unknown trigger"
 	}
@@ -106,7 +106,7 @@ func (t printer) printSteps(r *runDetails) {
 }
 
 // printEvent prints an event, without its message if that repeats the error of the run.
-func (t printer) printEvent(r *runDetails, e *model.Event) {
+func (t printer) printEvent(r *runDetails, e *inspect.Event) {
 	if e.Message == r.Error {
 		t.line(1, "Event %s %s", e.Type, e.Reason)
 		return
@@ -141,7 +141,7 @@ func (t printer) printCall(r *runDetails, i int) {
 }
 
 // printReview prints a call of an admission webhook and its decision.
-func (t printer) printReview(r *runDetails, step model.Step) {
+func (t printer) printReview(r *runDetails, step inspect.Step) {
 	call, review := step.Call, step.Call.Review
 	t.line(1, "called the webhook %s of %s", call.Name, r.Controller)
 	if len(review.Requested) > 0 {
@@ -174,7 +174,7 @@ func parenthesized(reason string) string {
 }
 
 // callText returns a call for a sentence.
-func callText(call *model.Call) string {
+func callText(call *inspect.Call) string {
 	if call.Reason != "" {
 		return "called the handler " + call.Name + ": " + reasonText(call.Reason)
 	}
@@ -210,20 +210,20 @@ func reasonText(reason string) string {
 
 // previousCall returns the previous comparable call, in this run or a recorded one, and
 // when it was; nil if there is none.
-func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since string) {
+func (t printer) previousCall(r *runDetails, i int) (before *inspect.Call, since string) {
 	call := r.Steps[i].Call
-	if earlier := model.LastComparable(r.Steps[:i], call); earlier != nil {
+	if earlier := inspect.LastComparable(r.Steps[:i], call); earlier != nil {
 		return earlier, "earlier in this run"
 	}
 	run, known := r.before[call.Previous]
 	if !known || run.ID == r.ID {
 		return nil, ""
 	}
-	return model.LastComparable(run.Steps, call), "at " + t.moment(run.Began)
+	return inspect.LastComparable(run.Steps, call), "at " + t.moment(run.Began)
 }
 
 // printRequestChanges prints what changed in the request since the previous call.
-func (t printer) printRequestChanges(call, before *model.Call, since string) {
+func (t printer) printRequestChanges(call, before *inspect.Call, since string) {
 	if before == nil || len(before.Request) == 0 || len(call.Request) == 0 {
 		return
 	}
@@ -254,7 +254,7 @@ func (t printer) printRequestChanges(call, before *model.Call, since string) {
 }
 
 // unseenCode says that the code of a hook may have changed, where the same request has another outcome.
-func unseenCode(call, before *model.Call) string {
+func unseenCode(call, before *inspect.Call) string {
 	if call.Error == before.Error || !timeline.CompareCode(before, call).Unseen {
 		return ""
 	}
@@ -262,7 +262,7 @@ func unseenCode(call, before *model.Call) string {
 }
 
 // printLogicChange prints what changed in the code that is called, and reports whether something did.
-func (t printer) printLogicChange(call, before *model.Call) (changed bool) {
+func (t printer) printLogicChange(call, before *inspect.Call) (changed bool) {
 	if before.Version != call.Version {
 		t.line(2, "the version of the hooks changed: %s → %s", cmp.Or(before.Version, "none"), cmp.Or(call.Version, "none"))
 		changed = true
@@ -304,7 +304,7 @@ func (t printer) printTextDiff(text diff.Text) {
 }
 
 // printResponse prints what changed in the response since the previous call.
-func (t printer) printResponse(call, before *model.Call, after string) {
+func (t printer) printResponse(call, before *inspect.Call, after string) {
 	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
 		t.line(2, "response after %s", after)
 		return
@@ -322,7 +322,7 @@ func (t printer) printResponse(call, before *model.Call, after string) {
 }
 
 // printResponseChanges prints what changed in a response beside an error.
-func (t printer) printResponseChanges(call, before *model.Call) {
+func (t printer) printResponseChanges(call, before *inspect.Call) {
 	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
 		return
 	}
@@ -333,7 +333,7 @@ func (t printer) printResponseChanges(call, before *model.Call) {
 }
 
 // changes prints changed fields.
-func (t printer) changes(depth int, all []model.Change) {
+func (t printer) changes(depth int, all []inspect.Change) {
 	if !t.full {
 		all = slices.DeleteFunc(slices.Clone(all), isRecord)
 	}
@@ -350,14 +350,14 @@ func (t printer) changes(depth int, all []model.Change) {
 }
 
 // isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
-func isRecord(c model.Change) bool {
+func isRecord(c inspect.Change) bool {
 	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) ||
 		strings.HasPrefix(c.Path, "status."+handle.HandledStatusField)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are
 // part of the path, and new empty values.
-func isTrivial(c model.Change) bool {
+func isTrivial(c inspect.Change) bool {
 	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "].apiVersion", "].kind", "ID"} {
 		if strings.HasSuffix(c.Path, end) && strings.Contains(c.Path, ".") {
 			return true
@@ -368,7 +368,7 @@ func isTrivial(c model.Change) bool {
 }
 
 // changeText formats the change of a field.
-func changeText(c model.Change) string {
+func changeText(c inspect.Change) string {
 	switch {
 	case c.From == nil:
 		return c.Path + " set to " + diff.Value(c.To)
@@ -384,8 +384,8 @@ func writeKey(verb string, of object.Ref) string {
 }
 
 // actionsByWrite returns the planned actions of a run by writeKey.
-func actionsByWrite(r *runDetails) map[string]model.Action {
-	all := map[string]model.Action{}
+func actionsByWrite(r *runDetails) map[string]inspect.Action {
+	all := map[string]inspect.Action{}
 	for _, step := range r.Steps {
 		if step.Plan == nil {
 			continue
@@ -399,7 +399,7 @@ func actionsByWrite(r *runDetails) map[string]model.Action {
 
 // printPlan prints the number of unchanged children, and the actions that were not
 // executed.
-func (t printer) printPlan(r *runDetails, p *model.Planned) {
+func (t printer) printPlan(r *runDetails, p *inspect.Planned) {
 	done := map[string]bool{}
 	for _, step := range r.Steps {
 		if w := step.Write; w != nil {
@@ -409,7 +409,7 @@ func (t printer) printPlan(r *runDetails, p *model.Planned) {
 	if p.Unchanged > 0 && len(p.Actions) == 0 {
 		t.line(1, "%s unchanged", plural(p.Unchanged, "child", "children"))
 	}
-	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a model.Action) bool { return done[writeKey(a.Verb, a.Object)] })
+	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a inspect.Action) bool { return done[writeKey(a.Verb, a.Object)] })
 	for i, action := range left {
 		if i == maxLines && !t.full {
 			t.line(1, "… and %s more planned", plural(len(left)-i, "write", "writes"))
@@ -420,7 +420,7 @@ func (t printer) printPlan(r *runDetails, p *model.Planned) {
 }
 
 // printWrite prints a write or its error, and the changes it made.
-func (t printer) printWrite(step model.Step, decided model.Action) {
+func (t printer) printWrite(step inspect.Step, decided inspect.Action) {
 	w := step.Write
 	what := nameOf(w.Object)
 	if w.Part != "" {
@@ -441,8 +441,8 @@ func (t printer) printWrite(step model.Step, decided model.Action) {
 }
 
 // isRemoval reports whether a deletion needs no list of changes: all fields are removed.
-func isRemoval(verb string, changes []model.Change) bool {
-	return verb == "delete" && !slices.ContainsFunc(changes, func(c model.Change) bool { return c.To != nil })
+func isRemoval(verb string, changes []inspect.Change) bool {
+	return verb == "delete" && !slices.ContainsFunc(changes, func(c inspect.Change) bool { return c.To != nil })
 }
 
 // pastTense returns the past tense of a write's verb.
@@ -499,7 +499,7 @@ func (t printer) printOutcome(r *runDetails) {
 
 // errorPrinted reports whether a step has already printed the error of the run.
 func errorPrinted(r *runDetails) bool {
-	return slices.ContainsFunc(r.Steps, func(s model.Step) bool {
+	return slices.ContainsFunc(r.Steps, func(s inspect.Step) bool {
 		switch {
 		case s.Call != nil && s.Call.Error != "":
 			return strings.Contains(r.Error, s.Call.Error)

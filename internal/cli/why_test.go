@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,39 +63,39 @@ What to do:
 // Fault G8: the last hint works each time.
 func TestWhyText(t *testing.T) {
 	refused := `pods "b" is forbidden`
-	before := model.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []model.Step{
-		{Call: &model.Call{Name: "sync", Request: request("Pending"), Response: json.RawMessage(`{"status": {"ready": 0}}`)}},
+	before := inspect.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []inspect.Step{
+		{Call: &inspect.Call{Name: "sync", Request: request("Pending"), Response: json.RawMessage(`{"status": {"ready": 0}}`)}},
 	}}
-	run := model.Run{
+	run := inspect.Run{
 		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Noops: 3, Attempt: 1,
 		Began: noon.Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused,
-		Steps: []model.Step{
-			{Took: 20 * time.Millisecond, Call: &model.Call{Name: "sync", Previous: 1, Request: request("Running"), Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
-			{Plan: &model.Planned{Unchanged: 1, Actions: []model.Action{
-				{Verb: "update", Object: pod("a"), Reason: "spec.image differs", Changes: []model.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
+		Steps: []inspect.Step{
+			{Took: 20 * time.Millisecond, Call: &inspect.Call{Name: "sync", Previous: 1, Request: request("Running"), Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
+			{Plan: &inspect.Planned{Unchanged: 1, Actions: []inspect.Action{
+				{Verb: "update", Object: pod("a"), Reason: "spec.image differs", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
 				{Verb: "create", Object: pod("b"), Reason: "missing"},
 				{Verb: "delete", Object: pod("c"), Reason: "not desired any more"},
 			}}},
-			{Took: 5 * time.Millisecond, Write: &model.Write{Verb: "update", Object: pod("a")}},
-			{Write: &model.Write{Verb: "create", Object: pod("b"), Error: refused}},
-			{Event: &model.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
+			{Took: 5 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: pod("a")}},
+			{Write: &inspect.Write{Verb: "create", Object: pod("b"), Error: refused}},
+			{Event: &inspect.Event{Type: "Warning", Reason: "SyncFailed", Message: "write Pod shop/b: " + refused}},
 		},
 	}
 	a := explanation{
 		Object: team(),
-		States: []visibleState{{ObjectState: model.ObjectState{
-			Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateFailing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &model.Fault{Kind: failure.Forbidden}, ChildStates: []model.Child{{Ref: pod("a"), Health: "Current"}},
+		States: []visibleState{{ObjectState: inspect.ObjectState{
+			Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateFailing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{Kind: failure.Forbidden}, ChildStates: []inspect.Child{{Ref: pod("a"), Health: "Current"}},
 		}}},
 	}
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.printState(a.States[0])
 	out.WriteString("\nReconcile history, newest last:\n\n")
 	// Fault U5: retries are one line below the run that began to fail.
-	latest := model.Run{Controller: run.Controller, Began: noon.Add(-time.Second), Outcome: "failed", Next: noon.Add(8 * time.Second)}
+	latest := inspect.Run{Controller: run.Controller, Began: noon.Add(-time.Second), Outcome: "failed", Next: noon.Add(8 * time.Second)}
 	printer{out: &out, now: noon}.printEntry(&historyEntry{
-		Entry: timeline.Entry{Run: latest, Earlier: []model.Run{latest, latest, run}},
-		first: &runDetails{Run: run, before: map[uint64]model.Run{1: before}},
+		Entry: timeline.Entry{Run: latest, Earlier: []inspect.Run{latest, latest, run}},
+		first: &runDetails{Run: run, before: map[uint64]inspect.Run{1: before}},
 	})
 	printer{out: &out, now: noon}.printAdvice(a)
 	if diff := cmp.Diff(wantWhyText, out.String()); diff != "" {
@@ -105,16 +105,16 @@ func TestWhyText(t *testing.T) {
 
 // A call of other code is not the same as the one before, although it has the same request.
 func TestWhyTellsChangedCode(t *testing.T) {
-	call := func(digest, version string) *model.Call {
-		return &model.Call{Name: "sync", Version: version, Request: request("Running"), Code: &model.Code{Digest: digest, Since: noon}}
+	call := func(digest, version string) *inspect.Call {
+		return &inspect.Call{Name: "sync", Version: version, Request: request("Running"), Code: &inspect.Code{Digest: digest, Since: noon}}
 	}
-	source := func(text string) *model.Call {
-		return &model.Call{Name: "sync", Request: request("Running"), Code: &model.Code{Digest: text, Since: noon, Source: text}}
+	source := func(text string) *inspect.Call {
+		return &inspect.Call{Name: "sync", Request: request("Running"), Code: &inspect.Code{Digest: text, Since: noon, Source: text}}
 	}
-	unseen := func(fault string) *model.Call {
-		return &model.Call{Name: "sync", Request: request("Running"), Error: fault}
+	unseen := func(fault string) *inspect.Call {
+		return &inspect.Call{Name: "sync", Request: request("Running"), Error: fault}
 	}
-	for want, c := range map[string][2]*model.Call{
+	for want, c := range map[string][2]*inspect.Call{
 		"    the same request as before; Setpoint cannot see the hook's code\n": {unseen(""), unseen("no")},
 		"    the code of sync changed, at 12:00:00:\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {
 			source("line\nold\n"), source("line\nnew\n"),
@@ -133,7 +133,7 @@ func TestWhyTellsChangedCode(t *testing.T) {
 
 // Where a name is taken a retry cannot help, so none is proposed.
 func TestNoRetryWhereANameIsTaken(t *testing.T) {
-	taken := model.ObjectState{Ref: team(), Controller: "x/teams", State: model.StateFailing, Fault: &model.Fault{Kind: failure.NameTaken}}
+	taken := inspect.ObjectState{Ref: team(), Controller: "x/teams", State: inspect.StateFailing, Fault: &inspect.Fault{Kind: failure.NameTaken}}
 	if all := adviceOn(taken); len(all) != 1 || !strings.Contains(all[0], "a name of its own") {
 		t.Errorf("advised %q", all)
 	}
@@ -142,15 +142,15 @@ func TestNoRetryWhereANameIsTaken(t *testing.T) {
 // Fault U3: a review says which webhook of which controller decided, why, and what it
 // changed, and of an object whose creation was denied that it does not exist.
 func TestWhyReviews(t *testing.T) {
-	review := func(second int, outcome, by string, r model.Review) historyEntry {
-		run := model.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: noon.Add(time.Duration(second) * time.Second), Outcome: outcome,
-			Steps: []model.Step{{Took: 2 * time.Millisecond, Call: &model.Call{Name: "check", Review: &r}}}}
+	review := func(second int, outcome, by string, r inspect.Review) historyEntry {
+		run := inspect.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: noon.Add(time.Duration(second) * time.Second), Outcome: outcome,
+			Steps: []inspect.Step{{Took: 2 * time.Millisecond, Call: &inspect.Call{Name: "check", Review: &r}}}}
 		return historyEntry{Entry: timeline.Entry{Run: run}, first: &runDetails{Run: run}}
 	}
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.print(explanation{Object: pod("a"), neverStored: true, entries: []historyEntry{
-		review(-2, "mutated", "create by anna", model.Review{Operation: "create", Warnings: []string{"old"}, Changes: []model.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
-		review(-1, "denied", "create by anna", model.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
+		review(-2, "mutated", "create by anna", inspect.Review{Operation: "create", Warnings: []string{"old"}, Changes: []inspect.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
+		review(-1, "denied", "create by anna", inspect.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
 	}}, true)
 	const want = `Pod shop/a does not exist: its creation was denied.
 
@@ -178,13 +178,13 @@ Reconcile history, newest last:
 // that is deleted its fields are no change.
 func TestWhySeveralControllers(t *testing.T) {
 	created := json.RawMessage(`{"parent":{"metadata":{"creationTimestamp":"2026-03-01T11:59:57Z"}}}`)
-	run := model.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: noon.Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []model.Step{
-		{Took: time.Millisecond, Call: &model.Call{Name: "sync", Request: created}},
-		{Plan: &model.Planned{Unchanged: 3}},
-		{Plan: &model.Planned{Actions: []model.Action{
-			{Verb: "delete", Object: pod("a"), Reason: "no longer desired", Changes: []model.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
+	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: noon.Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
+		{Took: time.Millisecond, Call: &inspect.Call{Name: "sync", Request: created}},
+		{Plan: &inspect.Planned{Unchanged: 3}},
+		{Plan: &inspect.Planned{Actions: []inspect.Action{
+			{Verb: "delete", Object: pod("a"), Reason: "no longer desired", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
 		}}},
-		{Took: time.Millisecond, Write: &model.Write{Verb: "delete", Object: pod("a")}},
+		{Took: time.Millisecond, Write: &inspect.Write{Verb: "delete", Object: pod("a")}},
 	}}
 	var out bytes.Buffer
 	printer{out: &out, now: noon, several: true}.printRun(&runDetails{Run: run})
@@ -206,7 +206,7 @@ func TestWhyStandby(t *testing.T) {
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.print(explanation{
 		Object: team(), stored: &object.Object{}, Caveats: []string{caveat},
-		States: []visibleState{{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}, Standby: true}},
+		States: []visibleState{{ObjectState: inspect.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateUnknown}, Standby: true}},
 	}, true)
 	if got := out.String(); !strings.Contains(got, "its state is not known here") || !strings.HasSuffix(got, caveat+"\n") {
 		t.Errorf("told %s", got)
@@ -217,7 +217,7 @@ func TestWhyStandby(t *testing.T) {
 // say that another process does.
 func TestWhyUnmanaged(t *testing.T) {
 	var out bytes.Buffer
-	printer{out: &out, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}})
+	printer{out: &out, now: noon}.printState(visibleState{ObjectState: inspect.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateUnknown}})
 	const want = "Team shop/red has not been reconciled here yet.\n  Its controller starts once all its watches are synced."
 	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "another replica") {
 		t.Errorf("told %s", got)
@@ -284,11 +284,11 @@ func TestTablesWriteChangedRows(t *testing.T) {
 }
 
 func TestControllerLookup(t *testing.T) {
-	composite := model.Controller{Name: "compositecontroller.setpoint.dev/teams"}
-	program := model.Controller{Name: "shop/team"}
+	composite := inspect.Controller{Name: "compositecontroller.setpoint.dev/teams"}
+	program := inspect.Controller{Name: "shop/team"}
 	for _, test := range []struct {
 		word string
-		of   model.Controller
+		of   inspect.Controller
 		want bool
 	}{
 		{"compositecontroller.setpoint.dev/teams", composite, true},
@@ -326,11 +326,11 @@ func TestDurations(t *testing.T) {
 
 // The record of handled states is long and says nothing to users.
 func TestWhyLeavesOutRecords(t *testing.T) {
-	record := model.Change{Path: `metadata.annotations["setpoint.dev/handled-by-handlercontroller-rates"]`, To: json.RawMessage(`"{}"`)}
-	size := model.Change{Path: "spec.size", From: json.RawMessage("1"), To: json.RawMessage("2")}
+	record := inspect.Change{Path: `metadata.annotations["setpoint.dev/handled-by-handlercontroller-rates"]`, To: json.RawMessage(`"{}"`)}
+	size := inspect.Change{Path: "spec.size", From: json.RawMessage("1"), To: json.RawMessage("2")}
 	for full, want := range map[bool]int{false: 1, true: 2} {
 		var out strings.Builder
-		printer{out: &out, full: full}.changes(0, []model.Change{size, record})
+		printer{out: &out, full: full}.changes(0, []inspect.Change{size, record})
 		if got := strings.Count(out.String(), "\n"); got != want {
 			t.Errorf("full %v: %d lines: %s", full, got, &out)
 		}

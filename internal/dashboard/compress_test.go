@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Fault U12: responses are compressed, except pages that another site requests, since their
 // size would leak content.
 func TestCompression(t *testing.T) {
-	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
 	page, asset := "/", s.assets.url("app.css")
 	for _, test := range []struct {
 		path, accept, site string

@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -43,8 +43,8 @@ type reviewCount struct {
 
 // ReviewCounts returns the number of reviews by outcome.
 func (p *controllerPage) ReviewCounts() []reviewCount {
-	counts := []reviewCount{{Outcome: model.ReviewAllowed}, {Outcome: model.ReviewMutated}, {Outcome: model.ReviewDenied},
-		{Outcome: model.ReviewFailed}}
+	counts := []reviewCount{{Outcome: inspect.ReviewAllowed}, {Outcome: inspect.ReviewMutated}, {Outcome: inspect.ReviewDenied},
+		{Outcome: inspect.ReviewFailed}}
 	for _, call := range p.Calls {
 		for i := range counts {
 			if counts[i].Outcome == call.Outcome {
@@ -56,7 +56,7 @@ func (p *controllerPage) ReviewCounts() []reviewCount {
 }
 
 func showController(req *request) error {
-	return req.renderController(func(t *processInfo, c *model.Controller, p *controllerPage) (err error) {
+	return req.renderController(func(t *processInfo, c *inspect.Controller, p *controllerPage) (err error) {
 		if p.reviewsOnly() {
 			p.Reviews, err = req.listReviews(t.Source, c)
 			return err
@@ -67,7 +67,7 @@ func showController(req *request) error {
 }
 
 // renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(load func(*processInfo, *model.Controller, *controllerPage) error) error {
+func (req *request) renderController(load func(*processInfo, *inspect.Controller, *controllerPage) error) error {
 	t, c, err := req.controllerInfo()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (req *request) renderController(load func(*processInfo, *model.Controller, 
 }
 
 // controller returns the controller named in the URL.
-func (req *request) controller() (model.Source, *model.Controller, error) {
+func (req *request) controller() (inspect.Source, *inspect.Controller, error) {
 	t, c, err := req.controllerInfo()
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +99,7 @@ func (req *request) controller() (model.Source, *model.Controller, error) {
 }
 
 // controllerInfo returns the controller named in the URL, and its process.
-func (req *request) controllerInfo() (*processInfo, *model.Controller, error) {
+func (req *request) controllerInfo() (*processInfo, *inspect.Controller, error) {
 	process, name := req.path("process"), unslug(req.path("controller"))
 	source, err := req.source(process)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -17,7 +17,7 @@ import (
 const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
 // controllerActions returns the actions for a controller.
-func (req *request) controllerActions(c *model.Controller) []action {
+func (req *request) controllerActions(c *inspect.Controller) []action {
 	page := controllerURL(c.Process, c.Name)
 	reconcile := action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile", DisabledReason: req.notReconcilable(c)}
 	suspend := action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
@@ -35,7 +35,7 @@ func (req *request) controllerActions(c *model.Controller) []action {
 
 // notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
 // user can.
-func (req *request) notReconcilable(c *model.Controller) string {
+func (req *request) notReconcilable(c *inspect.Controller) string {
 	switch {
 	case c.AllReplicas:
 		return "An admission controller manages no objects."
@@ -54,7 +54,7 @@ func (req *request) notReconcilable(c *model.Controller) string {
 }
 
 func suspendController(req *request) error {
-	return req.patchController("Suspended. Its objects stay as they are.", func(c *model.Controller) map[string]any {
+	return req.patchController("Suspended. Its objects stay as they are.", func(c *inspect.Controller) map[string]any {
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
 			return map[string]any{"spec": map[string]any{"suspend": true}}
 		}
@@ -63,7 +63,7 @@ func suspendController(req *request) error {
 }
 
 func resumeController(req *request) error {
-	return req.patchController("Resumed.", func(c *model.Controller) map[string]any {
+	return req.patchController("Resumed.", func(c *inspect.Controller) map[string]any {
 		// Either of the two may have suspended it.
 		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
@@ -80,7 +80,7 @@ func reconcileAll(req *request) error {
 	}
 	if c.Declared != nil {
 		return req.patchController("Reconciling all of its objects.",
-			func(*model.Controller) map[string]any { return req.reconcilePatch() })
+			func(*inspect.Controller) map[string]any { return req.reconcilePatch() })
 	}
 	reason := req.notReconcilable(c)
 	if err := req.accessErrors.first(); err != nil {
@@ -103,7 +103,7 @@ func (req *request) reconcilePatch() map[string]any {
 }
 
 // patchController patches the manifest of a controller as the user.
-func (req *request) patchController(done string, change func(*model.Controller) map[string]any) error {
+func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
 	_, c, err := req.controller()
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -60,9 +60,9 @@ type health struct {
 }
 
 // healthOf derives the health from the conditions, worst first.
-func healthOf(c *model.Controller) health {
+func healthOf(c *inspect.Controller) health {
 	accepted, ready := c.Condition("Accepted"), c.Ready()
-	of := func(tone string, state controllerState, rank int, message model.Condition) health {
+	of := func(tone string, state controllerState, rank int, message inspect.Condition) health {
 		return health{Tone: tone, Label: string(state), State: state, Rank: rank, Reason: message.Reason, Message: message.Message}
 	}
 	switch {
@@ -86,7 +86,7 @@ func healthOf(c *model.Controller) health {
 
 // controllerRow is a controller in a list.
 type controllerRow struct {
-	*model.Controller
+	*inspect.Controller
 	// ShortName is the name without its group. TypeLabel names the kind of controller.
 	ShortName, TypeLabel string
 	Health               health
@@ -100,7 +100,7 @@ type controllerRow struct {
 // newControllerRow returns the row of a controller. Only the leader knows the health of a Go
 // controller, so a standby process shows Standby, unless the controller runs in every replica.
 // Declared controllers report their health in their status.
-func newControllerRow(c *model.Controller, t *processInfo) controllerRow {
+func newControllerRow(c *inspect.Controller, t *processInfo) controllerRow {
 	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c),
 		Plots: newPlots(c.Series), Lost: t.Lost}
 	row.Standby = t.Process.IsStandby() && !c.AllReplicas
@@ -135,7 +135,7 @@ func shortName(name string) string { return name[strings.LastIndexByte(name, '/'
 
 // typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
 // guitar".
-func typeLabel(c *model.Controller) string {
+func typeLabel(c *inspect.Controller) string {
 	if c.Declared == nil {
 		return "Go program " + c.Process
 	}

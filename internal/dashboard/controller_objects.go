@@ -10,16 +10,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // objectList is one page of the objects of a controller.
 type objectList struct {
 	listView
-	Objects []model.ObjectState
-	Query   model.Query
+	Objects []inspect.ObjectState
+	Query   inspect.Query
 	// MissingPermission says what the user needs to see any objects; "" if nothing is missing.
 	MissingPermission string
 	// Partial reports whether kinds are hidden because the user may not list them.
@@ -31,14 +31,14 @@ type objectList struct {
 	// Unwatched is the state of all objects that no process watches, such as Suspended. The
 	// API server lists them. TooMany reports that it has more than are listed, Problem is why it
 	// does not list them.
-	Unwatched model.State
+	Unwatched inspect.State
 	TooMany   bool
 	Problem   string
 }
 
 // listObjects returns the objects that the URL selects and the user may list. If the kinds of a
 // controller are unknown, the user may list none.
-func (req *request) listObjects(t *processInfo, c *model.Controller) (*objectList, error) {
+func (req *request) listObjects(t *processInfo, c *inspect.Controller) (*objectList, error) {
 	list := req.newObjectList()
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, list.Query.Namespace, "") {
@@ -58,7 +58,7 @@ func (req *request) listObjects(t *processInfo, c *model.Controller) (*objectLis
 	if list.Unwatched = unwatchedState(t, c); list.Unwatched != "" {
 		return list, req.listUnwatched(list)
 	}
-	list.Query.ReadableKinds = model.Readable(c.Children, list.Query.Namespace, req.canRead)
+	list.Query.ReadableKinds = inspect.Readable(c.Children, list.Query.Namespace, req.canRead)
 	if err := req.loadObjects(list, t, c); err != nil {
 		return list, err
 	}
@@ -69,18 +69,18 @@ func (req *request) listObjects(t *processInfo, c *model.Controller) (*objectLis
 
 // objectSpec is the list of objects. A process compares, filters and sorts them if it watches
 // them.
-func objectSpec() *listSpec[model.ObjectState] {
-	return &listSpec[model.ObjectState]{
+func objectSpec() *listSpec[inspect.ObjectState] {
+	return &listSpec[inspect.ObjectState]{
 		Target: "controller", One: "object", More: "objects", Label: "States", States: objectStateNames(), Default: "state",
-		State: func(o *model.ObjectState) string { return string(o.State) },
-		Texts: func(o *model.ObjectState) []string { return []string{o.Name, o.Namespace} },
-		Columns: []listColumn[model.ObjectState]{
-			{Name: "Object", Sort: "name", Compare: compareText(func(o *model.ObjectState) string { return o.Namespace + "/" + o.Name })},
-			{Name: "State", Sort: "state", Compare: compareText(func(o *model.ObjectState) string { return string(o.State) })},
+		State: func(o *inspect.ObjectState) string { return string(o.State) },
+		Texts: func(o *inspect.ObjectState) []string { return []string{o.Name, o.Namespace} },
+		Columns: []listColumn[inspect.ObjectState]{
+			{Name: "Object", Sort: "name", Compare: compareText(func(o *inspect.ObjectState) string { return o.Namespace + "/" + o.Name })},
+			{Name: "State", Sort: "state", Compare: compareText(func(o *inspect.ObjectState) string { return string(o.State) })},
 			{Name: "Children", Sort: "children", Class: "number",
-				Compare: compareMost(func(o *model.ObjectState) int { return o.Children })},
-			{Name: "Last run", Sort: "run", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Ran })},
-			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Created })},
+				Compare: compareMost(func(o *inspect.ObjectState) int { return o.Children })},
+			{Name: "Last run", Sort: "run", Compare: compareLatest(func(o *inspect.ObjectState) time.Time { return o.Ran })},
+			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *inspect.ObjectState) time.Time { return o.Created })},
 		},
 	}
 }
@@ -89,18 +89,18 @@ func objectSpec() *listSpec[model.ObjectState] {
 // reports StateUnknown.
 const (
 	// stateSuspended says that the controller of the object is suspended: it watches nothing.
-	stateSuspended model.State = "Suspended"
+	stateSuspended inspect.State = "Suspended"
 	// stateStandby says that another replica leads, and reconciles the object.
-	stateStandby model.State = "Standby"
+	stateStandby inspect.State = "Standby"
 )
 
 // unwatchedState returns the state of objects whose controller watches nothing; "" if it does.
-func unwatchedState(t *processInfo, c *model.Controller) model.State {
+func unwatchedState(t *processInfo, c *inspect.Controller) inspect.State {
 	switch {
 	case c.Suspended:
 		return stateSuspended
 	case t.Lost != nil:
-		return model.State(t.Lost.State)
+		return inspect.State(t.Lost.State)
 	}
 	return ""
 }
@@ -108,8 +108,8 @@ func unwatchedState(t *processInfo, c *model.Controller) model.State {
 // objectStateNames returns the states to filter by.
 func objectStateNames() []string {
 	var all []string
-	for _, state := range append(model.States(), stateStandby, stateSuspended, model.State(processCrashed), model.State(processUnreachable),
-		model.State(processEnded)) {
+	for _, state := range append(inspect.States(), stateStandby, stateSuspended, inspect.State(processCrashed), inspect.State(processUnreachable),
+		inspect.State(processEnded)) {
 		all = append(all, string(state))
 	}
 	return all
@@ -119,8 +119,8 @@ func objectStateNames() []string {
 func (req *request) newObjectList() *objectList {
 	spec := objectSpec()
 	list := &objectList{listView: req.newListView(spec.view())}
-	list.Query = model.Query{
-		Text: list.Text, Namespace: req.query("ns"), State: model.State(list.State),
+	list.Query = inspect.Query{
+		Text: list.Text, Namespace: req.query("ns"), State: inspect.State(list.State),
 		Sort: strings.TrimPrefix(list.Sort, spec.Default), Reverse: list.Reverse, Limit: pageSize, Offset: list.Offset,
 	}
 	list.Query.Kind, list.Query.Group, _ = strings.Cut(req.query("kind"), ".")
@@ -128,9 +128,9 @@ func (req *request) newObjectList() *objectList {
 }
 
 // loadObjects takes the page from the process. One beyond the end is the last one.
-func (req *request) loadObjects(list *objectList, t *processInfo, c *model.Controller) error {
+func (req *request) loadObjects(list *objectList, t *processInfo, c *inspect.Controller) error {
 	if list.Query.State == stateStandby {
-		list.Query.State = model.StateUnknown
+		list.Query.State = inspect.StateUnknown
 	}
 	page, err := req.fetchObjects(t.Source, c.Name, list.Query)
 	if err != nil {
@@ -148,7 +148,7 @@ func (req *request) loadObjects(list *objectList, t *processInfo, c *model.Contr
 		list.counts[string(state)] = n
 	}
 	// Processes of older versions ignore the group.
-	list.Objects = slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
+	list.Objects = slices.DeleteFunc(page.Objects, func(c inspect.ObjectState) bool { return !list.hasKind(c.Kind) })
 	list.Shown = len(list.Objects)
 	if t.Process.IsStandby() {
 		list.showStandby()
@@ -159,7 +159,7 @@ func (req *request) loadObjects(list *objectList, t *processInfo, c *model.Contr
 // showStandby shows the objects of a standby, which knows of no state, as such.
 func (l *objectList) showStandby() {
 	showStandby(l.Objects)
-	unknown := string(model.StateUnknown)
+	unknown := string(inspect.StateUnknown)
 	l.counts[string(stateStandby)] = l.counts[unknown]
 	delete(l.counts, unknown)
 	if l.State == unknown {
@@ -168,9 +168,9 @@ func (l *objectList) showStandby() {
 }
 
 // showStandby shows states that a standby does not know as such.
-func showStandby(all []model.ObjectState) {
+func showStandby(all []inspect.ObjectState) {
 	for i := range all {
-		if all[i].State == model.StateUnknown {
+		if all[i].State == inspect.StateUnknown {
 			all[i].State = stateStandby
 		}
 	}
@@ -178,14 +178,14 @@ func showStandby(all []model.ObjectState) {
 
 // listUnwatched lists the objects of a controller that watches nothing from the API server.
 func (req *request) listUnwatched(l *objectList) error {
-	var all []model.ObjectState
+	var all []inspect.ObjectState
 	for _, kind := range l.Kinds {
 		if l.Query.Kind != "" && (kind.Kind != l.Query.Kind || kind.Group != l.Query.Group) {
 			continue
 		}
 		err := req.api.EachMetadata(req.context(), kind, l.Query.Namespace, "", func(o *metav1.PartialObjectMetadata) {
 			ref := object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
-			all = append(all, model.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time,
+			all = append(all, inspect.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time,
 				Deleting: o.DeletionTimestamp != nil})
 		})
 		switch {
@@ -198,14 +198,14 @@ func (req *request) listUnwatched(l *objectList) error {
 		}
 	}
 	spec := objectSpec()
-	slices.SortStableFunc(all, func(a, b model.ObjectState) int { return spec.Columns[0].Compare(&a, &b) })
+	slices.SortStableFunc(all, func(a, b inspect.ObjectState) int { return spec.Columns[0].Compare(&a, &b) })
 	page := newList(req, all, spec)
 	l.listView, l.Objects = page.listView, page.Rows
 	return nil
 }
 
-func (req *request) fetchObjects(source model.Source, controller string, query model.Query) (model.Page, error) {
-	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+func (req *request) fetchObjects(source inspect.Source, controller string, query inspect.Query) (inspect.Page, error) {
+	return inspect.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
 		return s.Objects(ctx, controller, query)
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,13 +22,13 @@ func deployment(group string) object.Kind {
 	return object.Kind{Group: group, Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
 }
 
-func newState(kind object.Kind) model.ObjectState {
-	return model.ObjectState{Ref: object.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
+func newState(kind object.Kind) inspect.ObjectState {
+	return inspect.ObjectState{Ref: object.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
 }
 
 // Kinds with the same name are distinguished by group. Without known kinds, nothing is listed.
 func TestObjectsByKind(t *testing.T) {
-	source := &fakeSource{name: "setpoint", page: model.Page{Objects: []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}}}
+	source := &fakeSource{name: "setpoint", page: inspect.Page{Objects: []inspect.ObjectState{newState(deployment("apps")), newState(deployment("test"))}}}
 	for _, c := range []struct {
 		name    string
 		kinds   []object.Kind
@@ -39,8 +39,8 @@ func TestObjectsByKind(t *testing.T) {
 		{"none is known", nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			source.page.Objects = []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}
-			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(&processInfo{Source: source}, &model.Controller{Name: "c", Kinds: c.kinds})
+			source.page.Objects = []inspect.ObjectState{newState(deployment("apps")), newState(deployment("test"))}
+			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(&processInfo{Source: source}, &inspect.Controller{Name: "c", Kinds: c.kinds})
 			if err != nil || len(list.Objects) != c.objects || list.Query.Kind != "Deployment" || list.Query.Group != "apps" {
 				t.Errorf("%+v, %v", list, err)
 			}
@@ -64,19 +64,19 @@ func TestKindValue(t *testing.T) {
 // A row shows the state of its own object, not of one in another group.
 func TestJoinStates(t *testing.T) {
 	page := kindPage{Kind: deployment("apps"), Rows: []objectRow{{Row: userclient.Row{Namespace: "shop", Name: "a"}}}}
-	page.joinStates([]model.ObjectState{newState(deployment("test"))})
+	page.joinStates([]inspect.ObjectState{newState(deployment("test"))})
 	if len(page.Rows[0].States) != 0 {
 		t.Errorf("joined %+v", page.Rows[0].States)
 	}
-	page.joinStates([]model.ObjectState{newState(deployment("apps"))})
+	page.joinStates([]inspect.ObjectState{newState(deployment("apps"))})
 	if len(page.Rows[0].States) != 1 {
 		t.Error("not joined")
 	}
 }
 
 func TestFilterAllowed(t *testing.T) {
-	all := []model.Controller{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	got := filterAllowed(all, func(c *model.Controller) bool {
+	all := []inspect.Controller{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	got := filterAllowed(all, func(c *inspect.Controller) bool {
 		c.Process = "changed"
 		return c.Name != "b"
 	})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // reconcilableKinds returns the kinds of a controller whose objects the user may list and
 // patch.
-func (req *request) reconcilableKinds(c *model.Controller) []object.Kind {
+func (req *request) reconcilableKinds(c *inspect.Controller) []object.Kind {
 	var kinds []object.Kind
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, "", "") && req.can("patch", kind, "", "") {
@@ -35,18 +35,18 @@ func (req *request) reconcilableKinds(c *model.Controller) []object.Kind {
 
 // reconcileObjects requests a reconcile of each object of a controller as the user. Objects
 // whose last request is oldest come first, so that repeated requests reach all of them.
-func (req *request) reconcileObjects(source model.Source, c *model.Controller) error {
+func (req *request) reconcileObjects(source inspect.Source, c *inspect.Controller) error {
 	done := &reconcileTally{}
-	var all []model.ObjectState
+	var all []inspect.ObjectState
 	for _, kind := range req.reconcilableKinds(c) {
-		query := model.Query{Group: kind.Group, Kind: kind.Kind, Sort: "reconcileAt", Limit: maxBulkReconciles}
+		query := inspect.Query{Group: kind.Group, Kind: kind.Kind, Sort: "reconcileAt", Limit: maxBulkReconciles}
 		some, err := req.listUnpaused(source, c.Name, query, done)
 		if err != nil {
 			return err
 		}
 		all = append(all, some...)
 	}
-	slices.SortStableFunc(all, func(a, b model.ObjectState) int { return a.ReconcileAt.Compare(b.ReconcileAt) })
+	slices.SortStableFunc(all, func(a, b inspect.ObjectState) int { return a.ReconcileAt.Compare(b.ReconcileAt) })
 	if err := req.annotateObjects(all[:min(len(all), maxBulkReconciles)], done); err != nil {
 		return req.abortReconcile(err, done)
 	}
@@ -55,26 +55,26 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 }
 
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
-func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState,
+func (req *request) listUnpaused(source inspect.Source, controller string, query inspect.Query, done *reconcileTally) ([]inspect.ObjectState,
 	error) {
 	page, err := req.fetchObjects(source, controller, query)
 	if err != nil {
 		return nil, err
 	}
 	done.total += page.Matching
-	if page.States[model.StatePaused] == 0 {
+	if page.States[inspect.StatePaused] == 0 {
 		return page.Objects, nil
 	}
-	query.State, query.Limit = model.StatePaused, 1
+	query.State, query.Limit = inspect.StatePaused, 1
 	paused, err := req.fetchObjects(source, controller, query)
 	done.total -= paused.Matching
 	done.paused += paused.Matching
-	return slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return c.State == model.StatePaused }), err
+	return slices.DeleteFunc(page.Objects, func(c inspect.ObjectState) bool { return c.State == inspect.StatePaused }), err
 }
 
 // annotateObjects requests a reconcile of each object. An error of one object does not stop the
 // others, unless it affects all of them.
-func (req *request) annotateObjects(states []model.ObjectState, done *reconcileTally) error {
+func (req *request) annotateObjects(states []inspect.ObjectState, done *reconcileTally) error {
 	group, ctx := errgroup.WithContext(req.context())
 	group.SetLimit(bulkParallelism)
 	change := req.reconcilePatch()

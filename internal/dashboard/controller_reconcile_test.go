@@ -18,8 +18,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -29,11 +29,11 @@ import (
 func goProgram(names ...string) *fakeSource {
 	c := teamsController()
 	c.Name, c.Process = "shop/team", "shop"
-	page := model.Page{Total: len(names), Matching: len(names), States: map[model.State]int{}}
+	page := inspect.Page{Total: len(names), Matching: len(names), States: map[inspect.State]int{}}
 	for _, name := range names {
-		page.Objects = append(page.Objects, model.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: model.StateSynced})
+		page.Objects = append(page.Objects, inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: inspect.StateSynced})
 	}
-	return &fakeSource{name: "shop", controllers: []model.Controller{c}, page: page}
+	return &fakeSource{name: "shop", controllers: []inspect.Controller{c}, page: page}
 }
 
 // postReconcileAll presses Reconcile all on a page.
@@ -56,7 +56,7 @@ func TestReconcileRequestNamesTheUser(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	for cause, want := range map[string]bool{"manual reconcile": true, "manual reconcile requested by ann": true, "hook changed": true, "the object changed": false} {
-		if model.IsPrimaryCause(cause) != want {
+		if inspect.IsPrimaryCause(cause) != want {
 			t.Errorf("%s explains a run: %v", cause, !want)
 		}
 	}
@@ -113,17 +113,17 @@ func newFakeCluster(t *testing.T, teamsIn, playersIn int, annotated map[string]s
 	return s
 }
 
-func (s *fakeCluster) Objects(_ context.Context, _ string, q model.Query) (model.Page, error) {
+func (s *fakeCluster) Objects(_ context.Context, _ string, q inspect.Query) (inspect.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []model.ManagedObject
+	var all []inspect.ManagedObject
 	for _, o := range s.objects {
 		kind := s.controllers[0].Kinds[map[string]int{"Team": 0, "Player": 1}[o.Kind()]]
 		resource := object.Resource{Group: kind.Group, Version: kind.Version, Plural: kind.Plural, Kind: kind.Kind, Namespaced: true}
 		paused := plan.Annotation(o, v1alpha1.AnnotationPaused) == "true"
-		all = append(all, model.ManagedObject{Resource: resource, ObjectState: record.ObjectState{Object: o, Paused: paused}})
+		all = append(all, inspect.ManagedObject{Resource: resource, ObjectState: record.ObjectState{Object: o, Paused: paused}})
 	}
-	return model.NewPage(all, q), nil
+	return inspect.NewPage(all, q), nil
 }
 
 func (s *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -11,15 +11,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // reviewList is one page of the reviews by a controller.
 type reviewList struct {
 	*list[reviewRow]
-	Filter model.ReviewFilter
+	Filter inspect.ReviewFilter
 	// Reviewed is the number of all reviews that the user may see.
 	Reviewed int
 	// Partial reports whether reviews are hidden because the user may not read their objects.
@@ -32,26 +32,26 @@ type reviewList struct {
 
 // reviewRow is a review in a list.
 type reviewRow struct {
-	model.Run
-	*model.Review
+	inspect.Run
+	*inspect.Review
 	Webhook, URL string
 }
 
 // showReviews shows the reviews by a controller.
 func showReviews(req *request) error {
-	return req.renderController(func(t *processInfo, c *model.Controller, p *controllerPage) (err error) {
+	return req.renderController(func(t *processInfo, c *inspect.Controller, p *controllerPage) (err error) {
 		p.Reviews, err = req.listReviews(t.Source, c)
 		return err
 	})
 }
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
-func (req *request) listReviews(source model.Source, c *model.Controller) (*reviewList, error) {
+func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*reviewList, error) {
 	runs, err := req.fetchReviews(source, c.Name)
 	if err != nil {
 		return nil, err
 	}
-	seen, hidden := model.VisibleReviews(runs, req.canRead)
+	seen, hidden := inspect.VisibleReviews(runs, req.canRead)
 	l := &reviewList{Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, Kinds: reviewedKinds(seen)}
 	var rows []reviewRow
 	for _, run := range seen {
@@ -66,7 +66,7 @@ func (req *request) listReviews(source model.Source, c *model.Controller) (*revi
 
 func reviewSpec() *listSpec[reviewRow] {
 	return &listSpec[reviewRow]{
-		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: model.ReviewOutcomes(),
+		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: inspect.ReviewOutcomes(),
 		Default: "time",
 		State:   func(r *reviewRow) string { return r.Outcome },
 		Columns: []listColumn[reviewRow]{
@@ -75,7 +75,7 @@ func reviewSpec() *listSpec[reviewRow] {
 					r.ReviewedName()
 			})},
 			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
-				return cmp.Compare(slices.Index(model.ReviewOutcomes(), a.Outcome), slices.Index(model.ReviewOutcomes(), b.Outcome))
+				return cmp.Compare(slices.Index(inspect.ReviewOutcomes(), a.Outcome), slices.Index(inspect.ReviewOutcomes(), b.Outcome))
 			}},
 			{Name: "User", Sort: "user", Compare: compareText(func(r *reviewRow) string { return r.User })},
 			{Name: "Duration", Sort: "duration", Class: "number", Compare: compareMost(func(r *reviewRow) time.Duration { return r.Took })},
@@ -85,7 +85,7 @@ func reviewSpec() *listSpec[reviewRow] {
 }
 
 // reviewedKinds returns the kinds of the reviewed objects.
-func reviewedKinds(runs []model.Run) (kinds []object.Kind) {
+func reviewedKinds(runs []inspect.Run) (kinds []object.Kind) {
 	for i := range runs {
 		kind := runs[i].Object.Kind
 		if !slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
@@ -95,7 +95,7 @@ func reviewedKinds(runs []model.Run) (kinds []object.Kind) {
 	return kinds
 }
 
-func newReviewRow(run model.Run) reviewRow {
+func newReviewRow(run inspect.Run) reviewRow {
 	return reviewRow{Run: run, Review: run.Review(), Webhook: run.Steps[0].Call.Name, URL: reviewURL(&run)}
 }
 
@@ -113,18 +113,18 @@ const maxNameLength = 253
 
 // IsBad reports whether the request was not allowed.
 func (r reviewRow) IsBad() bool {
-	return r.Outcome == model.ReviewDenied || r.Outcome == model.ReviewFailed
+	return r.Outcome == inspect.ReviewDenied || r.Outcome == inspect.ReviewFailed
 }
 
-func (req *request) fetchReviews(source model.Source, controller string) ([]model.Run, error) {
-	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) ([]model.Run, error) {
+func (req *request) fetchReviews(source inspect.Source, controller string) ([]inspect.Run, error) {
+	return inspect.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
 		return s.Reviews(ctx, controller, false)
 	})
 }
 
 // reviewFilter returns the filter in the URL.
-func (req *request) reviewFilter() model.ReviewFilter {
-	f := model.ReviewFilter{
+func (req *request) reviewFilter() inspect.ReviewFilter {
+	f := inspect.ReviewFilter{
 		Namespace: req.query("ns"), ObjectName: req.query("name"), User: req.query("user"), Text: strings.ToLower(req.query("q")),
 	}
 	f.Kind.Kind, f.Kind.Group, _ = strings.Cut(req.query("kind"), ".")
@@ -152,7 +152,7 @@ func reviewsURL(process, controller string, of object.Ref) string {
 }
 
 // reviewURL returns the page of a review.
-func reviewURL(run *model.Run) string {
+func reviewURL(run *inspect.Run) string {
 	return controllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
 }
 
@@ -163,7 +163,7 @@ func showReview(req *request) error {
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
 	id, _ := strconv.ParseUint(req.path("id"), 10, 64) // No review has the ID 0.
 	run, err := loader.load(source.Name(), id)
 	if err != nil {
@@ -192,7 +192,7 @@ func showReview(req *request) error {
 type reviewPage struct {
 	runPage
 	Row        reviewRow
-	Controller *model.Controller
+	Controller *inspect.Controller
 }
 
 // ShortName is the name of the controller without its group.

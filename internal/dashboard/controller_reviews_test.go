@@ -11,7 +11,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,28 +22,28 @@ func webPod(name string) object.Ref {
 }
 
 // reviewRun is a review of a Pod.
-func reviewRun(id uint64, name, outcome string, review model.Review) model.Run {
+func reviewRun(id uint64, name, outcome string, review inspect.Review) inspect.Run {
 	review.Operation, review.User = "create", "ann"
-	return model.Run{
+	return inspect.Run{
 		ID: id, Controller: policyName, Process: "setpoint", Object: webPod(name), Outcome: outcome,
 		Began: time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC), Took: 2 * time.Millisecond, Causes: []string{"create by ann"},
-		Steps: []model.Step{{Call: &model.Call{Name: "digests", Review: &review, Request: json.RawMessage(`{"name":"web"}`)}}},
+		Steps: []inspect.Step{{Call: &inspect.Call{Name: "digests", Review: &review, Request: json.RawMessage(`{"name":"web"}`)}}},
 	}
 }
 
 func reviewServer(t *testing.T, runs ...model.Run) *Server {
 	t.Helper()
-	policy := model.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
-	policy.Calls = []model.CallStats{{Name: "digests", Outcome: "denied", Count: 12_345}}
-	return newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, runs: runs})
+	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	policy.Calls = []inspect.CallStats{{Name: "digests", Outcome: "denied", Count: 12_345}}
+	return newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: runs})
 }
 
 // Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
 func TestAdmissionControllersListReviews(t *testing.T) {
 	none := get(t, reviewServer(t), controllerURL("setpoint", policyName)).Body.String()
 	wantTexts(t, none, "No reviews yet", "before it stores Pod objects", "12,345")
-	denied := reviewRun(7, "web", "denied", model.Review{Denied: true, Message: "image :latest is not pinned"})
-	mutated := reviewRun(8, "", "mutated", model.Review{GenerateName: "web-", DryRun: true, Unverified: true, Fields: []string{"spec.image"}, Changes: []model.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
+	denied := reviewRun(7, "web", "denied", inspect.Review{Denied: true, Message: "image :latest is not pinned"})
+	mutated := reviewRun(8, "", "mutated", inspect.Review{GenerateName: "web-", DryRun: true, Unverified: true, Fields: []string{"spec.image"}, Changes: []inspect.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
 	s := reviewServer(t, mutated, denied)
 	at := controllerURL("setpoint", policyName)
 	all := get(t, s, at).Body.String()
@@ -75,9 +75,9 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 
 // Many reviews have pages, and filters start at the first.
 func TestReviewPages(t *testing.T) {
-	var runs []model.Run
+	var runs []inspect.Run
 	for i := range 250 {
-		runs = append(runs, reviewRun(uint64(i+1), fmt.Sprint("web", i), "allowed", model.Review{}))
+		runs = append(runs, reviewRun(uint64(i+1), fmt.Sprint("web", i), "allowed", inspect.Review{}))
 	}
 	s := reviewServer(t, runs...)
 	at := controllerURL("setpoint", policyName)
@@ -92,7 +92,7 @@ func TestReviewPages(t *testing.T) {
 func TestObjectsAndReviews(t *testing.T) {
 	guitars := teamsController()
 	guitars.Reviews = true
-	s := newServer(t, &fakeSource{name: "setpoint", process: model.Process{LeaderElection: true}, controllers: []model.Controller{guitars}, runs: []model.Run{reviewRun(7, "web", "denied", model.Review{Denied: true})}})
+	s := newServer(t, &fakeSource{name: "setpoint", process: inspect.Process{LeaderElection: true}, controllers: []inspect.Controller{guitars}, runs: []inspect.Run{reviewRun(7, "web", "denied", inspect.Review{Denied: true})}})
 	at := controllerURL("setpoint", guitars.Name)
 	wantTexts(t, get(t, s, at).Body.String(), `href="`+at+`" aria-current="page">Objects`, `href="`+at+`/reviews">Reviews`)
 	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message", "Each replica shows the reviews that it served.")
@@ -110,10 +110,10 @@ func TestReviewsRequirePermission(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	defer api.Close()
-	hidden := reviewRun(8, "vault", "denied", model.Review{Denied: true, Message: "the vault is closed"})
+	hidden := reviewRun(8, "vault", "denied", inspect.Review{Denied: true, Message: "the vault is closed"})
 	hidden.Object.Namespace = "bank"
-	policy := model.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
-	process := &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, runs: []model.Run{hidden, reviewRun(7, "web", "allowed", model.Review{})}}
+	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	process := &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: []inspect.Run{hidden, reviewRun(7, "web", "allowed", inspect.Review{})}}
 	load, at := newProxyServer(t, api.URL, process), controllerURL("setpoint", policyName)
 	for _, path := range []string{at, at + "/reviews?name=vault", at + "/reviews?result=denied", at + "/reviews/8", at + "/reviews/8?show=request&step=0"} {
 		body := load(path).Body.String()

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // rolloutActions returns the actions for the rollout of a controller; none without one to pause
 // or to continue.
-func (req *request) rolloutActions(c *model.Controller) []action {
+func (req *request) rolloutActions(c *inspect.Controller) []action {
 	if c.Rollout == nil || c.Declared == nil {
 		return nil
 	}
@@ -29,13 +29,13 @@ func (req *request) rolloutActions(c *model.Controller) []action {
 
 // changeRollout pauses a rollout, continues it, or starts it again after a rollback.
 func changeRollout(req *request) error {
-	var change func(*model.Controller) map[string]any
+	var change func(*inspect.Controller) map[string]any
 	var done string
 	switch do := req.field("do"); do {
 	case "pause":
-		done, change = "Rollout paused.", func(*model.Controller) map[string]any { return rolloutPatch(true) }
+		done, change = "Rollout paused.", func(*inspect.Controller) map[string]any { return rolloutPatch(true) }
 	case "resume":
-		done, change = "Rollout resumed.", func(c *model.Controller) map[string]any {
+		done, change = "Rollout resumed.", func(c *inspect.Controller) map[string]any {
 			patch := rolloutPatch(false)
 			if c.Rollout != nil && c.Rollout.Phase == v1alpha1.RolloutRolledBack {
 				patch["metadata"] = annotationPatch(v1alpha1.AnnotationRolloutRetryAt, req.now().UTC().Format(time.RFC3339Nano))["metadata"]

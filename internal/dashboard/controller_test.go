@@ -10,15 +10,15 @@ import (
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 func TestControllersAreSortedBySeverity(t *testing.T) {
 	healthy, sick, lazy := teamsController(), teamsController(), teamsController()
 	healthy.Name, sick.Name, lazy.Name = "c/aaa", "c/zzz", "c/mmm"
-	sick.Conditions = []model.Condition{{Type: "Ready", Status: "False", Reason: "HookFailing", Message: "it answers 500"}}
+	sick.Conditions = []inspect.Condition{{Type: "Ready", Status: "False", Reason: "HookFailing", Message: "it answers 500"}}
 	lazy.Suspended = true
-	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{healthy, lazy, sick}}), "/").Body.String()
+	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{healthy, lazy, sick}}), "/").Body.String()
 	last := 0
 	for _, text := range []string{">zzz<", "HookFailing", ">mmm<", "Suspended", ">aaa<", "Ready"} {
 		at := strings.Index(body[last:], text)
@@ -32,7 +32,7 @@ func TestControllersAreSortedBySeverity(t *testing.T) {
 func TestRolloutIsShown(t *testing.T) {
 	c := teamsController()
 	c.Rollout = &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping, From: "teams-1", To: "teams-2", Percent: 5, Moved: 1, Reconciled: 1, Total: 20, Message: "step 1 of 2"}
-	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), controllerURL("setpoint", c.Name)).Body.String()
+	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), controllerURL("setpoint", c.Name)).Body.String()
 	for _, text := range []string{`max="20" value="1"`, "1 of 20 parents moved, 1 reconciled by the new version. This step ends at 5 %.", "step 1 of 2", "teams-1", "teams-2"} {
 		if !strings.Contains(body, text) {
 			t.Errorf("%q is missing:\n%s", text, body)
@@ -41,7 +41,7 @@ func TestRolloutIsShown(t *testing.T) {
 }
 
 func TestUnresponsiveProcessIsNamed(t *testing.T) {
-	w := get(t, newServer(t, &fakeSource{name: "shop", err: errors.New("connection refused")}, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}}), "/")
+	w := get(t, newServer(t, &fakeSource{name: "shop", err: errors.New("connection refused")}, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}), "/")
 	for _, text := range []string{"shop", "connection refused", "teams"} {
 		if !strings.Contains(w.Body.String(), text) {
 			t.Errorf("%q is missing:\n%s", text, w.Body)
@@ -63,8 +63,8 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 	defer up.Close()
 	for want, page := range map[string]string{
 		"API server unreachable":            get(t, newServer(t, &fakeSource{name: "setpoint"}), "/").Body.String(),
-		"No controllers match the selector": get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Selector: "team=a"}}), "/").Body.String(),
-		"Not synced yet":                    get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
+		"No controllers match the selector": get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: inspect.Process{Selector: "team=a"}}), "/").Body.String(),
+		"Not synced yet":                    get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: inspect.Process{Watches: []inspect.Watch{{Selection: "x"}}}}), "/").Body.String(),
 	} {
 		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -73,12 +73,12 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 }
 
 func TestObjectPagination(t *testing.T) {
-	source := &fakeSource{name: "setpoint", page: model.Page{Total: 10000, Matching: 10000, Objects: make([]model.ObjectState, pageSize)}}
+	source := &fakeSource{name: "setpoint", page: inspect.Page{Total: 10000, Matching: 10000, Objects: make([]inspect.ObjectState, pageSize)}}
 	load := func(path string) *objectList {
-		source.page.Objects = make([]model.ObjectState, pageSize)
+		source.page.Objects = make([]inspect.ObjectState, pageSize)
 		req := newTestRequest(t, path)
 		list := req.newObjectList()
-		if err := req.loadObjects(list, &processInfo{Source: source}, &model.Controller{}); err != nil {
+		if err := req.loadObjects(list, &processInfo{Source: source}, &inspect.Controller{}); err != nil {
 			t.Fatal(err)
 		}
 		list.Shown = pageSize
@@ -183,14 +183,14 @@ func TestHumanDuration(t *testing.T) {
 // A standby Go controller is not shown as healthy, since only the leader knows. Disabled
 // history is mentioned.
 func TestStandbyController(t *testing.T) {
-	source := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
+	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	for _, path := range []string{"/", teamsPage} {
 		body := get(t, newServer(t, source), path).Body.String()
 		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 is the leader") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
-	source.process = model.Process{Name: "setpoint", IsLeader: true, History: model.HistoryStats{Off: true}}
+	source.process = inspect.Process{Name: "setpoint", IsLeader: true, History: inspect.HistoryStats{Off: true}}
 	for _, path := range []string{"/", teamsPage} {
 		if body := get(t, newServer(t, source), path).Body.String(); !strings.Contains(body, "(--history-size)") || strings.Contains(body, "Runs") {
 			t.Errorf("%s: %s", path, body)
@@ -203,7 +203,7 @@ func TestStandbyController(t *testing.T) {
 func TestReviewsRunInEveryReplica(t *testing.T) {
 	source := goProgram()
 	source.controllers[0].AllReplicas = true
-	source.process = model.Process{Name: "shop", LeaderElection: true, Leader: "shop-1"}
+	source.process = inspect.Process{Name: "shop", LeaderElection: true, Leader: "shop-1"}
 	for _, path := range []string{"/", programPage} {
 		body := get(t, newServer(t, source), path).Body.String()
 		if strings.Contains(body, ">Standby") || path == programPage && strings.Contains(body, "is the leader") {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Intervals of the event stream: between two refreshes, between checks of the session, the
@@ -31,7 +31,7 @@ type eventStream struct {
 	out     *http.ResponseController
 	changed chan struct{}
 	// sources are the watched processes.
-	sources map[model.Source]context.CancelFunc
+	sources map[inspect.Source]context.CancelFunc
 	// apiServerDown is the state that the page knows.
 	apiServerDown bool
 	// lastChange is when the last change event was sent.
@@ -42,7 +42,7 @@ type eventStream struct {
 func streamEvents(req *request) error {
 	l := &eventStream{
 		request: req, out: http.NewResponseController(req.w),
-		changed: make(chan struct{}, 1), sources: map[model.Source]context.CancelFunc{},
+		changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 	}
 	if !req.streams.acquire(req.identity.User.Name) {
 		return &problem{
@@ -141,7 +141,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 
 // watchSources watches all current processes, and reports whether they changed.
 func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
-	present := map[model.Source]bool{}
+	present := map[inspect.Source]bool{}
 	for _, source := range l.request.sources(ctx) {
 		present[source] = true
 		if l.sources[source] == nil {
@@ -173,7 +173,7 @@ func (req *request) watchResource(ctx context.Context, resource string, changed 
 }
 
 // watchSource notifies on each change of a process until ctx ends.
-func watchSource(ctx context.Context, source model.Source, changed chan<- struct{}) {
+func watchSource(ctx context.Context, source inspect.Source, changed chan<- struct{}) {
 	var revision uint64
 	for ctx.Err() == nil {
 		next, err := source.Await(ctx, revision)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Relative times are refreshed at the same interval.
@@ -26,7 +26,7 @@ func TestStalePageIsRefreshed(t *testing.T) {
 		w := httptest.NewRecorder()
 		l := &eventStream{
 			request: &request{Server: s, w: w, r: r}, out: http.NewResponseController(w),
-			changed: make(chan struct{}, 1), sources: map[model.Source]context.CancelFunc{},
+			changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 		}
 		l.watchSources(ctx)
 		l.lastChange = time.Now().Add(-since)
@@ -96,7 +96,7 @@ type countingSource struct {
 	reads int
 }
 
-func (c *countingSource) Run(ctx context.Context, id uint64) (model.Run, error) {
+func (c *countingSource) Run(ctx context.Context, id uint64) (inspect.Run, error) {
 	c.reads++
 	return c.fakeSource.Run(ctx, id)
 }
@@ -105,9 +105,9 @@ func TestTriggersAreCached(t *testing.T) {
 	before, after := newRun(7, "p"), newRun(9, "p")
 	before.Steps[0].Call.Request, after.Steps[0].Call.Request = []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":1}}}`), []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":2}}}`)
 	after.Steps[0].Call.Previous, after.Causes = 7, []string{"the object changed"}
-	source := &countingSource{fakeSource: &fakeSource{name: "setpoint", runs: []model.Run{after, before}}}
+	source := &countingSource{fakeSource: &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}}}
 	server := newServer(t, source)
-	look := func(reader string, run model.Run) int {
+	look := func(reader string, run inspect.Run) int {
 		source.reads = 0
 		api, err := server.options.Cluster.As(userclient.User{Name: reader})
 		if err != nil {
@@ -117,7 +117,7 @@ func TestTriggersAreCached(t *testing.T) {
 			Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
 			identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
 		}
-		entries := req.timelineEntries(webSubject("a", ""), []model.Run{run}, 10)
+		entries := req.timelineEntries(webSubject("a", ""), []inspect.Run{run}, 10)
 		if len(entries[0].ObjectChanges) != 1 || entries[0].ObjectChanges[0].Fields[0].Path != "spec.a" {
 			t.Errorf("%s sees %+v", reader, entries[0].ObjectChanges)
 		}

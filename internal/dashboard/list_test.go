@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 func containsText(html, text string) bool { return strings.Contains(html, text) }
@@ -103,10 +103,10 @@ func TestListsInURLs(t *testing.T) {
 // A filter that fits nothing says of how many.
 func TestNoMatches(t *testing.T) {
 	run := newRun(7, "x")
-	run.Steps = []model.Step{{Call: &model.Call{Name: "w", Review: &model.Review{Operation: "create", User: "ann"}}}}
+	run.Steps = []inspect.Step{{Call: &inspect.Call{Name: "w", Review: &inspect.Review{Operation: "create", User: "ann"}}}}
 	c := teamsController()
 	c.Reviews, c.AllReplicas = true, true
-	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}, runs: []model.Run{run}})
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}, runs: []inspect.Run{run}})
 	wantTexts(t, get(t, s, teamsPage+"?user=absent").Body.String(), "None of 1 review matches the filter.")
 	wantTexts(t, get(t, s, "/?q=absent").Body.String(), "None of 1 controller matches the filter.")
 }
@@ -114,12 +114,12 @@ func TestNoMatches(t *testing.T) {
 // The states of one object by several controllers have the most severe one first.
 func TestWorstState(t *testing.T) {
 	for _, c := range []struct {
-		states []model.State
+		states []inspect.State
 		want   string
-	}{{nil, ""}, {[]model.State{model.StateSynced, model.StateFailing}, "Failing"}, {[]model.State{model.StateSynced, stateSuspended}, "Synced"}} {
+	}{{nil, ""}, {[]inspect.State{inspect.StateSynced, inspect.StateFailing}, "Failing"}, {[]inspect.State{inspect.StateSynced, stateSuspended}, "Synced"}} {
 		row := objectRow{}
 		for _, state := range c.states {
-			row.States = append(row.States, model.ObjectState{State: state})
+			row.States = append(row.States, inspect.ObjectState{State: state})
 		}
 		if got := row.worst(); got != c.want {
 			t.Errorf("%v: %q", c.states, got)

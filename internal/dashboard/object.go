@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -85,7 +85,7 @@ func (req *request) renderObject(limit int) error {
 }
 
 // setDeletion sets what is known about the deletion of the object.
-func (p *objectPage) setDeletion(runs []model.Run) {
+func (p *objectPage) setDeletion(runs []inspect.Run) {
 	switch at := p.Meta.DeletionTimestamp; {
 	case p.Deleted && timeline.NeverStored(runs):
 		p.NeverStored = true
@@ -97,7 +97,7 @@ func (p *objectPage) setDeletion(runs []model.Run) {
 }
 
 // loadDetails adds states with their incidents, owners, actions, children and events.
-func (req *request) loadDetails(p *objectPage, runs []model.Run) error {
+func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	s := p.pageObject
 	states, unavailable := req.objectStates(s.Ref)
 	p.addWarnings(unavailable...)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,7 +26,7 @@ type action struct {
 }
 
 // objectActions returns the actions for an object.
-func (req *request) objectActions(s *pageObject, states []model.ObjectState) []action {
+func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) []action {
 	if s.Deleted {
 		return nil
 	}
@@ -54,7 +54,7 @@ func annotateAction(s *pageObject, do, label, icon, missing string) action {
 		DisabledReason: missing}
 }
 
-func planAction(s *pageObject, state model.ObjectState, several bool) action {
+func planAction(s *pageObject, state inspect.ObjectState, several bool) action {
 	label := "Plan"
 	if several {
 		label += " by " + shortName(state.Controller)
@@ -160,7 +160,7 @@ func showPlan(req *request) error {
 
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all
 // objects in it, which are known only afterwards.
-func (req *request) loadPlan(p *planPage, source model.Source) error {
+func (req *request) loadPlan(p *planPage, source inspect.Source) error {
 	controllers, err := req.controllersOf(source)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (req *request) loadPlan(p *planPage, source model.Source) error {
 }
 
 // planBy makes the plan of a controller if the user may read its child kinds.
-func (req *request) planBy(p *planPage, source model.Source, c *model.Controller) error {
+func (req *request) planBy(p *planPage, source inspect.Source, c *inspect.Controller) error {
 	if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (req *request) planBy(p *planPage, source model.Source, c *model.Controller
 }
 
 // setPlan sets the plan if the user may read all objects in it.
-func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(object.Kind, string) bool) {
+func (p *planPage) setPlan(plan *inspect.Plan, own bool, reads func(object.Kind, string) bool) {
 	if !own {
 		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
 	}

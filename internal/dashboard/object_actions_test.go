@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -33,7 +33,7 @@ func TestPlanPermissions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planPage{pageObject: web}
-			p.setPlan(&model.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind object.Kind, namespace string) bool {
+			p.setPlan(&inspect.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind object.Kind, namespace string) bool {
 				return strings.Contains(strings.Join(c.may, ","), kind.Kind+" in "+namespace)
 			})
 			shown := len(p.Lines) > 0 && p.Report != ""

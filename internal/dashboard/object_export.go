@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // runExport is what a user can take away from a run.
@@ -57,7 +57,7 @@ func (req *request) exportOf(p *runPage) runExport {
 }
 
 // setCurl sets the command that sends a file to the hook of a call.
-func (e *callExport) setCurl(hooks *hookURLs, call *model.Call, file string) {
+func (e *callExport) setCurl(hooks *hookURLs, call *inspect.Call, file string) {
 	to, known := hooks.of[call.Name]
 	switch {
 	case hooks.unknownReason != "":
@@ -147,7 +147,7 @@ func (h *hookURLs) declared() bool { return h.of != nil || h.unknownReason != ""
 
 // hookURLsOf returns the webhooks of the controller of a run, which the user may have to be allowed
 // to get.
-func (req *request) hookURLsOf(run *model.Run) *hookURLs {
+func (req *request) hookURLsOf(run *inspect.Run) *hookURLs {
 	c := req.controllerOfRun(run)
 	if c == nil || c.Declared == nil {
 		return &hookURLs{}
@@ -164,7 +164,7 @@ func (req *request) hookURLsOf(run *model.Run) *hookURLs {
 }
 
 // controllerOfRun returns the controller of a run; nil if the user may not see it.
-func (req *request) controllerOfRun(run *model.Run) *model.Controller {
+func (req *request) controllerOfRun(run *inspect.Run) *inspect.Controller {
 	source, err := req.source(run.Process)
 	if err != nil {
 		return nil
@@ -173,7 +173,7 @@ func (req *request) controllerOfRun(run *model.Run) *model.Controller {
 	if err != nil {
 		return nil
 	}
-	at := slices.IndexFunc(all, func(c model.Controller) bool { return c.Name == run.Controller && req.canSee(&c) })
+	at := slices.IndexFunc(all, func(c inspect.Controller) bool { return c.Name == run.Controller && req.canSee(&c) })
 	if at < 0 {
 		return nil
 	}
@@ -213,13 +213,13 @@ func (h *hookURLs) add(name string, w *webhookSpec) {
 }
 
 // requestFile is the name of the file with the request of a step.
-func requestFile(s *pageObject, run *model.Run, step int) string {
+func requestFile(s *pageObject, run *inspect.Run, step int) string {
 	return fmt.Sprintf("%s-%d-%d.json", s.Name, run.ID, step)
 }
 
 // downloadRun sends a run as JSON. Values of Secrets are masked.
 func downloadRun(req *request) error {
-	return req.downloadFromRun(func(s *pageObject, run *model.Run) (string, []byte, error) {
+	return req.downloadFromRun(func(s *pageObject, run *inspect.Run) (string, []byte, error) {
 		text, err := json.MarshalIndent(run, "", "  ")
 		return fmt.Sprintf("%s-%d-run.json", s.Name, run.ID), append(text, '\n'), err
 	})
@@ -227,7 +227,7 @@ func downloadRun(req *request) error {
 
 // downloadRequest sends the request of a call as JSON. Values of Secrets are masked.
 func downloadRequest(req *request) error {
-	return req.downloadFromRun(func(s *pageObject, run *model.Run) (string, []byte, error) {
+	return req.downloadFromRun(func(s *pageObject, run *inspect.Run) (string, []byte, error) {
 		i, err := strconv.Atoi(req.query("step"))
 		if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
 			return "", nil, notFound("Run %d has no call in step %q.", run.ID, req.query("step"))
@@ -240,12 +240,12 @@ func downloadRequest(req *request) error {
 	})
 }
 
-func (req *request) downloadFromRun(render func(*pageObject, *model.Run) (name string, text []byte, err error)) error {
+func (req *request) downloadFromRun(render func(*pageObject, *inspect.Run) (name string, text []byte, err error)) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]model.Run{}}, s)
+	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]inspect.Run{}}, s)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 func TestExports(t *testing.T) {
@@ -44,7 +44,7 @@ func TestCurl(t *testing.T) {
 		"malformed":           {`[]`, "sync", "", "address of the hook is unknown"},
 	} {
 		var got callExport
-		got.setCurl(parseHookURLs(json.RawMessage(`{"spec":`+c.spec+`}`)), &model.Call{Name: c.call}, "it's.json")
+		got.setCurl(parseHookURLs(json.RawMessage(`{"spec":`+c.spec+`}`)), &inspect.Call{Name: c.call}, "it's.json")
 		if got.Curl != c.curl || !strings.Contains(strings.Join(append(got.Notes, got.NoCurlReason), " "), c.note) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -53,7 +53,7 @@ func TestCurl(t *testing.T) {
 
 func TestExportOfDroppedCalls(t *testing.T) {
 	_, s, source := newIncidentServer(t)
-	source.runs[2].Steps[0].Call = &model.Call{Name: "sync", Dropped: true}
+	source.runs[2].Steps[0].Call = &inspect.Call{Name: "sync", Dropped: true}
 	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
 	if strings.Contains(page, "Test case") || !strings.Contains(page, "Run (JSON)") {
 		t.Errorf("the page is %s", page)

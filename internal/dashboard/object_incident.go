@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // incident is what is known about why an object fails since its last good run.
@@ -35,7 +35,7 @@ type comparison struct {
 	// UnknownReason is why the calls cannot be compared; "" if they were.
 	UnknownReason string
 
-	before, after *model.Call
+	before, after *inspect.Call
 }
 
 // logicVersions are the versions in two responses of a controller; equal if they are the same, or one is unknown.
@@ -50,7 +50,7 @@ func (v logicVersions) Changed() bool { return v.From != v.To }
 
 // logicVersionsOf compares the versions in the responses of two calls. A call that failed has no response:
 // then the version that counts for its controller tells what the hook runs now.
-func (l *runLoader) logicVersionsOf(before, after *model.Call, later *model.Run) logicVersions {
+func (l *runLoader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run) logicVersions {
 	from, known := timeline.LogicVersion(before)
 	if !known {
 		return logicVersions{}
@@ -71,8 +71,8 @@ func (c comparison) Unchanged() bool {
 }
 
 // addIncidents adds to the failing states what happened.
-func (req *request) addIncidents(p *objectPage, runs []model.Run) {
-	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+func (req *request) addIncidents(p *objectPage, runs []inspect.Run) {
+	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
 	for i := range p.States {
 		if state := &p.States[i]; state.Fault != nil && !state.Standby {
 			state.Incident = loader.incident(p.pageObject, &state.ObjectState, runs)
@@ -80,14 +80,14 @@ func (req *request) addIncidents(p *objectPage, runs []model.Run) {
 	}
 }
 
-func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []model.Run) *incident {
+func (l *runLoader) incident(s *pageObject, state *inspect.ObjectState, runs []inspect.Run) *incident {
 	found := timeline.IncidentOf(runs, state)
 	found.Extend(state)
 	in := &incident{}
-	if !model.AdviceFor(state.Fault).Waits {
+	if !inspect.AdviceFor(state.Fault).Waits {
 		in.Actions = []action{annotateAction(s, "reconcile", "Retry now", "again", l.missingPermission("patch", s.Ref))}
 	}
-	for run, into := range map[*model.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
+	for run, into := range map[*inspect.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
 		if run != nil {
 			e := newEntry(s, timeline.Entry{Run: *run})
 			*into = &e
@@ -104,7 +104,7 @@ func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []mod
 }
 
 // compare compares the main call of a run with the comparable call of an earlier one.
-func (l *runLoader) compare(s *pageObject, earlier, run *model.Run) (c comparison) {
+func (l *runLoader) compare(s *pageObject, earlier, run *inspect.Run) (c comparison) {
 	good, errGood := l.load(earlier.Process, earlier.ID)
 	bad, errBad := l.load(run.Process, run.ID)
 	if cmp.Or(errGood, errBad) != nil {
@@ -149,7 +149,7 @@ func compareRuns(req *request) error {
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
 	later, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,21 +19,21 @@ func newIncidentServer(t *testing.T) (*objectServer, *Server, *previewSource) {
 	t.Helper()
 	k, s, source := newPreviewServer(t, v1Object("ConfigMap", map[string]any{"size": "13"}))
 	ref := object.Ref{Kind: source.controllers[0].Kinds[0], Namespace: "shop", Name: "a", UID: "u"}
-	run := func(id uint64, outcome, size, version string) model.Run {
+	run := func(id uint64, outcome, size, version string) inspect.Run {
 		parent := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"u"},"data":{"size":"` + size + `"}}`
-		return model.Run{
+		return inspect.Run{
 			ID: id, Controller: source.controllers[0].Name, Process: "setpoint", Object: ref, Outcome: outcome, Attempt: int(id) - 2,
 			Began: noon.Add(time.Duration(id) * time.Second), Took: 12 * time.Millisecond, Causes: []string{"the object changed"},
-			Steps: []model.Step{{Call: &model.Call{Name: "sync", Version: version, Previous: id - 1, Request: json.RawMessage(`{"parent":` + parent + `}`), Response: json.RawMessage(`{"children":[]}`)}}},
+			Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync", Version: version, Previous: id - 1, Request: json.RawMessage(`{"parent":` + parent + `}`), Response: json.RawMessage(`{"children":[]}`)}}},
 		}
 	}
 	bad := run(2, "failed", "13", "teams-2")
 	bad.Error, bad.Steps[0].Call.Error, bad.Steps[0].Call.Response = "13 is not a size", "13 is not a size", nil
 	again := bad
 	again.ID, again.Attempt, again.Began = 3, 1, bad.Began.Add(time.Second)
-	source.runs = []model.Run{again, bad, run(1, "synced", "3", "teams-1")}
-	source.states = []model.ObjectState{{
-		Ref: ref, Controller: source.controllers[0].Name, Process: "setpoint", State: model.StateFailing, Error: bad.Error, Attempts: 2, FailingSince: bad.Began,
+	source.runs = []inspect.Run{again, bad, run(1, "synced", "3", "teams-1")}
+	source.states = []inspect.ObjectState{{
+		Ref: ref, Controller: source.controllers[0].Name, Process: "setpoint", State: inspect.StateFailing, Error: bad.Error, Attempts: 2, FailingSince: bad.Began,
 	}}
 	return k, s, source
 }
@@ -71,11 +71,11 @@ func TestIncidentAfterChangeOfCode(t *testing.T) {
 	loaded := bad.Began.Add(-500 * time.Millisecond)
 	for i, run := range source.runs {
 		call := *run.Steps[0].Call
-		call.Request, call.Version, call.Code = good.Steps[0].Call.Request, "", &model.Code{Digest: "b", Since: loaded, Source: "new < 1\n"}
+		call.Request, call.Version, call.Code = good.Steps[0].Call.Request, "", &inspect.Code{Digest: "b", Since: loaded, Source: "new < 1\n"}
 		if run.ID == good.ID {
-			call.Code = &model.Code{Digest: "a", Since: noon, Source: "old\n"}
+			call.Code = &inspect.Code{Digest: "a", Since: noon, Source: "old\n"}
 		}
-		source.runs[i].Steps = []model.Step{{Call: &call}}
+		source.runs[i].Steps = []inspect.Step{{Call: &call}}
 	}
 	source.states[0].Attempts, source.states[0].FailingSince = 1, source.runs[0].Began
 	page := get(t, s, objectPath).Body.String()
@@ -88,7 +88,7 @@ func TestIncidentAfterChangeOfCode(t *testing.T) {
 	}
 	wantTexts(t, get(t, s, objectPath).Body.String(), "Nothing that the hook receives. Setpoint cannot see the hook’s code: it, or something that it depends on, behaves differently.")
 	for _, run := range source.runs {
-		run.Steps[0].Call.Code = &model.Code{Digest: "a", Since: noon}
+		run.Steps[0].Call.Code = &inspect.Code{Digest: "a", Since: noon}
 	}
 	wantTexts(t, get(t, s, objectPath).Body.String(), "Nor has the code that Setpoint sees changed")
 }
@@ -96,9 +96,9 @@ func TestIncidentAfterChangeOfCode(t *testing.T) {
 // What an object page says about the last run does not depend on the runs that it lists.
 func TestFilteredRunsKeepTheFailure(t *testing.T) {
 	k, s, source := newIncidentServer(t)
-	review := reviewRun(4, "a", model.ReviewAllowed, model.Review{})
+	review := reviewRun(4, "a", inspect.ReviewAllowed, inspect.Review{})
 	review.Object, review.Controller = source.runs[0].Object, source.runs[0].Controller
-	source.runs = append([]model.Run{review}, source.runs...)
+	source.runs = append([]inspect.Run{review}, source.runs...)
 	link := `href="` + objectPath + `/runs/3?in=setpoint">Request</a>`
 	for _, query := range []string{"", "?outcome=synced", "?outcome=postponed"} {
 		wantTexts(t, get(t, s, objectPath+query).Body.String(), link)

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
 // logged and limited per user.
-func (req *request) makePlan(p *planPage, source model.Source) error {
+func (req *request) makePlan(p *planPage, source inspect.Source) error {
 	user := req.identity.User.Name
 	if !req.plans.acquire(user) {
 		req.w.Header().Set("Retry-After", retryAfterSeconds)
@@ -33,7 +33,7 @@ func (req *request) makePlan(p *planPage, source model.Source) error {
 	req.log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
 		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
 	if err != nil {
-		p.Fault, p.NotManaged = describeFault(err.Error(), model.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
+		p.Fault, p.NotManaged = describeFault(err.Error(), inspect.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
 		return nil
 	}
 	p.setPlan(&plan, req.usesOwnCredentials(), req.canRead)
@@ -44,8 +44,8 @@ const planFailedTitle = "Plan failed"
 
 // planner is a controller that may plan for an object, in its process.
 type planner struct {
-	source     model.Source
-	controller model.Controller
+	source     inspect.Source
+	controller inspect.Controller
 }
 
 // plannersOf returns the controllers of a kind that the user may see, each in one process, and

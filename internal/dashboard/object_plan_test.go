@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,18 +21,18 @@ type blockingPlanner struct {
 	started, release chan struct{}
 }
 
-func (p *blockingPlanner) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
+func (p *blockingPlanner) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
 	p.started <- struct{}{}
 	<-p.release
-	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, nil
+	return inspect.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, nil
 }
 
 func TestPlansAreBoundedAndLogged(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
-	s.options.Sources = func(context.Context) []model.Source { return []model.Source{process} }
+	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
+	s.options.Sources = func(context.Context) []inspect.Source { return []inspect.Source{process} }
 	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,13 @@ package dashboard
 import (
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // stateView is the state of an object according to one controller.
 type stateView struct {
-	model.ObjectState
+	inspect.ObjectState
 	// Declared is the manifest of the controller, if it has one.
 	Declared *object.Ref
 	Fault    *fault
@@ -31,24 +31,24 @@ func (c stateView) Label() string {
 		return string(c.Lost.State)
 	case c.Suspended:
 		return string(stateSuspended)
-	case c.Standby && c.State == model.StateUnknown:
+	case c.Standby && c.State == inspect.StateUnknown:
 		return string(stateStandby)
 	}
 	return string(c.State)
 }
 
 // managingProcesses returns the processes that manage the object.
-func (req *request) managingProcesses(states []model.ObjectState) []processInfo {
+func (req *request) managingProcesses(states []inspect.ObjectState) []processInfo {
 	if len(states) == 0 {
 		return nil
 	}
 	return slices.DeleteFunc(req.fetchProcesses(), func(t processInfo) bool {
-		return !slices.ContainsFunc(states, func(c model.ObjectState) bool { return c.Process == t.Source.Name() })
+		return !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Process == t.Source.Name() })
 	})
 }
 
 // controllerOf returns the controller of a state; the zero Controller if it is unknown.
-func controllerOf(state *model.ObjectState, all []processInfo) model.Controller {
+func controllerOf(state *inspect.ObjectState, all []processInfo) inspect.Controller {
 	for _, each := range all {
 		for _, c := range each.Controllers {
 			if c.Process == state.Process && c.Name == state.Controller {
@@ -56,7 +56,7 @@ func controllerOf(state *model.ObjectState, all []processInfo) model.Controller 
 			}
 		}
 	}
-	return model.Controller{}
+	return inspect.Controller{}
 }
 
 // caveats returns what processes do not know.
@@ -70,7 +70,7 @@ func caveats(all []processInfo) (found []string) {
 }
 
 // stateViews returns the states as a page shows them. The runs are all of the object, newest first.
-func (s *pageObject) stateViews(states []model.ObjectState, all []processInfo, runs []model.Run) []stateView {
+func (s *pageObject) stateViews(states []inspect.ObjectState, all []processInfo, runs []inspect.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
@@ -84,7 +84,7 @@ func (s *pageObject) stateViews(states []model.ObjectState, all []processInfo, r
 				t.Process.IsStandby()
 		})
 		view.Declared = controllerOf(&state, all).Declared
-		if state.State == model.StateFailing && state.Error != "" {
+		if state.State == inspect.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
 			view.FailureURL = s.failureURL(&state, runs)
 		}
@@ -95,7 +95,7 @@ func (s *pageObject) stateViews(states []model.ObjectState, all []processInfo, r
 
 // failureURL returns the page of the last run of a controller if it failed; "" if it did not.
 // Reviews are no runs.
-func (s *pageObject) failureURL(state *model.ObjectState, runs []model.Run) string {
+func (s *pageObject) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
 	for i := range runs {
 		run := &runs[i]
 		if run.Controller != state.Controller || run.Process != state.Process || run.Review() != nil {

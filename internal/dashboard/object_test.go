@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -46,28 +46,28 @@ func webSubject(name, label string) *pageObject {
 	}
 }
 
-func newRun(id uint64, message string) model.Run {
-	return model.Run{
+func newRun(id uint64, message string) inspect.Run {
+	return inspect.Run{
 		ID: id, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", Object: webSubject("a", "").Ref,
 		Causes: []string{"child Pod shop/" + message + " changed"}, Began: noon.Add(-time.Duration(100-id) * time.Second),
 		QueuedFor: 2 * time.Millisecond, Took: 20 * time.Millisecond, Outcome: "synced", Noops: 2,
-		Steps: []model.Step{
-			{Took: 5 * time.Millisecond, Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"parent":{}}`), Response: json.RawMessage(`{"a":"` + "</pre><script>" + `"}`), Previous: id - 1}},
-			{At: 5 * time.Millisecond, Plan: &model.Planned{Actions: []model.Action{{
+		Steps: []inspect.Step{
+			{Took: 5 * time.Millisecond, Call: &inspect.Call{Name: "sync", Request: json.RawMessage(`{"parent":{}}`), Response: json.RawMessage(`{"a":"` + "</pre><script>" + `"}`), Previous: id - 1}},
+			{At: 5 * time.Millisecond, Plan: &inspect.Planned{Actions: []inspect.Action{{
 				Verb: "update", Object: podRef(message), Reason: message,
-				Changes: []model.Change{{Path: "spec." + message, From: json.RawMessage(`"a"`), To: json.RawMessage(`"<script>"`)}},
+				Changes: []inspect.Change{{Path: "spec." + message, From: json.RawMessage(`"a"`), To: json.RawMessage(`"<script>"`)}},
 			}}}},
-			{At: 6 * time.Millisecond, Took: 9 * time.Millisecond, Write: &model.Write{Verb: "update", Object: podRef(message), Version: "7"}},
-			{At: 15 * time.Millisecond, Event: &model.Event{Type: "Warning", Reason: "Told", Message: message}},
+			{At: 6 * time.Millisecond, Took: 9 * time.Millisecond, Write: &inspect.Write{Verb: "update", Object: podRef(message), Version: "7"}},
+			{At: 15 * time.Millisecond, Event: &inspect.Event{Type: "Warning", Reason: "Told", Message: message}},
 		},
 	}
 }
 
-func newFailedRun(id uint64, text string) model.Run {
+func newFailedRun(id uint64, text string) inspect.Run {
 	run := newRun(id, "a")
 	run.Outcome, run.Error, run.Next, run.Attempt = "failed", text, noon.Add(5*time.Second), int(id)
-	run.Fault = &model.Fault{Kind: failure.HookStatus, Code: 500, Body: text[strings.LastIndex(text, ": ")+2:]}
-	run.Steps = []model.Step{{Took: time.Millisecond, Call: &model.Call{Name: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
+	run.Fault = &inspect.Fault{Kind: failure.HookStatus, Code: 500, Body: text[strings.LastIndex(text, ": ")+2:]}
+	run.Steps = []inspect.Step{{Took: time.Millisecond, Call: &inspect.Call{Name: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
 	return run
 }
 
@@ -113,18 +113,18 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	for _, each := range timeline.Entries(runs) {
 		p.Entries = append(p.Entries, newEntry(s, each))
 	}
-	state := model.ObjectState{
-		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: model.StateSynced, Ran: noon,
-		ChildStates: []model.Child{{Ref: podRef(message), Health: "Failed", Message: message}, {Ref: podRef("b"), Health: "Current"}},
+	state := inspect.ObjectState{
+		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: inspect.StateSynced, Ran: noon,
+		ChildStates: []inspect.Child{{Ref: podRef(message), Health: "Failed", Message: message}, {Ref: podRef("b"), Health: "Current"}},
 	}
 	if len(runs) > 0 && runs[0].Error != "" {
-		state.State, state.Error, state.Attempts, state.Next = model.StateFailing, runs[0].Error, 3, noon.Add(5*time.Second)
+		state.State, state.Error, state.Attempts, state.Next = inspect.StateFailing, runs[0].Error, 3, noon.Add(5*time.Second)
 		state.Fault, state.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
 	}
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
-	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []model.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
-	p.States = s.stateViews([]model.ObjectState{state}, []processInfo{by}, runs)
-	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
+	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
+	p.States = s.stateViews([]inspect.ObjectState{state}, []processInfo{by}, runs)
+	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
@@ -171,13 +171,13 @@ func TestObjectPageDeleted(t *testing.T) {
 	p.pageObject = &pageObject{Ref: p.Ref, Deleted: true}
 	p.Actions = nil
 	// Fault U7: a deletion ends the timeline.
-	p.setDeletion([]model.Run{newRun(2, "p")})
+	p.setDeletion([]inspect.Run{newRun(2, "p")})
 	wantTexts(t, renderPage(t, "object", p), "Deleted; history is kept in memory only.", "Updated Pod p", `<li class="timeline-entry" id="deletion">`, `<h3 dir="auto">Deleted</h3>`)
 	// A deletion that a watch delivered is sorted by time and has no details.
 	gone := newRun(3, "p")
 	gone.Outcome, gone.Steps, gone.Causes = "deleted", nil, nil
-	p.Entries = (&request{}).timelineEntries(p.pageObject, []model.Run{gone}, 1)
-	p.setDeletion([]model.Run{gone, newRun(2, "p")})
+	p.Entries = (&request{}).timelineEntries(p.pageObject, []inspect.Run{gone}, 1)
+	p.setDeletion([]inspect.Run{gone, newRun(2, "p")})
 	if html := renderPage(t, "object", p); strings.Contains(html, `id="deletion"`) || !strings.Contains(html, ">Deleted</h3>") || strings.Contains(html, "Details<") {
 		t.Error(html)
 	}
@@ -203,7 +203,7 @@ func TestPlanPage(t *testing.T) {
 	p := planPage{pageObject: webSubject("a", "b"), Controller: "webs", CreatedAt: noon, Report: "{}",
 		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
 	wantTexts(t, renderPage(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
-	p.Fault = describeFault("sync hook: POST http://x: connection refused", &model.Fault{Kind: failure.HookUnreachable}, runFailedTitle)
+	p.Fault = describeFault("sync hook: POST http://x: connection refused", &inspect.Fault{Kind: failure.HookUnreachable}, runFailedTitle)
 	wantTexts(t, renderPage(t, "object_plan", p), "Connection to the hook refused")
 }
 
@@ -224,12 +224,12 @@ func TestYAMLPage(t *testing.T) {
 
 func TestDescribeFault(t *testing.T) {
 	const text = "sync hook: POST http://h/sync: returned 500 Internal Server Error: lookup x: tls: no"
-	got := describeFault(text, &model.Fault{Kind: failure.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
+	got := describeFault(text, &inspect.Fault{Kind: failure.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
 	if got.Title != "The hook failed (500 Internal Server Error)" || got.Response != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
 		t.Errorf("%+v", got)
 	}
 	// Unknown faults have only a text.
-	for _, of := range []*model.Fault{nil, {Kind: "of a later version"}} {
+	for _, of := range []*inspect.Fault{nil, {Kind: "of a later version"}} {
 		if got := describeFault(text, of, runFailedTitle); got.Title != runFailedTitle || got.Help != "" || got.Hook || got.Text != text {
 			t.Errorf("%+v", got)
 		}
@@ -238,7 +238,7 @@ func TestDescribeFault(t *testing.T) {
 
 func TestTimingBar(t *testing.T) {
 	run := newRun(1, "a")
-	bar := func(run model.Run) []timingPart {
+	bar := func(run inspect.Run) []timingPart {
 		return entry{Entry: timeline.Entry{Run: run}}.TimingBar()
 	}
 	got := bar(run)
@@ -253,13 +253,13 @@ func TestTimingBar(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Parallel writes add up to more than the run took.
-	run.Steps = []model.Step{{Took: time.Second, Call: &model.Call{}}, {Took: time.Second, Write: &model.Write{}}}
+	run.Steps = []inspect.Step{{Took: time.Second, Call: &inspect.Call{}}, {Took: time.Second, Write: &inspect.Write{}}}
 	for _, part := range bar(run) {
 		if part.Took > run.Took {
 			t.Errorf("%+v takes longer than the run", part)
 		}
 	}
-	if got := bar(model.Run{}); len(got) != 0 {
+	if got := bar(inspect.Run{}); len(got) != 0 {
 		t.Errorf("nothing took %+v", got)
 	}
 }
@@ -267,8 +267,8 @@ func TestTimingBar(t *testing.T) {
 func TestTreeOmitsForbiddenKinds(t *testing.T) {
 	secret := podRef("s")
 	secret.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
-	state := model.ObjectState{ChildStates: []model.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
-	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []model.ObjectState{state, state}, &ownertree.Builder{May: func(k object.Kind, _ string) bool { return k.Kind == "Pod" }})
+	state := inspect.ObjectState{ChildStates: []inspect.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
+	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []inspect.ObjectState{state, state}, &ownertree.Builder{May: func(k object.Kind, _ string) bool { return k.Kind == "Pod" }})
 	if err != nil || len(got.Children) != 2 || got.Children[0].Name != "b" || got.Hidden != 1 || got.Current != 1 || got.Total != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -276,27 +276,27 @@ func TestTreeOmitsForbiddenKinds(t *testing.T) {
 
 func TestHeadlines(t *testing.T) {
 	self := webSubject("a", "b").Ref
-	write := func(verb, part string, of object.Ref) model.Step {
-		return model.Step{Write: &model.Write{Verb: verb, Part: part, Object: of}}
+	write := func(verb, part string, of object.Ref) inspect.Step {
+		return inspect.Step{Write: &inspect.Write{Verb: verb, Part: part, Object: of}}
 	}
 	for _, c := range []struct {
 		outcome, want string
-		steps         []model.Step
+		steps         []inspect.Step
 	}{
-		{"synced", "Deleted Pod p", []model.Step{write("delete", "", podRef("p"))}},
-		{"synced", "Updated its status", []model.Step{write("update", "status", self)}},
-		{"synced", "Deleted Pod p, updated its status", []model.Step{write("delete", "", podRef("p")), write("update", "status", self)}},
-		{"synced", "Created 2, deleted 1, updated its status twice", []model.Step{
+		{"synced", "Deleted Pod p", []inspect.Step{write("delete", "", podRef("p"))}},
+		{"synced", "Updated its status", []inspect.Step{write("update", "status", self)}},
+		{"synced", "Deleted Pod p, updated its status", []inspect.Step{write("delete", "", podRef("p")), write("update", "status", self)}},
+		{"synced", "Created 2, deleted 1, updated its status twice", []inspect.Step{
 			write("create", "", podRef("p")), write("create", "", podRef("q")), write("delete", "", podRef("r")), write("update", "status", self), write("update", "status", self),
 		}},
 		// Fault U1: three writes to one object count as one object.
-		{"synced", "Updated its status 3 times", []model.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
-		{"synced", "No changes", []model.Step{{Write: &model.Write{Verb: "update", Unchanged: true}}}},
-		{"synced", "No changes", []model.Step{{Call: &model.Call{}}}},
+		{"synced", "Updated its status 3 times", []inspect.Step{write("update", "status", self), write("update", "status", self), write("update", "status", self)}},
+		{"synced", "No changes", []inspect.Step{{Write: &inspect.Write{Verb: "update", Unchanged: true}}}},
+		{"synced", "No changes", []inspect.Step{{Call: &inspect.Call{}}}},
 		{"postponed", "Postponed", nil},
-		{"denied", "Creation denied", []model.Step{{Call: &model.Call{Review: &model.Review{Operation: "create", Denied: true}}}}},
+		{"denied", "Creation denied", []inspect.Step{{Call: &inspect.Call{Review: &inspect.Review{Operation: "create", Denied: true}}}}},
 	} {
-		run := model.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
+		run := inspect.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
 		if got := newEntry(webSubject("a", "b"), timeline.Entry{Run: run}).Headline; got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
@@ -318,13 +318,13 @@ func TestObjectChanges(t *testing.T) {
 	before.Steps[0].Call.Request, after.Steps[0].Call.Request = callBody("a", "Pending"), callBody("b", "Running")
 	after.Steps[0].Call.Previous = 7
 	// The writes of the run itself are not a trigger.
-	own := model.Call{Name: "sync", Request: callBody("c", "Failed"), Previous: 7}
-	after.Steps = append(after.Steps, model.Step{Call: &own})
+	own := inspect.Call{Name: "sync", Request: callBody("c", "Failed"), Previous: 7}
+	after.Steps = append(after.Steps, inspect.Step{Call: &own})
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 	req := &request{Server: server, r: r, api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
-	entries := req.timelineEntries(s, []model.Run{after}, 10)
+	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].ObjectChanges) != 2 || strings.Join(entries[0].OtherCauses, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
 	}
@@ -345,9 +345,9 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 	before.Steps[0].Call.Request = callBody("1", `"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"}}`)
 	after.Steps[0].Call.Request, after.Steps[0].Call.Previous = callBody("2", ""), 7
 	after.Causes = []string{"child Pod shop/p changed", "retry"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
-	got := req.timelineEntries(webSubject("a", "b"), []model.Run{after}, 10)
+	got := req.timelineEntries(webSubject("a", "b"), []inspect.Run{after}, 10)
 	r := got[0].runTriggers
 	if len(r.ObjectChanges) != 1 || r.ObjectChanges[0].Object.Name != "p" || len(r.OtherChanges) != 1 || r.OtherChanges[0].Role != "object" || strings.Join(r.OtherCauses, ",") != "retry" {
 		t.Fatalf("%+v", r)
@@ -362,17 +362,17 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 // not an edit.
 func TestObjectChangesInRollingUpdate(t *testing.T) {
 	s := webSubject("a", "b")
-	called := func(image string, at model.Revision) model.Step {
+	called := func(image string, at inspect.Revision) inspect.Step {
 		callBody := `{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image + `"}}}`
-		return model.Step{Call: &model.Call{Name: "sync", Revision: &at, Request: json.RawMessage(callBody), Previous: 7}}
+		return inspect.Step{Call: &inspect.Call{Name: "sync", Revision: &at, Request: json.RawMessage(callBody), Previous: 7}}
 	}
-	old, latest := model.Revision{Name: "a", Number: 1, Previous: true}, model.Revision{Name: "b", Number: 2}
+	old, latest := inspect.Revision{Name: "a", Number: 1, Previous: true}, inspect.Revision{Name: "b", Number: 2}
 	before, after := newRun(7, "p"), newRun(9, "p")
-	before.Steps = []model.Step{called("b", latest), called("a", old)}
-	after.Steps, after.Causes = []model.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
+	before.Steps = []inspect.Step{called("b", latest), called("a", old)}
+	after.Steps, after.Causes = []inspect.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
-	entries := req.timelineEntries(s, []model.Run{after}, 10)
+	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
 		t.Errorf("%+v", entries[0].runTriggers)
 	}
@@ -389,17 +389,17 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 func TestObjectPageReviews(t *testing.T) {
 	s := webSubject("a", "b")
 	s.Deleted = true
-	reviewed := func(id uint64, outcome string, r model.Review) model.Run {
+	reviewed := func(id uint64, outcome string, r inspect.Review) inspect.Run {
 		run := newRun(id, "p")
 		run.Controller, run.Outcome, run.Causes = "admissioncontroller.setpoint.dev/webs", outcome, []string{"create by anna"}
-		run.Steps = []model.Step{{Call: &model.Call{Name: "check-image", Review: &r}}}
+		run.Steps = []inspect.Step{{Call: &inspect.Call{Name: "check-image", Review: &r}}}
 		return run
 	}
-	denied := reviewed(9, "denied", model.Review{Operation: "create", Denied: true, Message: "no digest"})
-	mutated := reviewed(8, "mutated", model.Review{Operation: "create", Changes: []model.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{denied, mutated}})
+	denied := reviewed(9, "denied", inspect.Review{Operation: "create", Denied: true, Message: "no digest"})
+	mutated := reviewed(8, "mutated", inspect.Review{Operation: "create", Changes: []inspect.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
+	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{denied, mutated}})
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
-	runs := []model.Run{denied, mutated}
+	runs := []inspect.Run{denied, mutated}
 	p := objectPage{pageObject: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
 	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
 		"/controllers/setpoint/admissioncontroller.setpoint.dev~webs/reviews?kind=Web.example.org&amp;name=a&amp;ns=shop", "Creation mutated and allowed", "spec.tier", "gold")
@@ -424,20 +424,20 @@ func TestPlanLinesAreBounded(t *testing.T) {
 
 // Conflicting objects have not failed, and paused objects are not retried.
 func TestOnlyFailuresShowErrors(t *testing.T) {
-	for kind, want := range map[model.State]string{
-		model.StateConflicting: "The controller and another writer keep overwriting each other", model.StatePaused: "Paused by the annotation",
+	for kind, want := range map[inspect.State]string{
+		inspect.StateConflicting: "The controller and another writer keep overwriting each other", inspect.StatePaused: "Paused by the annotation",
 	} {
 		p := newObjectPage("a", "p", newRun(2, "p"))
 		state := p.States[0].ObjectState
 		state.State, state.Conflict = kind, "Pod shop/p: spec.x differs again and again"
-		p.States = p.stateViews([]model.ObjectState{state}, nil, nil)
+		p.States = p.stateViews([]inspect.ObjectState{state}, nil, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, want)
 		if strings.Contains(html, "Last run failed") || strings.Contains(html, "tried again") {
 			t.Errorf("%s is shown as a failure: %s", kind, html)
 		}
 		state.Error = "as a process of before said it"
-		if views := p.stateViews([]model.ObjectState{state}, nil, nil); views[0].Fault != nil {
+		if views := p.stateViews([]inspect.ObjectState{state}, nil, nil); views[0].Fault != nil {
 			t.Errorf("%s has a fault", kind)
 		}
 	}
@@ -447,14 +447,14 @@ func TestOnlyFailuresShowErrors(t *testing.T) {
 func TestObjectPageStandby(t *testing.T) {
 	p := newObjectPage("a", "p")
 	state := p.States[0].ObjectState
-	state.State = model.StateUnknown
-	source := &fakeSource{name: "setpoint", process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
+	state.State = inspect.StateUnknown
+	source := &fakeSource{name: "setpoint", process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	req := newTestRequest(t, "/")
-	req.options.Sources = func(context.Context) []model.Source {
-		return []model.Source{source, &fakeSource{name: "another", process: source.process}}
+	req.options.Sources = func(context.Context) []inspect.Source {
+		return []inspect.Source{source, &fakeSource{name: "another", process: source.process}}
 	}
-	processes := req.managingProcesses([]model.ObjectState{state})
-	p.States, p.Caveats = p.stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
+	processes := req.managingProcesses([]inspect.ObjectState{state})
+	p.States, p.Caveats = p.stateViews([]inspect.ObjectState{state}, processes, nil), caveats(processes)
 	html := renderPage(t, "object", p)
 	wantTexts(t, html, "Standby", "The leader reconciles the object and knows its state", "is a standby; setpoint-1 is the leader and has the history", "No history in this process")
 	if len(p.Caveats) != 1 || strings.Contains(html, "appears here automatically") || strings.Contains(html, "Synced") {
@@ -466,9 +466,9 @@ func TestObjectPageStandby(t *testing.T) {
 func TestObjectPageNotWatched(t *testing.T) {
 	p := newObjectPage("a", "p")
 	state := p.States[0].ObjectState
-	state.State = model.StateUnknown
-	for _, process := range []model.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
-		p.States = p.stateViews([]model.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
+	state.State = inspect.StateUnknown
+	for _, process := range []inspect.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
+		p.States = p.stateViews([]inspect.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, "Not reconciled yet", "see its Ready condition")
 		if strings.Contains(html, "where the work is done") {
@@ -491,7 +491,7 @@ func TestJustNow(t *testing.T) {
 }
 
 // timelineEntries returns the entries of a page with all runs.
-func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) []entry {
+func (req *request) timelineEntries(s *pageObject, runs []inspect.Run, limit int) []entry {
 	found := timeline.Entries(runs)
 	return req.entriesOf(s, found[:min(len(found), limit)], runs)
 }

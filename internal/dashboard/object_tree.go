@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -29,7 +29,7 @@ const (
 )
 
 // tree returns the children that controllers and workloads own.
-func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error) {
+func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
 	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
 		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.timeouts, req.listControllers),
@@ -42,8 +42,8 @@ func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error
 
 // addSuspendedChildren lists the children of suspended controllers from the API server, since
 // such controllers watch nothing.
-func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectState) (all []model.ObjectState, err error) {
-	if !slices.ContainsFunc(states, func(c model.ObjectState) bool { return c.Suspended }) {
+func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.ObjectState) (all []inspect.ObjectState, err error) {
+	if !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Suspended }) {
 		return states, nil
 	}
 	all = slices.Clone(states)
@@ -56,25 +56,25 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectSt
 		found, unlisted := req.api.Dependents(req.context(), ref, c.Children)
 		err = cmp.Or(err, unlisted)
 		for _, d := range found {
-			all[i].ChildStates = append(all[i].ChildStates, model.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
+			all[i].ChildStates = append(all[i].ChildStates, inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
 		}
 	}
 	return all, err
 }
 
 // listControllers returns the controllers of all processes.
-func (req *request) listControllers() []model.Result[[]model.Controller] {
-	return model.QueryAll(req.context(), req.timeouts, req.sources(req.context()),
-		func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+func (req *request) listControllers() []inspect.Result[[]inspect.Controller] {
+	return inspect.QueryAll(req.context(), req.timeouts, req.sources(req.context()),
+		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 			return s.Controllers(ctx)
 		})
 }
 
 // buildTree builds a tree with unhealthy children first.
-func buildTree(ctx context.Context, ref object.Ref, states []model.ObjectState, g *ownertree.Builder) (tree, error) {
+func buildTree(ctx context.Context, ref object.Ref, states []inspect.ObjectState, g *ownertree.Builder) (tree, error) {
 	g.Nodes, g.Queries, g.Reads = maxNodes, maxCalls, maxReads
 	g.Order = func(a, b *ownertree.Node) int { return cmp.Compare(severity(a.Health), severity(b.Health)) }
-	t := tree{Node: &ownertree.Node{Child: model.Child{Ref: ref}}}
+	t := tree{Node: &ownertree.Node{Child: inspect.Child{Ref: ref}}}
 	missing, err := g.Build(ctx, t.Node, states)
 	for _, why := range missing {
 		t.Warnings = append(t.Warnings, incompleteMessage(why))
@@ -113,7 +113,7 @@ func incompleteMessage(err error) string {
 
 // severity returns the sort order of a health.
 func severity(health string) int {
-	order := []string{model.HealthFailed, model.HealthInProgress, model.HealthTerminating}
+	order := []string{inspect.HealthFailed, inspect.HealthInProgress, inspect.HealthTerminating}
 	if i := slices.Index(order, health); i >= 0 {
 		return i
 	}

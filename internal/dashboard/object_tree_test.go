@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -29,43 +29,43 @@ func TestTreeSummary(t *testing.T) {
 // childrenSource is a process that manages objects by name.
 type childrenSource struct {
 	*fakeSource
-	children map[string][]model.Child
+	children map[string][]inspect.Child
 	// calls counts calls.
 	calls atomic.Int32
 }
 
-func (c *childrenSource) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
+func (c *childrenSource) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
 	c.calls.Add(1)
 	family, is := c.children[ref.Name]
 	if !is {
 		return nil, nil
 	}
-	return []model.ObjectState{{Ref: ref, Controller: "webs", Process: "setpoint", State: model.StateSynced, ChildStates: family}}, nil
+	return []inspect.ObjectState{{Ref: ref, Controller: "webs", Process: "setpoint", State: inspect.StateSynced, ChildStates: family}}, nil
 }
 
-func newChild(group, kind, name string) model.Child {
+func newChild(group, kind, name string) inspect.Child {
 	ref := object.Ref{Kind: object.Kind{Group: group, Version: "v1", Plural: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name, UID: name}
-	return model.Child{Ref: ref, Health: "Current"}
+	return inspect.Child{Ref: ref, Health: "Current"}
 }
 
-func newChildrenSource(families map[string][]model.Child) *childrenSource {
+func newChildrenSource(families map[string][]inspect.Child) *childrenSource {
 	c := teamsController()
 	c.Kinds = []object.Kind{webKind()}
-	return &childrenSource{fakeSource: &fakeSource{name: "setpoint", controllers: []model.Controller{c}}, children: families}
+	return &childrenSource{fakeSource: &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}, children: families}
 }
 
 func TestTreeSpansControllers(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"a"}}`
 	var sets []string
-	var deployments []model.Child
+	var deployments []inspect.Child
 	for i := range 9 {
 		deployments = append(deployments, newChild("apps", "Deployment", fmt.Sprintf("d%d", i)))
 		sets = append(sets, fmt.Sprintf(`{"metadata":{"name":"r%[1]d","namespace":"shop","uid":"r%[1]d","ownerReferences":[{"uid":"d%[1]d"}]}}`, i))
 	}
 	a.responses["/apis/apps/v1/namespaces/shop/replicasets"] = `{"items":[` + strings.Join(sets, ",") + `]}`
 	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
-	source := newChildrenSource(map[string][]model.Child{"a": {newChild("example.org", "Web", "b")}, "b": deployments})
+	source := newChildrenSource(map[string][]inspect.Child{"a": {newChild("example.org", "Web", "b")}, "b": deployments})
 	body := get(t, a.newServer(t, source), "/resources/webs.example.org/shop/a").Body.String()
 	wantTexts(t, body, `href="/resources/webs.example.org/shop/b"`, `href="/resources/deployments.apps/shop/d8"`, `href="/resources/replicasets.apps/shop/r8"`,
 		`Incomplete: forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.`)
@@ -75,14 +75,14 @@ func TestTreeSpansControllers(t *testing.T) {
 }
 
 func TestTreeLimits(t *testing.T) {
-	families := map[string][]model.Child{"loop": {newChild("example.org", "Web", "loop"), newChild("example.org", "Web", "a")}}
+	families := map[string][]inspect.Child{"loop": {newChild("example.org", "Web", "loop"), newChild("example.org", "Web", "a")}}
 	for i := range maxNodes + 7 {
 		families["a"] = append(families["a"], newChild("example.org", "Web", fmt.Sprintf("w%03d", i)))
 	}
 	families["a"][3].Name, families["a"][3].Health = "loop", "Failed"
 	source := newChildrenSource(families)
-	panel := ownertree.NewProcesses(model.NewTimeouts(time.Second), func() []model.Result[[]model.Controller] {
-		return []model.Result[[]model.Controller]{{Source: source, Value: source.controllers}}
+	panel := ownertree.NewProcesses(inspect.NewTimeouts(time.Second), func() []inspect.Result[[]inspect.Controller] {
+		return []inspect.Result[[]inspect.Controller]{{Source: source, Value: source.controllers}}
 	})
 	states, _ := source.States(t.Context(), newChild("example.org", "Web", "a").Ref)
 	got, err := buildTree(t.Context(), newChild("example.org", "Web", "a").Ref, states, &ownertree.Builder{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // overview is the data of the first page.
@@ -35,7 +35,7 @@ type processCard struct {
 // watches.
 type cacheStats struct {
 	Objects, Bytes int
-	FailedWatches  []model.Watch
+	FailedWatches  []inspect.Watch
 	Hidden         int
 }
 
@@ -121,7 +121,7 @@ func (o *overview) noteIncomplete(t *processInfo) {
 	if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
 		o.Selectors = append(o.Selectors, selector)
 	}
-	if t.Err != nil || slices.ContainsFunc(t.Process.Watches, func(w model.Watch) bool { return !w.Synced || w.Error != "" }) {
+	if t.Err != nil || slices.ContainsFunc(t.Process.Watches, func(w inspect.Watch) bool { return !w.Synced || w.Error != "" }) {
 		o.Unsynced = append(o.Unsynced, t.Source.Name())
 	}
 }
@@ -144,17 +144,19 @@ func (o *overview) count(row *controllerRow) {
 }
 
 // canSee reports whether the user may see a controller.
-func (req *request) canSee(c *model.Controller) bool { return model.CanView(c, req.can) }
+func (req *request) canSee(c *inspect.Controller) bool { return inspect.CanView(c, req.can) }
 
 // redactController removes what the controller says about objects that the user may not read.
-func (req *request) redactController(c *model.Controller) { *c = model.RedactController(*c, req.can) }
+func (req *request) redactController(c *inspect.Controller) {
+	*c = inspect.RedactController(*c, req.can)
+}
 
 // visibleProcesses returns the processes with the controllers that the user may see.
 func (req *request) visibleProcesses(all []processInfo) []processInfo {
 	found := make([]processInfo, len(all))
 	for i, t := range all {
 		found[i] = t
-		found[i].Controllers = filterAllowed(t.Controllers, func(c *model.Controller) bool {
+		found[i].Controllers = filterAllowed(t.Controllers, func(c *inspect.Controller) bool {
 			if !req.canSee(c) {
 				return false
 			}
@@ -167,7 +169,7 @@ func (req *request) visibleProcesses(all []processInfo) []processInfo {
 
 // canSeeWatch reports whether the user may list the objects of a watch. Processes of older
 // versions do not report its kind.
-func (req *request) canSeeWatch(w *model.Watch) bool {
+func (req *request) canSeeWatch(w *inspect.Watch) bool {
 	return req.usesOwnCredentials() || w.Kind.Plural != "" && req.can("list", w.Kind, w.Namespace, "")
 }
 

@@ -9,7 +9,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,7 +26,7 @@ func TestWatchesRequireListPermission(t *testing.T) {
 	defer api.Close()
 	teams, vaults := teamsController().Kinds[0], object.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
 	process := &fakeSource{name: "setpoint"}
-	process.process.Watches = []model.Watch{
+	process.process.Watches = []inspect.Watch{
 		{Selection: "teams.v1.example.org in shop", Kind: teams, Namespace: "shop", Objects: 3, Bytes: 1},
 		{Selection: "teams.v1.example.org in bank", Kind: teams, Namespace: "bank", Objects: 1000, Bytes: 1},
 		{Selection: "vaults.v1.example.org with tier=gold", Kind: vaults, Objects: 1000, Bytes: 1, Error: "no vaults"},

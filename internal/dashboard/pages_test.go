@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,18 +25,18 @@ const hostileScript = `"><img src=x onerror=alert(1)><script>alert(2)</script>{{
 func newHostileSource() *fakeSource {
 	c := teamsController()
 	c.Description, c.Notes = []string{hostileScript}, []string{hostileScript}
-	c.Conditions = []model.Condition{{Type: "Ready", Status: "False", Reason: hostileScript, Message: hostileScript}}
-	c.Last = &model.Failure{Message: hostileScript, Object: hostileScript}
-	c.Calls = []model.CallStats{{Name: hostileScript, Outcome: hostileScript}}
+	c.Conditions = []inspect.Condition{{Type: "Ready", Status: "False", Reason: hostileScript, Message: hostileScript}}
+	c.Last = &inspect.Failure{Message: hostileScript, Object: hostileScript}
+	c.Calls = []inspect.CallStats{{Name: hostileScript, Outcome: hostileScript}}
 	c.Failing = 1
-	c.Series = model.Series{Every: time.Second, Points: []model.Point{{Runs: 1}, {Runs: 2, Failed: 1}}}
-	state := model.ObjectState{
-		Ref: object.Ref{Kind: c.Kinds[0], Namespace: hostileScript, Name: hostileScript}, State: model.StateFailing, Error: hostileScript, Attempts: 1,
+	c.Series = inspect.Series{Every: time.Second, Points: []inspect.Point{{Runs: 1}, {Runs: 2, Failed: 1}}}
+	state := inspect.ObjectState{
+		Ref: object.Ref{Kind: c.Kinds[0], Namespace: hostileScript, Name: hostileScript}, State: inspect.StateFailing, Error: hostileScript, Attempts: 1,
 	}
 	return &fakeSource{
-		name: "setpoint", controllers: []model.Controller{c},
-		process: model.Process{Name: hostileScript, Instance: hostileScript, Watches: []model.Watch{{Selection: hostileScript, Error: hostileScript}}},
-		page:    model.Page{Total: 1, Matching: 1, Objects: []model.ObjectState{state}, States: map[model.State]int{model.StateFailing: 1}},
+		name: "setpoint", controllers: []inspect.Controller{c},
+		process: inspect.Process{Name: hostileScript, Instance: hostileScript, Watches: []inspect.Watch{{Selection: hostileScript, Error: hostileScript}}},
+		page:    inspect.Page{Total: 1, Matching: 1, Objects: []inspect.ObjectState{state}, States: map[inspect.State]int{inspect.StateFailing: 1}},
 	}
 }
 
@@ -154,7 +154,7 @@ func TestSignInRedirectIsLocal(t *testing.T) {
 }
 
 func TestWritesRequireCSRFToken(t *testing.T) {
-	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
 	for _, each := range routes() {
 		method, path, _ := strings.Cut(each.pattern, " ")
 		if each.public || method != http.MethodPost {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -61,7 +61,7 @@ func (s *paletteSearch) search() {
 	s.add("Objects", append(found, s.moreObjects(named, kind, objects)...))
 }
 
-func objectItem(o *model.ObjectState) paletteItem {
+func objectItem(o *inspect.ObjectState) paletteItem {
 	return paletteItem{joinName(o.Namespace, o.Name), objectURL(o.Ref), strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
 }
 
@@ -153,7 +153,7 @@ func (s *paletteSearch) findKinds(exact *object.Kind) (found []paletteItem) {
 
 // findObjects returns the objects that controllers manage and whose names have the words. Each
 // process searches its cache.
-func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.ObjectState {
+func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []inspect.ObjectState {
 	if len(words) == 0 {
 		return nil
 	}
@@ -161,21 +161,21 @@ func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.O
 	if in, name, has := strings.Cut(text, "/"); has {
 		namespace, text = in, name
 	}
-	queries := s.objectSearches(kind, model.Query{Text: text, Namespace: namespace, Sort: "name", Limit: maxPaletteFound})
+	queries := s.objectSearches(kind, inspect.Query{Text: text, Namespace: namespace, Sort: "name", Limit: maxPaletteFound})
 	partial := len(queries) > maxPaletteSources
 	queries = queries[:min(len(queries), maxPaletteSources)]
-	results, more := make([][]model.ObjectState, len(queries)), make([]bool, len(queries))
+	results, more := make([][]inspect.ObjectState, len(queries)), make([]bool, len(queries))
 	inParallel(len(queries), maxParallelReviews, func(i int) { results[i], more[i] = s.searchObjects(&queries[i]) })
 	if partial || slices.Contains(more, true) {
 		s.warnIncomplete()
 	}
-	found := slices.DeleteFunc(slices.Concat(results...), func(o model.ObjectState) bool {
+	found := slices.DeleteFunc(slices.Concat(results...), func(o inspect.ObjectState) bool {
 		return !strings.Contains(strings.ToLower(o.Name), text) || !containsAll(words[1:], o.Namespace, o.Name)
 	})
 	if kind != nil && len(queries) == 0 {
 		found = s.lookUp(*kind, namespace, text)
 	}
-	slices.SortStableFunc(found, func(a, b model.ObjectState) int {
+	slices.SortStableFunc(found, func(a, b inspect.ObjectState) int {
 		return cmp.Or(nameRank(a.Name, text)-nameRank(b.Name, text), strings.Compare(a.Name, b.Name),
 			strings.Compare(a.Namespace, b.Namespace))
 	})
@@ -192,7 +192,7 @@ func (s *paletteSearch) warnIncomplete() {
 
 // objectSearches returns the searches for objects of a kind, or of all kinds that controllers manage
 // if that is nil.
-func (s *paletteSearch) objectSearches(kind *object.Kind, query model.Query) (queries []objectSearch) {
+func (s *paletteSearch) objectSearches(kind *object.Kind, query inspect.Query) (queries []objectSearch) {
 	for i := range s.rows {
 		c := &s.rows[i]
 		if c.AllReplicas || unwatchedState(&c.process, c.Controller) != "" {
@@ -212,11 +212,11 @@ func (s *paletteSearch) objectSearches(kind *object.Kind, query model.Query) (qu
 type objectSearch struct {
 	*paletteController
 	kind  object.Kind
-	query model.Query
+	query inspect.Query
 }
 
 // searchObjects returns the objects that the user may list, and whether more match.
-func (s *paletteSearch) searchObjects(q *objectSearch) (found []model.ObjectState, more bool) {
+func (s *paletteSearch) searchObjects(q *objectSearch) (found []inspect.ObjectState, more bool) {
 	if !s.can("list", q.kind, q.query.Namespace, "") {
 		return nil, false
 	}
@@ -234,7 +234,7 @@ func (s *paletteSearch) searchObjects(q *objectSearch) (found []model.ObjectStat
 }
 
 // lookUp finds objects of any kind by their exact name.
-func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found []model.ObjectState) {
+func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found []inspect.ObjectState) {
 	if !kind.Namespaced {
 		namespace = ""
 	}
@@ -245,13 +245,13 @@ func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found 
 		return nil
 	}
 	for _, row := range table.Rows {
-		found = append(found, model.ObjectState{Ref: object.Ref{Kind: kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}})
+		found = append(found, inspect.ObjectState{Ref: object.Ref{Kind: kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}})
 	}
 	return found
 }
 
 // moreObjects links to the list of a kind with the rest of the query.
-func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []model.ObjectState) []paletteItem {
+func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []inspect.ObjectState) []paletteItem {
 	if kind == nil || len(words) == 0 || len(found) >= maxPaletteItems {
 		return nil
 	}

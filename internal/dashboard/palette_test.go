@@ -12,7 +12,7 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,8 +21,8 @@ func paletteSource() *fakeSource {
 	c := teamsController()
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "teams"}
 	c.Declared, c.Rollout = &declared, &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping}
-	state := model.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "Blue-team"}, State: model.StateFailing, Controller: c.Name, Process: "setpoint"}
-	return &fakeSource{name: "setpoint", controllers: []model.Controller{c}, page: model.Page{Total: 1, Matching: 1, Objects: []model.ObjectState{state}}}
+	state := inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "Blue-team"}, State: inspect.StateFailing, Controller: c.Name, Process: "setpoint"}
+	return &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}, page: inspect.Page{Total: 1, Matching: 1, Objects: []inspect.ObjectState{state}}}
 }
 
 // reviewAccess allows some verbs.
@@ -140,7 +140,7 @@ func TestRolloutActions(t *testing.T) {
 		{setpoint.RolloutRolledBack, "", "Resume rollout"}, {setpoint.RolloutComplete, "", ""},
 	} {
 		c.Rollout.Phase = test.phase
-		c.Conditions = []model.Condition{{Type: "Progressing", Status: "False", Reason: test.reason}}
+		c.Conditions = []inspect.Condition{{Type: "Progressing", Status: "False", Reason: test.reason}}
 		body := get(t, s, teamsPage).Body.String()
 		if got := strings.Contains(body, teamsPage+"/rollout"); got != (test.want != "") || !strings.Contains(body, test.want) {
 			t.Errorf("%s %s: %s", test.phase, test.reason, body)

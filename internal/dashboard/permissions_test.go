@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // newProxyServer returns a function that loads pages as user ann behind a proxy.
@@ -28,7 +28,7 @@ func newProxyServer(t *testing.T, api string, sources ...model.Source) func(path
 	}
 	s, err := New(Options{
 		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}},
-		Sources: func(context.Context) []model.Source { return sources },
+		Sources: func(context.Context) []inspect.Source { return sources },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func manyControllers() *fakeSource {
 // An outage is not reported as missing permissions or missing objects: the page reloads
 // automatically.
 func TestOutageIsNotForbidden(t *testing.T) {
-	load := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	load := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
 	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
 		w := load(path)
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "API server unreachable") {

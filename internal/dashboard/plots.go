@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // plot is a sparkline with its labels.
@@ -21,7 +21,7 @@ type plot struct {
 
 // newPlots returns the plots of a series: runs, errors and latency. It returns nil if there is
 // no data.
-func newPlots(s model.Series) []plot {
+func newPlots(s inspect.Series) []plot {
 	if len(s.Points) < 2 {
 		return nil
 	}

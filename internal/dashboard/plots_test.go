@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Plots show a rate per minute, also for a shorter time.
 func TestRates(t *testing.T) {
-	points := func(runs ...uint32) model.Series {
-		s := model.Series{Every: 30 * time.Second, Points: make([]model.Point, 20)}
+	points := func(runs ...uint32) inspect.Series {
+		s := inspect.Series{Every: 30 * time.Second, Points: make([]inspect.Point, 20)}
 		for i, n := range runs {
 			s.Points[20-len(runs)+i].Runs = n
 		}
@@ -19,7 +19,7 @@ func TestRates(t *testing.T) {
 	every := make([]uint32, 20)
 	every[0], every[19] = 13, 13
 	for _, c := range []struct {
-		s                   model.Series
+		s                   inspect.Series
 		latest, rate, label string
 	}{
 		{points(), "0", "no runs in 10m", "0 runs in 10m"},
@@ -37,7 +37,7 @@ func TestRates(t *testing.T) {
 	if got := perMinute(1, time.Hour); got != "under 0.1" {
 		t.Errorf("got %q", got)
 	}
-	if newPlots(model.Series{}) != nil {
+	if newPlots(inspect.Series{}) != nil {
 		t.Error("a plot of nothing")
 	}
 }

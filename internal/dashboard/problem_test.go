@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // cancelingSource is a process that cancels the request and never responds.
@@ -19,10 +19,10 @@ type cancelingSource struct {
 	cancel context.CancelFunc
 }
 
-func (l *cancelingSource) Process(ctx context.Context) (model.Process, error) {
+func (l *cancelingSource) Process(ctx context.Context) (inspect.Process, error) {
 	l.cancel()
 	<-ctx.Done()
-	return model.Process{}, ctx.Err()
+	return inspect.Process{}, ctx.Err()
 }
 
 // A canceled page is not shown incomplete or empty.

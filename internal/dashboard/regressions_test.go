@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,7 +25,7 @@ func TestForbiddenEvents(t *testing.T) {
 
 // Fault U6: "Nothing was done about it yet" stood beside "last run 20m ago".
 func TestRunsWithoutHistory(t *testing.T) {
-	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Name: "web"}}, States: []stateView{{ObjectState: model.ObjectState{State: model.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
+	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Name: "web"}}, States: []stateView{{ObjectState: inspect.ObjectState{State: inspect.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "History is no longer in memory")
 	if strings.Contains(body, "Not reconciled yet") {
@@ -35,7 +35,7 @@ func TestRunsWithoutHistory(t *testing.T) {
 
 // Fault U9: "failing" in a URL is the state Failing.
 func TestStateInURL(t *testing.T) {
-	for query, want := range map[string]model.State{"failing": model.StateFailing, "Failing": model.StateFailing, "nonsense": ""} {
+	for query, want := range map[string]inspect.State{"failing": inspect.StateFailing, "Failing": inspect.StateFailing, "nonsense": ""} {
 		req := &request{r: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}
 		if got := req.newObjectList().Query.State; got != want {
 			t.Errorf("%s: %q", query, got)
@@ -67,8 +67,8 @@ func TestSuspendedControllerObjects(t *testing.T) {
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
 	a.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[{"metadata":{"name":"made","namespace":"shop","uid":"c","ownerReferences":[{"uid":"u"}]}}]}`
 	web := object.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
-	c := model.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []object.Kind{web}, Children: []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
-	state := model.ObjectState{Ref: object.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: model.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
-	body := get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}, states: []model.ObjectState{state}}), "/resources/webs.example.org/shop/a").Body.String()
+	c := inspect.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []object.Kind{web}, Children: []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	state := inspect.ObjectState{Ref: object.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: inspect.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
+	body := get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}, states: []inspect.ObjectState{state}}), "/resources/webs.example.org/shop/a").Body.String()
 	wantTexts(t, body, "Suspended", "Suspended by spec", "/resources/configmaps/shop/made", "Reconcile now", "Edit")
 }

@@ -12,9 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,7 +26,7 @@ type deletePage struct {
 	Deleting   bool
 	// Dependents are deleted with it. States are the states of its controllers.
 	Dependents []dependent
-	States     []model.ObjectState
+	States     []inspect.ObjectState
 	// Troubled are its controllers that are not well, unless a state says so of the object itself.
 	Troubled []controllerRow
 	// Contents are the objects in a namespace or of a custom resource, which are always deleted
@@ -153,7 +153,7 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 func (req *request) findDependents(data *deletePage) {
 	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
 	processes := req.fetchProcesses()
-	if !slices.ContainsFunc(data.States, func(s model.ObjectState) bool { return s.Error != "" }) {
+	if !slices.ContainsFunc(data.States, func(s inspect.ObjectState) bool { return s.Error != "" }) {
 		data.Troubled = troubledControllers(req.visibleProcesses(processes), data.Kind)
 	}
 	var kinds []object.Kind

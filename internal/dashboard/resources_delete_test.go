@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -74,7 +74,7 @@ func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
 	}
 	s, err := New(Options{
 		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []model.Source { return sources },
+		Sources: func(context.Context) []inspect.Source { return sources },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestDeleteListsSearchedKinds(t *testing.T) {
 	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kinds were searched.", "Objects of other kinds that it owns are deleted too.")
 	c := teamsController()
 	c.Kinds, c.Children = []object.Kind{webKind()}, []object.Kind{podRef("").Kind}
-	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
+	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
 		"None found.", "Searched kinds: pods.")
 }
 
@@ -142,8 +142,8 @@ func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u","finalizers":["setpoint.dev/teams"]}}`
 	a.responses["/api/v1/namespaces/shop/pods"], a.responses["/openapi/v3"] = `{"items":[]}`, `{"paths":{}}`
 	c := teamsController()
-	c.Kinds, c.Failing, c.Last = []object.Kind{webKind()}, 1, &model.Failure{Message: "hook finalize: 500", Object: "shop/b"}
-	source := &fakeSource{name: "setpoint", controllers: []model.Controller{c}}
+	c.Kinds, c.Failing, c.Last = []object.Kind{webKind()}, 1, &inspect.Failure{Message: "hook finalize: 500", Object: "shop/b"}
+	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
 	const toDelete, toCreate = "/resources/webs.example.org/shop/a/delete", "/resources/webs.example.org/new"
 	body := get(t, a.newServer(t, source), toDelete).Body.String()
 	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "While its finalize hook fails, a deleted object stays.", "hook finalize: 500")
@@ -151,7 +151,7 @@ func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
 	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "A new Web may fail as well.", "hook finalize: 500")
 
 	ref := object.Ref{Kind: webKind(), Namespace: "shop", Name: "a", UID: "u"}
-	source.states = []model.ObjectState{{Ref: ref, Controller: c.Name, Process: "setpoint", State: model.StateFailing, Error: "hook finalize: 503"}}
+	source.states = []inspect.ObjectState{{Ref: ref, Controller: c.Name, Process: "setpoint", State: inspect.StateFailing, Error: "hook finalize: 503"}}
 	body = get(t, a.newServer(t, source), toDelete).Body.String()
 	wantTexts(t, body, "fails for this object now. While its finalize hook fails, the object stays:", "hook finalize: 503")
 	if strings.Contains(body, "manages this kind") {
@@ -159,7 +159,7 @@ func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
 	}
 
 	c.Failing = 0
-	source.controllers, source.states = []model.Controller{c}, nil
+	source.controllers, source.states = []inspect.Controller{c}, nil
 	for _, page := range []string{toDelete, toCreate} {
 		if body := get(t, a.newServer(t, source), page).Body.String(); strings.Contains(body, "manages this kind") || strings.Contains(body, "fails for") {
 			t.Errorf("%s warns of a controller that is well", page)

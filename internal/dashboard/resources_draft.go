@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -39,7 +39,7 @@ type draft struct {
 	// Commands are commands that may solve it.
 	Commands []string
 	// Changes are concurrent changes of others.
-	Changes []model.Change
+	Changes []inspect.Change
 	// Cancel is the URL to return to.
 	Cancel string
 	// Troubled are the controllers of the kind of a new object that are not well.

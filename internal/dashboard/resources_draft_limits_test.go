@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // rbacServer is an objectServer with the permissions in allowed, such as "patch configmaps in
@@ -68,7 +68,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	}
 	s, err := New(Options{
 		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []model.Source { return nil },
+		Sources: func(context.Context) []inspect.Source { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

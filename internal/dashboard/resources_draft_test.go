@@ -18,8 +18,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -86,7 +86,7 @@ func TestFormWithoutSchema(t *testing.T) {
 	}
 	s, err := New(Options{
 		Cluster: known, Access: access.Options{Token: testToken}, Now: time.Now,
-		Sources: func(context.Context) []model.Source { return nil },
+		Sources: func(context.Context) []inspect.Source { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -122,7 +122,7 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 }
 
 // diffObjects returns the changes between two objects; none if they are too large to compare.
-func diffObjects(before, after map[string]any) []model.Change {
+func diffObjects(before, after map[string]any) []inspect.Change {
 	left, _ := json.Marshal(before) //nolint:errchkjson // It was JSON before.
 	right, _ := json.Marshal(after) //nolint:errchkjson // It was JSON before.
 	changes, _ := diff.Objects(left, right)

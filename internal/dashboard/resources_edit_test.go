@@ -23,8 +23,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -52,7 +52,7 @@ func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Serve
 	}
 	s, err := New(Options{
 		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []model.Source { return nil },
+		Sources: func(context.Context) []inspect.Source { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

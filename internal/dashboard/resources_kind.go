@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,7 +25,7 @@ type kindPage struct {
 	listView
 	Rows []objectRow
 	// Controllers are the controllers that manage the kind.
-	Controllers []model.Controller
+	Controllers []inspect.Controller
 	// NewURL is where to create an object; MissingPermission is what that needs. CanDelete
 	// reports whether the user may delete some.
 	NewURL            string
@@ -46,7 +46,7 @@ type objectRow struct {
 	Ref object.Ref
 	// Cells are the cells of the visible columns.
 	Cells  []string
-	States []model.ObjectState
+	States []inspect.ObjectState
 }
 
 // worst returns the most severe state; "" if no controller manages the object.
@@ -218,8 +218,8 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 }
 
 // managingControllers returns the controllers that manage a kind.
-func managingControllers(all []processInfo, kind object.Kind) []model.Controller {
-	var found []model.Controller
+func managingControllers(all []processInfo, kind object.Kind) []inspect.Controller {
+	var found []inspect.Controller
 	for _, t := range all {
 		for _, c := range t.Controllers {
 			if c.Manages(kind) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -68,16 +68,16 @@ type largeSource struct {
 	limits []int
 }
 
-func (c *largeSource) Objects(_ context.Context, _ string, q model.Query) (model.Page, error) {
+func (c *largeSource) Objects(_ context.Context, _ string, q inspect.Query) (inspect.Page, error) {
 	c.limits = append(c.limits, q.Limit)
-	var page model.Page
+	var page inspect.Page
 	for _, name := range c.names {
 		if !strings.Contains(name, q.Text) {
 			continue
 		}
 		page.Matching++
 		if len(page.Objects) < q.Limit {
-			page.Objects = append(page.Objects, model.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: model.StateSynced})
+			page.Objects = append(page.Objects, inspect.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: inspect.StateSynced})
 		}
 	}
 	return page, nil
@@ -90,7 +90,7 @@ func tableRowJSON(name string) string {
 func TestSearchUsesControllerNames(t *testing.T) {
 	controller := teamsController()
 	controller.Kinds = []object.Kind{webKind()}
-	source := &largeSource{fakeSource: &fakeSource{name: "setpoint", controllers: []model.Controller{controller}}}
+	source := &largeSource{fakeSource: &fakeSource{name: "setpoint", controllers: []inspect.Controller{controller}}}
 	for i := range 5000 {
 		source.names = append(source.names, fmt.Sprintf("web-%04d", i))
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -121,7 +121,7 @@ func storedDiff(before, after map[string]any) body {
 
 // mayManage reports whether a process that does not respond may have a controller of a kind.
 func (t *processInfo) mayManage(kind object.Kind) bool {
-	manages := func(c model.Controller) bool { return c.Manages(kind) }
+	manages := func(c inspect.Controller) bool { return c.Manages(kind) }
 	return t.Lost != nil && (len(t.Controllers) == 0 || slices.ContainsFunc(t.Controllers, manages))
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -23,12 +23,12 @@ type previewSource struct {
 	onPlan func()
 }
 
-func (s *previewSource) Plan(_ context.Context, _ string, _ object.Ref, edited json.RawMessage) (model.Plan, error) {
+func (s *previewSource) Plan(_ context.Context, _ string, _ object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	s.planned = append(s.planned, string(edited))
 	if s.onPlan != nil {
 		s.onPlan()
 	}
-	return model.Plan{Text: "- Pod shop/b", Report: json.RawMessage("{}")}, s.planErr
+	return inspect.Plan{Text: "- Pod shop/b", Report: json.RawMessage("{}")}, s.planErr
 }
 
 func newPreviewServer(t *testing.T, stored map[string]any) (*objectServer, *Server, *previewSource) {
@@ -36,8 +36,8 @@ func newPreviewServer(t *testing.T, stored map[string]any) (*objectServer, *Serv
 	k, s := newObjectServer(t, stored)
 	c := teamsController()
 	c.Kinds = []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}
-	source := &previewSource{fakeSource: fakeSource{name: "setpoint", controllers: []model.Controller{c}}}
-	s.options.Sources = func(context.Context) []model.Source { return []model.Source{source} }
+	source := &previewSource{fakeSource: fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}}
+	s.options.Sources = func(context.Context) []inspect.Source { return []inspect.Source{source} }
 	return k, s, source
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Limits of a search by name: how many objects are searched, in pages of which size, and how
@@ -61,7 +61,7 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 // findByName finds names in the cache of a controller that has as many objects as the user
 // listed, which are then the same. It returns false if there is no such controller, or too many
 // matches.
-func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []model.ObjectState, known bool) {
+func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []inspect.ObjectState, known bool) {
 	for _, t := range all {
 		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
 			has, err := req.fetchObjects(t.Source, c.Name, data.query(1))
@@ -75,7 +75,7 @@ func (req *request) findByName(data *kindPage, all []processInfo, there int64) (
 				continue
 			}
 			// The filter also matches namespaces and errors.
-			fit := slices.DeleteFunc(fits.Objects, func(c model.ObjectState) bool { return !strings.Contains(c.Name, data.Name) })
+			fit := slices.DeleteFunc(fits.Objects, func(c inspect.ObjectState) bool { return !strings.Contains(c.Name, data.Name) })
 			return fit, len(fit) <= maxLookups
 		}
 	}
@@ -83,7 +83,7 @@ func (req *request) findByName(data *kindPage, all []processInfo, there int64) (
 }
 
 // addByName fetches objects by name.
-func (req *request) addByName(data *kindPage, columns []userclient.Column, found []model.ObjectState) error {
+func (req *request) addByName(data *kindPage, columns []userclient.Column, found []inspect.ObjectState) error {
 	tables := make([]userclient.Table, len(found))
 	group, ctx := errgroup.WithContext(req.context())
 	group.SetLimit(6)

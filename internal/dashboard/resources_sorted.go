@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -82,7 +82,7 @@ func (p *kindPage) Filters() []stateFilter {
 	if p.isSorted() {
 		return p.listView.Filters()
 	}
-	for _, state := range model.States() {
+	for _, state := range inspect.States() {
 		p.counts[string(state)] = 1
 	}
 	all := p.listView.Filters()
@@ -154,7 +154,7 @@ func (req *request) listCached(data *kindPage, table *userclient.Table, total in
 			continue
 		}
 		l := &objectList{listView: data.listView, Kinds: []object.Kind{data.Kind}}
-		l.Query = model.Query{State: model.State(l.State), Sort: by, Reverse: l.Reverse, Offset: l.Offset, Limit: pageSize}
+		l.Query = inspect.Query{State: inspect.State(l.State), Sort: by, Reverse: l.Reverse, Offset: l.Offset, Limit: pageSize}
 		if err := req.loadObjects(l, t, c); err != nil || int64(l.Total) != total {
 			return false, nil //nolint:nilerr // The API server has the list too.
 		}

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -55,7 +55,7 @@ func newTeamsAPI(t *testing.T, lists *int) *userclient.Cluster {
 func TestSortedListOfKind(t *testing.T) {
 	var lists int
 	c := teamsController()
-	state := model.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "t345"}, State: model.StateFailing}
+	state := inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "t345"}, State: inspect.StateFailing}
 	for total, want := range map[int]struct {
 		row    string
 		counts string
@@ -63,8 +63,8 @@ func TestSortedListOfKind(t *testing.T) {
 		700: {"t345", "Failing <b>1</b>"},
 		699: {"t000", "All <b>700</b>"},
 	} {
-		source := &fakeSource{name: "setpoint", controllers: []model.Controller{c}}
-		source.page = model.Page{Total: total, Matching: total, States: map[model.State]int{model.StateFailing: 1}, Objects: []model.ObjectState{state}}
+		source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
+		source.page = inspect.Page{Total: total, Matching: total, States: map[inspect.State]int{inspect.StateFailing: 1}, Objects: []inspect.ObjectState{state}}
 		req := newTestRequest(t, "/?sort=created")
 		var err error
 		if req.api, err = newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true}); err != nil {

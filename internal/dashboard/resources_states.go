@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // maxStates is how many states to fetch at once; beyond that, each object is fetched.
@@ -14,10 +14,10 @@ const maxStates = 1000
 
 // kindStates are the states of the objects of one controller.
 type kindStates struct {
-	controller model.Controller
+	controller inspect.Controller
 	// unwatched is the state of all its objects if it watches none.
-	unwatched model.State
-	states    []model.ObjectState
+	unwatched inspect.State
+	states    []inspect.ObjectState
 	// truncated reports that it has more than were fetched.
 	truncated bool
 }
@@ -49,7 +49,7 @@ func (req *request) addStates(data *kindPage, all []processInfo) {
 }
 
 // missingStatesMessage says why states of a process are missing.
-func missingStatesMessage(of model.Source, err error) string {
+func missingStatesMessage(of inspect.Source, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "States are missing: process " + of.Name() + " did not respond in time."
 	}
@@ -71,7 +71,7 @@ func (req *request) fetchKind(data *kindPage, t *processInfo) ([]kindStates, err
 	if !queried || len(data.Rows) == 0 {
 		return all, nil
 	}
-	return model.QueryOne(req.context(), req.timeouts, t.Source, func(ctx context.Context, s model.Source) ([]kindStates, error) {
+	return inspect.QueryOne(req.context(), req.timeouts, t.Source, func(ctx context.Context, s inspect.Source) ([]kindStates, error) {
 		var failed error
 		for i := range all {
 			if all[i].unwatched != "" {
@@ -87,12 +87,12 @@ func (req *request) fetchKind(data *kindPage, t *processInfo) ([]kindStates, err
 }
 
 // query selects the objects of the page.
-func (p *kindPage) query(limit int) model.Query {
-	return model.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
+func (p *kindPage) query(limit int) inspect.Query {
+	return inspect.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
 }
 
 // fetchStates fetches the states of the objects of a controller. It counts them first.
-func (p *kindPage) fetchStates(ctx context.Context, source model.Source, into *kindStates) error {
+func (p *kindPage) fetchStates(ctx context.Context, source inspect.Source, into *kindStates) error {
 	controller := into.controller.Name
 	first, err := source.Objects(ctx, controller, p.query(1))
 	if err != nil || first.Matching <= len(first.Objects) {
@@ -109,7 +109,7 @@ func (p *kindPage) fetchStates(ctx context.Context, source model.Source, into *k
 }
 
 // fetchEach fetches the states of each object. After an error they are incomplete.
-func fetchEach(ctx context.Context, source model.Source, controller string, rows []objectRow) (found []model.ObjectState, err error) {
+func fetchEach(ctx context.Context, source inspect.Source, controller string, rows []objectRow) (found []inspect.ObjectState, err error) {
 	for i := range rows {
 		states, err := source.States(ctx, rows[i].Ref)
 		if err != nil && !errors.Is(err, failure.ErrNotFound) {
@@ -125,24 +125,24 @@ func fetchEach(ctx context.Context, source model.Source, controller string, rows
 }
 
 // addUnwatched adds the state of all objects of a controller that watches none.
-func (p *kindPage) addUnwatched(c *model.Controller, state model.State) {
+func (p *kindPage) addUnwatched(c *inspect.Controller, state inspect.State) {
 	for i := range p.Rows {
-		p.Rows[i].States = append(p.Rows[i].States, model.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name,
+		p.Rows[i].States = append(p.Rows[i].States, inspect.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name,
 			Process: c.Process})
 	}
 }
 
 // redactStates removes what the user may not read.
-func (req *request) redactStates(states []model.ObjectState) []model.ObjectState {
+func (req *request) redactStates(states []inspect.ObjectState) []inspect.ObjectState {
 	for i := range states {
-		states[i] = model.RedactState(states[i], req.canRead)
+		states[i] = inspect.RedactState(states[i], req.canRead)
 	}
 	return states
 }
 
-func (p *kindPage) joinStates(states []model.ObjectState) {
+func (p *kindPage) joinStates(states []inspect.ObjectState) {
 	type key struct{ namespace, name string }
-	by := map[key]model.ObjectState{}
+	by := map[key]inspect.ObjectState{}
 	for _, state := range states {
 		if state.GroupKind() != p.GroupKind() {
 			continue

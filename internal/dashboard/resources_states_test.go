@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,37 +26,37 @@ type statesSource struct {
 	limits          []int
 }
 
-func (s *statesSource) Objects(ctx context.Context, controller string, q model.Query) (model.Page, error) {
+func (s *statesSource) Objects(ctx context.Context, controller string, q inspect.Query) (inspect.Page, error) {
 	if s.hangs {
 		<-ctx.Done()
-		return model.Page{}, ctx.Err()
+		return inspect.Page{}, ctx.Err()
 	}
 	s.limits = append(s.limits, q.Limit)
 	if s.listErr != nil {
-		return model.Page{}, s.listErr
+		return inspect.Page{}, s.listErr
 	}
-	return model.Page{Matching: s.matching, Objects: []model.ObjectState{s.state("a", controller)}}, nil
+	return inspect.Page{Matching: s.matching, Objects: []inspect.ObjectState{s.state("a", controller)}}, nil
 }
 
-func (s *statesSource) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
+func (s *statesSource) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
 	switch ref.Name {
 	case s.unknown:
 		return nil, failure.ErrNotFound
 	case s.broken:
 		return nil, errors.New("out of order")
 	}
-	return []model.ObjectState{s.state(ref.Name, s.controllers[0].Name)}, nil
+	return []inspect.ObjectState{s.state(ref.Name, s.controllers[0].Name)}, nil
 }
 
-func (s *statesSource) state(name, controller string) model.ObjectState {
-	return model.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: model.StateSynced, Controller: controller, Process: s.name}
+func (s *statesSource) state(name, controller string) inspect.ObjectState {
+	return inspect.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: inspect.StateSynced, Controller: controller, Process: s.name}
 }
 
 // newStatesSource is a process with one controller of Webs.
 func newStatesSource(name string) *statesSource {
 	c := teamsController()
 	c.Process, c.Kinds = name, []object.Kind{webKind()}
-	return &statesSource{fakeSource: &fakeSource{name: name, controllers: []model.Controller{c}}}
+	return &statesSource{fakeSource: &fakeSource{name: name, controllers: []inspect.Controller{c}}}
 }
 
 // kindOfWebs is a page with some Webs, called a, b, and so on.
@@ -86,7 +86,7 @@ func TestMissingStatesAreNoted(t *testing.T) {
 	}
 	// Only the process that hangs meets its timeout.
 	short, long := newTestRequest(t, "/"), newTestRequest(t, "/")
-	short.timeouts, long.timeouts = model.NewTimeouts(time.Millisecond), model.NewTimeouts(time.Hour)
+	short.timeouts, long.timeouts = inspect.NewTimeouts(time.Millisecond), inspect.NewTimeouts(time.Hour)
 	short.addStates(data, all[:1])
 	long.addStates(data, all[1:])
 	for _, want := range []string{

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Options configure a Server. Sources and Cluster are required.
 type Options struct {
 	// Sources returns the processes to show. It is called for each page, must not block, and
 	// returns the same Source for the same process each time.
-	Sources func(context.Context) []model.Source
+	Sources func(context.Context) []inspect.Source
 	// Cluster makes requests as users.
 	Cluster *userclient.Cluster
 	// Access configures authentication.
@@ -45,7 +45,7 @@ type Server struct {
 	authenticator *access.Authenticator
 	probe         *apiProbe
 	// timeouts limits how long to wait for processes.
-	timeouts *model.Timeouts
+	timeouts *inspect.Timeouts
 	// memory has what processes said last.
 	memory   *processMemory
 	digester *secretDigester
@@ -74,7 +74,7 @@ func New(o Options) (*Server, error) {
 		s.now = time.Now
 	}
 	s.memory = &processMemory{exits: o.Exits, now: s.now}
-	s.timeouts, s.changeCache = model.NewTimeouts(sourceTimeout), cache.NewLRUExpireCache(maxCachedChanges)
+	s.timeouts, s.changeCache = inspect.NewTimeouts(sourceTimeout), cache.NewLRUExpireCache(maxCachedChanges)
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: s.now}, newSecretDigester()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {

@@ -12,67 +12,67 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fakeSource is a process with fixed data.
 type fakeSource struct {
 	name        string
-	process     model.Process
-	controllers []model.Controller
-	page        model.Page
-	states      []model.ObjectState
-	runs        []model.Run
+	process     inspect.Process
+	controllers []inspect.Controller
+	page        inspect.Page
+	states      []inspect.ObjectState
+	runs        []inspect.Run
 	revisions   chan uint64
 	err         error
 }
 
 func (s *fakeSource) Name() string { return s.name }
 
-func (s *fakeSource) Process(context.Context) (model.Process, error) { return s.process, s.err }
+func (s *fakeSource) Process(context.Context) (inspect.Process, error) { return s.process, s.err }
 
-func (s *fakeSource) Controllers(context.Context) ([]model.Controller, error) {
+func (s *fakeSource) Controllers(context.Context) ([]inspect.Controller, error) {
 	return s.controllers, s.err
 }
 
-func (s *fakeSource) Objects(context.Context, string, model.Query) (model.Page, error) {
+func (s *fakeSource) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
 	return s.page, s.err
 }
 
-func (s *fakeSource) States(context.Context, object.Ref) ([]model.ObjectState, error) {
+func (s *fakeSource) States(context.Context, object.Ref) ([]inspect.ObjectState, error) {
 	return s.states, s.err
 }
 
-func (s *fakeSource) Runs(context.Context, object.Ref, int) ([]model.Run, error) {
+func (s *fakeSource) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) {
 	return s.runs, s.err
 }
 
-func (s *fakeSource) Reviews(context.Context, string, bool) ([]model.Run, error) {
+func (s *fakeSource) Reviews(context.Context, string, bool) ([]inspect.Run, error) {
 	return s.runs, s.err
 }
 
-func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
+func (s *fakeSource) Run(_ context.Context, id uint64) (inspect.Run, error) {
 	for _, run := range s.runs {
 		if run.ID == id {
 			return run, nil
 		}
 	}
-	return model.Run{}, failure.ErrNotFound
+	return inspect.Run{}, failure.ErrNotFound
 }
 
 func (*fakeSource) SetLogLevel(context.Context, string) error { return nil }
 
 func (*fakeSource) Diagnostic(context.Context, string) ([]byte, error) { return nil, nil }
 
-func (*fakeSource) Requests(context.Context) (model.Requests, error) {
-	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
+func (*fakeSource) Requests(context.Context) (inspect.Requests, error) {
+	return inspect.Requests{Requests: []inspect.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
 }
 
-func (s *fakeSource) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
-	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
+func (s *fakeSource) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
+	return inspect.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
 }
 
 func (s *fakeSource) Await(ctx context.Context, _ uint64) (uint64, error) {
@@ -85,12 +85,12 @@ func (s *fakeSource) Await(ctx context.Context, _ uint64) (uint64, error) {
 }
 
 // teamsController is a typical controller.
-func teamsController() model.Controller {
-	return model.Controller{
+func teamsController() inspect.Controller {
+	return inspect.Controller{
 		Name: "compositecontroller.setpoint.dev/teams", Process: "setpoint",
 		Kinds:       []object.Kind{{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}},
 		Description: []string{"For each Team it makes Namespaces."},
-		Conditions:  []model.Condition{{Type: "Ready", Status: "True", Reason: "Serving"}},
+		Conditions:  []inspect.Condition{{Type: "Ready", Status: "True", Reason: "Serving"}},
 		Objects:     3,
 	}
 }
@@ -103,7 +103,7 @@ func newServer(t *testing.T, sources ...model.Source) *Server {
 	}
 	s, err := New(Options{
 		Cluster: api, Access: access.Options{Token: testToken},
-		Sources: func(context.Context) []model.Source { return sources },
+		Sources: func(context.Context) []inspect.Source { return sources },
 		Now:     func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {
 }
 
 func TestOverview(t *testing.T) {
-	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
 	w := get(t, s, "/")
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "/controllers/setpoint/compositecontroller.setpoint.dev~teams") {
 		t.Errorf("%d:\n%s", w.Code, w.Body)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -70,7 +70,7 @@ func newBrowser(t *testing.T, host string) *browser {
 	}
 	s, err := New(Options{
 		Cluster: api, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []model.Source { return []model.Source{&fakeSource{name: "setpoint"}} },
+		Sources: func(context.Context) []inspect.Source { return []inspect.Source{&fakeSource{name: "setpoint"}} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,9 +20,9 @@ const (
 
 // processInfo is the response of one process.
 type processInfo struct {
-	Source      model.Source
-	Process     model.Process
-	Controllers []model.Controller
+	Source      inspect.Source
+	Process     inspect.Process
+	Controllers []inspect.Controller
 	// Err is why the process is unavailable.
 	Err error
 	// Lost says why the rest is old; nil if it is not.
@@ -30,12 +30,12 @@ type processInfo struct {
 }
 
 // sources returns the processes, and those that have ended.
-func (s *Server) sources(ctx context.Context) []model.Source {
+func (s *Server) sources(ctx context.Context) []inspect.Source {
 	return s.memory.with(s.options.Sources(ctx))
 }
 
 // unavailableMessage returns the message for an unavailable process.
-func unavailableMessage(of model.Source, err error) string {
+func unavailableMessage(of inspect.Source, err error) string {
 	text := "Process " + of.Name() + " did not respond in time."
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -49,7 +49,7 @@ func unavailableMessage(of model.Source, err error) string {
 
 // fetchProcesses fetches all processes in parallel.
 func (req *request) fetchProcesses() []processInfo {
-	results := model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), fetchProcess)
+	results := inspect.QueryAll(req.context(), req.timeouts, req.sources(req.context()), fetchProcess)
 	all := make([]processInfo, len(results))
 	for i := range results {
 		all[i] = req.remember(&results[i])
@@ -62,9 +62,9 @@ func (req *request) fetchProcesses() []processInfo {
 
 // fetchOne fetches a process. Without a response it returns what the process said last, if that is
 // known.
-func (req *request) fetchOne(source model.Source) (processInfo, error) {
-	value, err := model.QueryOne(req.context(), req.timeouts, source, fetchProcess)
-	t := req.remember(&model.Result[processInfo]{Source: source, Value: value, Err: err})
+func (req *request) fetchOne(source inspect.Source) (processInfo, error) {
+	value, err := inspect.QueryOne(req.context(), req.timeouts, source, fetchProcess)
+	t := req.remember(&inspect.Result[processInfo]{Source: source, Value: value, Err: err})
 	if t.Err != nil && len(t.Controllers) == 0 {
 		return t, t.Err
 	}
@@ -72,7 +72,7 @@ func (req *request) fetchOne(source model.Source) (processInfo, error) {
 }
 
 // remember remembers the response of a process, or adds what it said last.
-func (req *request) remember(result *model.Result[processInfo]) processInfo {
+func (req *request) remember(result *inspect.Result[processInfo]) processInfo {
 	t := result.Value
 	t.Source, t.Err = result.Source, result.Err
 	_, ended := t.Source.(*lostSource)
@@ -90,7 +90,7 @@ func (req *request) remember(result *model.Result[processInfo]) processInfo {
 	return t
 }
 
-func fetchProcess(ctx context.Context, source model.Source) (t processInfo, err error) {
+func fetchProcess(ctx context.Context, source inspect.Source) (t processInfo, err error) {
 	if t.Process, err = source.Process(ctx); err != nil {
 		return t, err
 	}
@@ -99,7 +99,7 @@ func fetchProcess(ctx context.Context, source model.Source) (t processInfo, err 
 }
 
 // source returns a process by name.
-func (req *request) source(process string) (model.Source, error) {
+func (req *request) source(process string) (inspect.Source, error) {
 	for _, source := range req.sources(req.context()) {
 		if source.Name() == process {
 			return source, nil
@@ -110,8 +110,8 @@ func (req *request) source(process string) (model.Source, error) {
 
 // fetchAll calls all processes in parallel, and returns messages for those that are
 // unavailable.
-func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, error)) (found []T, missing []string) {
-	for _, a := range model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), call) {
+func fetchAll[T any](req *request, call func(context.Context, inspect.Source) (T, error)) (found []T, missing []string) {
+	for _, a := range inspect.QueryAll(req.context(), req.timeouts, req.sources(req.context()), call) {
 		switch {
 		case a.Err == nil:
 			found = append(found, a.Value)
@@ -123,18 +123,18 @@ func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, 
 }
 
 // controllersOf fetches the controllers of a process.
-func (req *request) controllersOf(source model.Source) ([]model.Controller, error) {
-	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+func (req *request) controllersOf(source inspect.Source) ([]inspect.Controller, error) {
+	return inspect.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }
 
 // objectStates returns the states of an object as far as the user may read them, and messages
 // for unavailable processes.
-func (req *request) objectStates(ref object.Ref) (states []model.ObjectState, missing []string) {
-	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
+func (req *request) objectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
+	found, missing := fetchAll(req, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) })
 	for _, state := range slices.Concat(found...) {
-		states = append(states, model.RedactState(state, req.canRead))
+		states = append(states, inspect.RedactState(state, req.canRead))
 	}
 	return states, missing
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -105,7 +105,7 @@ func (m *processMemory) recall(name string) *lostSource {
 }
 
 // with adds the processes that have ended to those that run.
-func (m *processMemory) with(running []model.Source) []model.Source {
+func (m *processMemory) with(running []inspect.Source) []inspect.Source {
 	exits := m.exited()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,13 +114,13 @@ func (m *processMemory) with(running []model.Source) []model.Source {
 			if m.last == nil {
 				m.last = map[string]*lostSource{}
 			}
-			m.last[exit.Process] = &lostSource{name: exit.Process, process: model.Process{Name: exit.Process}}
+			m.last[exit.Process] = &lostSource{name: exit.Process, process: inspect.Process{Name: exit.Process}}
 		}
 	}
 	var lost []*lostSource
 	for name, each := range m.last {
 		switch {
-		case slices.ContainsFunc(running, func(s model.Source) bool { return s.Name() == name }):
+		case slices.ContainsFunc(running, func(s inspect.Source) bool { return s.Name() == name }):
 		case m.now().Sub(each.seen) > lostMemory && !slices.ContainsFunc(exits, func(e Exit) bool { return e.Process == name }):
 			delete(m.last, name)
 		default:
@@ -166,8 +166,8 @@ func (m *processMemory) whyLost(name string, err error) *lostProcess {
 // lostSource is a process that has ended, with what it said last.
 type lostSource struct {
 	name        string
-	process     model.Process
-	controllers []model.Controller
+	process     inspect.Process
+	controllers []inspect.Controller
 	seen        time.Time
 }
 
@@ -176,63 +176,63 @@ func (s *lostSource) errEnded() error {
 	return fmt.Errorf("the process %s has ended: %w", s.name, failure.ErrNotFound)
 }
 
-// Name implements model.Source.
+// Name implements inspect.Source.
 func (s *lostSource) Name() string { return s.name }
 
-// Process implements model.Source.
-func (s *lostSource) Process(context.Context) (model.Process, error) { return s.process, nil }
+// Process implements inspect.Source.
+func (s *lostSource) Process(context.Context) (inspect.Process, error) { return s.process, nil }
 
-// Controllers implements model.Source.
-func (s *lostSource) Controllers(context.Context) ([]model.Controller, error) {
+// Controllers implements inspect.Source.
+func (s *lostSource) Controllers(context.Context) ([]inspect.Controller, error) {
 	return slices.Clone(s.controllers), nil
 }
 
-// Objects implements model.Source.
-func (s *lostSource) Objects(context.Context, string, model.Query) (model.Page, error) {
-	return model.Page{}, s.errEnded()
+// Objects implements inspect.Source.
+func (s *lostSource) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
+	return inspect.Page{}, s.errEnded()
 }
 
-// States implements model.Source. The controllers that managed the kind of an object are known.
-func (s *lostSource) States(_ context.Context, ref object.Ref) (all []model.ObjectState, _ error) {
+// States implements inspect.Source. The controllers that managed the kind of an object are known.
+func (s *lostSource) States(_ context.Context, ref object.Ref) (all []inspect.ObjectState, _ error) {
 	for i := range s.controllers {
 		if c := &s.controllers[i]; c.Manages(ref.Kind) && !c.AllReplicas {
-			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Controller: c.Name, Process: s.name,
+			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Controller: c.Name, Process: s.name,
 				Suspended: c.Suspended})
 		}
 	}
 	return all, nil
 }
 
-// Runs implements model.Source.
-func (s *lostSource) Runs(context.Context, object.Ref, int) ([]model.Run, error) { return nil, nil }
+// Runs implements inspect.Source.
+func (s *lostSource) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) { return nil, nil }
 
-// Reviews implements model.Source.
-func (s *lostSource) Reviews(context.Context, string, bool) ([]model.Run, error) {
+// Reviews implements inspect.Source.
+func (s *lostSource) Reviews(context.Context, string, bool) ([]inspect.Run, error) {
 	return nil, nil
 }
 
-// Run implements model.Source.
-func (s *lostSource) Run(context.Context, uint64) (model.Run, error) {
-	return model.Run{}, s.errEnded()
+// Run implements inspect.Source.
+func (s *lostSource) Run(context.Context, uint64) (inspect.Run, error) {
+	return inspect.Run{}, s.errEnded()
 }
 
-// Plan implements model.Source.
-func (s *lostSource) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
-	return model.Plan{}, s.errEnded()
+// Plan implements inspect.Source.
+func (s *lostSource) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
+	return inspect.Plan{}, s.errEnded()
 }
 
-// Requests implements model.Source.
-func (s *lostSource) Requests(context.Context) (model.Requests, error) {
-	return model.Requests{}, s.errEnded()
+// Requests implements inspect.Source.
+func (s *lostSource) Requests(context.Context) (inspect.Requests, error) {
+	return inspect.Requests{}, s.errEnded()
 }
 
-// SetLogLevel implements model.Source.
+// SetLogLevel implements inspect.Source.
 func (s *lostSource) SetLogLevel(context.Context, string) error { return s.errEnded() }
 
-// Diagnostic implements model.Source.
+// Diagnostic implements inspect.Source.
 func (s *lostSource) Diagnostic(context.Context, string) ([]byte, error) { return nil, s.errEnded() }
 
-// Await implements model.Source. Nothing changes any more.
+// Await implements inspect.Source. Nothing changes any more.
 func (s *lostSource) Await(ctx context.Context, _ uint64) (uint64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()

@@ -8,20 +8,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // A process that ends remains on the pages, with when it was last seen and how it ended.
 func TestLostProcessesAreShown(t *testing.T) {
 	c := teamsController()
 	c.Name, c.Process = "guitar/guitar", "guitar"
-	program := &fakeSource{name: "guitar", process: model.Process{Name: "guitar", Started: noon}, controllers: []model.Controller{c}}
-	program.states = []model.ObjectState{{Ref: podRef("a"), Controller: c.Name, Process: "guitar", State: model.StateSynced}}
+	program := &fakeSource{name: "guitar", process: inspect.Process{Name: "guitar", Started: noon}, controllers: []inspect.Controller{c}}
+	program.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: c.Name, Process: "guitar", State: inspect.StateSynced}}
 	s := newServer(t)
 	s.options.Cluster = newPodCluster(t)
-	running := []model.Source{&fakeSource{name: "setpoint"}, program}
+	running := []inspect.Source{&fakeSource{name: "setpoint"}, program}
 	var exits []Exit
-	s.options.Sources = func(context.Context) []model.Source { return running }
+	s.options.Sources = func(context.Context) []inspect.Source { return running }
 	s.memory.exits = func() []Exit { return exits }
 	const page = "/controllers/guitar/guitar~guitar"
 	wantTexts(t, get(t, s, "/").Body.String(), page, "running")
@@ -59,14 +59,14 @@ func TestLostProcessHasNoSecrets(t *testing.T) {
 
 func TestStandbyIsAState(t *testing.T) {
 	c := teamsController()
-	page := model.Page{Total: 2, Matching: 2, States: map[model.State]int{model.StateUnknown: 2}}
+	page := inspect.Page{Total: 2, Matching: 2, States: map[inspect.State]int{inspect.StateUnknown: 2}}
 	for _, name := range []string{"a", "b"} {
-		page.Objects = append(page.Objects, model.ObjectState{Ref: podRef(name), State: model.StateUnknown})
+		page.Objects = append(page.Objects, inspect.ObjectState{Ref: podRef(name), State: inspect.StateUnknown})
 	}
 	for i := range page.Objects {
 		page.Objects[i].Kind = c.Kinds[0]
 	}
-	s := newServer(t, &fakeSource{name: "setpoint", page: page, controllers: []model.Controller{c}, process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "other"}})
+	s := newServer(t, &fakeSource{name: "setpoint", page: page, controllers: []inspect.Controller{c}, process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "other"}})
 	body := get(t, s, teamsPage).Body.String()
 	wantTexts(t, body, "Standby <b>2</b>", "?state=Standby", "other is the leader and has the history")
 	if containsText(body, "Unknown") {

@@ -10,37 +10,37 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hungSource accepts calls and never responds.
 type hungSource struct{ fakeSource }
 
-func (*hungSource) Process(ctx context.Context) (model.Process, error) {
+func (*hungSource) Process(ctx context.Context) (inspect.Process, error) {
 	<-ctx.Done()
-	return model.Process{}, ctx.Err()
+	return inspect.Process{}, ctx.Err()
 }
 
-func (*hungSource) Controllers(ctx context.Context) ([]model.Controller, error) {
+func (*hungSource) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (*hungSource) States(ctx context.Context, _ object.Ref) ([]model.ObjectState, error) {
+func (*hungSource) States(ctx context.Context, _ object.Ref) ([]inspect.ObjectState, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (*hungSource) Runs(ctx context.Context, _ object.Ref, _ int) ([]model.Run, error) {
+func (*hungSource) Runs(ctx context.Context, _ object.Ref, _ int) ([]inspect.Run, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (*hungSource) Run(ctx context.Context, _ uint64) (model.Run, error) {
+func (*hungSource) Run(ctx context.Context, _ uint64) (inspect.Run, error) {
 	<-ctx.Done()
-	return model.Run{}, ctx.Err()
+	return inspect.Run{}, ctx.Err()
 }
 
 // newPodCluster is an API server with the Pod shop/a.
@@ -71,11 +71,11 @@ func newPodCluster(t *testing.T) *userclient.Cluster {
 func TestHungProcessDoesNotBlockPages(t *testing.T) {
 	run := newRun(7, "x")
 	run.Object = podRef("a")
-	healthy := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, runs: []model.Run{run}}
-	healthy.states = []model.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: model.StateSynced}}
+	healthy := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, runs: []inspect.Run{run}}
+	healthy.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: inspect.StateSynced}}
 	s := newServer(t, &hungSource{fakeSource{name: "asleep"}}, healthy)
 	s.options.Cluster = newPodCluster(t)
-	s.timeouts = model.NewTimeouts(20 * time.Millisecond)
+	s.timeouts = inspect.NewTimeouts(20 * time.Millisecond)
 	const object = "/resources/pods/shop/a"
 	for path, test := range map[string]struct {
 		code  int

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // templateFuncs returns the functions of the templates.
@@ -84,7 +84,7 @@ func humanDuration(d time.Duration) string {
 	if d < time.Second {
 		return "now"
 	}
-	return model.Age(d)
+	return inspect.Age(d)
 }
 
 // timestamp formats a time as RFC 3339.
@@ -189,14 +189,14 @@ func capitalize(text string) string {
 // "bad", "warn", "wait" or "neutral".
 func tone(state any) string {
 	switch fmt.Sprint(state) {
-	case string(model.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
+	case string(inspect.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
-	case string(model.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone",
+	case string(inspect.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone",
 		"error", "panic":
 		return "bad"
-	case string(model.StateConflicting), "Warning", "Terminating", "delete", "deleted", "evict":
+	case string(inspect.StateConflicting), "Warning", "Terminating", "delete", "deleted", "evict":
 		return "warn"
-	case string(model.StateQueued), "InProgress", "postponed", "create", "update", "apply":
+	case string(inspect.StateQueued), "InProgress", "postponed", "create", "update", "apply":
 		return "wait"
 	default:
 		return "neutral"

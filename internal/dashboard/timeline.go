@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -19,7 +19,7 @@ type entry struct {
 	timeline.Entry
 	of *pageObject
 	// Review is the decision of an admission review, Webhook the webhook that made it.
-	Review  *model.Review
+	Review  *inspect.Review
 	Webhook string
 	// runTriggers are why it ran, Effects what it changed.
 	runTriggers
@@ -39,10 +39,10 @@ type entry struct {
 
 // fetchRuns returns the runs of an object in all processes, newest first, and messages for
 // unavailable processes.
-func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missing []string) {
+func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.
-	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.Run, error) { return s.Runs(ctx, ref, limit) })
+	found, missing := fetchAll(req, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) { return s.Runs(ctx, ref, limit) })
 	for _, run := range slices.Concat(found...) {
 		all = append(all, req.redact(run))
 	}
@@ -50,10 +50,10 @@ func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missin
 }
 
 // redact removes what the user may not read.
-func (req *request) redact(run model.Run) model.Run { return model.Redact(run, req.canRead) }
+func (req *request) redact(run inspect.Run) inspect.Run { return inspect.Redact(run, req.canRead) }
 
 // entriesOf returns the entries as a page shows them. The runs are all of the object.
-func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []model.Run) []entry {
+func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []inspect.Run) []entry {
 	all := make([]entry, 0, len(found))
 	for _, each := range found {
 		one := newEntry(s, each)
@@ -62,7 +62,7 @@ func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []mode
 		}
 		all = append(all, one)
 	}
-	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
 	for i := range all[:min(len(all), firstEntries)] {
 		if !all[i].Deletion {
 			loader.addTriggers(s, &all[i])
@@ -93,7 +93,7 @@ func newEntry(s *pageObject, of timeline.Entry) entry {
 // ElementID returns the stable ID of its element.
 func (e entry) ElementID() string { return runElementID(&e.Run) }
 
-func runElementID(run *model.Run) string {
+func runElementID(run *inspect.Run) string {
 	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10)
 }
 
@@ -106,7 +106,7 @@ func (e entry) ReviewsURL() string {
 }
 
 // RunURL returns the page of one of its runs.
-func (e entry) RunURL(run model.Run) string { return runURL(e.of, run.Process, run.ID) }
+func (e entry) RunURL(run inspect.Run) string { return runURL(e.of, run.Process, run.ID) }
 
 func runURL(s *pageObject, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
@@ -116,7 +116,7 @@ func runURL(s *pageObject, process string, id uint64) string {
 const maxEarlier = 50
 
 // ListedEarlier returns the earlier runs to list.
-func (e entry) ListedEarlier() []model.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
+func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
 
 // More returns the number of earlier runs that are not listed.
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
@@ -135,7 +135,7 @@ type effect struct {
 }
 
 // newEffects returns the writes, with their planned reasons, and the events of a run.
-func newEffects(steps []model.Step) []effect {
+func newEffects(steps []inspect.Step) []effect {
 	var effects []effect
 	reasons := map[object.Ref]string{}
 	for _, step := range steps {
@@ -162,7 +162,7 @@ func distinctEffects(effects []effect, failure string) []effect {
 	})
 }
 
-func writeEffect(w *model.Write, reason string) effect {
+func writeEffect(w *inspect.Write, reason string) effect {
 	d := effect{Sign: signOf(w.Verb), Tone: "wait", Verb: w.Verb, Object: w.Object, Error: w.Error, Text: reason}
 	switch {
 	case w.Part != "":
@@ -257,7 +257,7 @@ func timesText(n int) string {
 }
 
 // writeTarget describes the object of a write.
-func writeTarget(w *model.Write, self *object.Ref) string {
+func writeTarget(w *inspect.Write, self *object.Ref) string {
 	target := w.Object.Kind.Kind + " " + shorten(w.Object.Name)
 	switch own := w.Object.Identity() == self.Identity(); {
 	case own && w.Part != "":

@@ -3,7 +3,7 @@ package dashboard
 import (
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Runs never change, and finding the triggers of a run means reading two runs in full, so the
@@ -44,7 +44,7 @@ func changesSize(objectChanges []objectChange) int {
 }
 
 // objectChanges returns what changed since the previous call, from the cache if possible.
-func (l *runLoader) objectChanges(s *pageObject, of model.Run) []objectChange {
+func (l *runLoader) objectChanges(s *pageObject, of inspect.Run) []objectChange {
 	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
 	if cached, known := l.changeCache.Get(key); known {
 		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // A missing run is looked up once, not at each refresh.
@@ -17,7 +17,7 @@ func TestMissingRunsAreCached(t *testing.T) {
 	after, stripped := newRun(9, "p"), newRun(7, "p")
 	after.Steps[0].Call.Previous = 7
 	stripped.Steps[0].Call.Request = nil
-	for name, kept := range map[string][]model.Run{
+	for name, kept := range map[string][]inspect.Run{
 		"both are gone": nil, "the earlier is gone": {after}, "the earlier was stripped": {after, stripped},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestMissingRunsAreCached(t *testing.T) {
 }
 
 // changesOf returns the changes of a run as a user sees them.
-func (s *Server) changesOf(t *testing.T, reader string, run model.Run) []objectChange {
+func (s *Server) changesOf(t *testing.T, reader string, run inspect.Run) []objectChange {
 	t.Helper()
 	api, err := s.options.Cluster.As(userclient.User{Name: reader})
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) changesOf(t *testing.T, reader string, run model.Run) []objectC
 		Server: s, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
 		identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
 	}
-	return req.timelineEntries(webSubject("a", ""), []model.Run{run}, 10)[0].ObjectChanges
+	return req.timelineEntries(webSubject("a", ""), []inspect.Run{run}, 10)[0].ObjectChanges
 }
 
 // The cache does not keep the token of a user after the session.
@@ -61,7 +61,7 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 		}
 		runtime.AddCleanup(api, func(done chan struct{}) { close(done) }, gone)
 		l := &runLoader{request: &request{Server: s, api: api}}
-		l.objectChanges(webSubject("a", ""), model.Run{ID: 1})
+		l.objectChanges(webSubject("a", ""), inspect.Run{ID: 1})
 	}()
 	if len(s.changeCache.Keys()) != 1 {
 		t.Fatal("nothing is kept")

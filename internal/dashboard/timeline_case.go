@@ -3,7 +3,7 @@ package dashboard
 import (
 	"strconv"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // downloadCase sends the calls of a run as cases. Tokens stand for values of Secrets.
@@ -12,7 +12,7 @@ func downloadCase(req *request) error {
 	if err != nil {
 		return err
 	}
-	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]model.Run{}, tokens: true}, s)
+	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]inspect.Run{}, tokens: true}, s)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,8 @@ package dashboard
 import (
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -13,8 +13,8 @@ func runSpec() *listSpec[timeline.Entry] {
 	return &listSpec[timeline.Entry]{
 		Target: "object", One: "run", More: "runs", Label: "Outcomes", Parameter: "outcome", Default: "time",
 		States: []string{
-			string(record.Failed), model.ReviewDenied, string(record.Postponed), string(record.Synced),
-			model.ReviewMutated, model.ReviewAllowed, string(record.Skipped), string(record.Deleted),
+			string(record.Failed), inspect.ReviewDenied, string(record.Postponed), string(record.Synced),
+			inspect.ReviewMutated, inspect.ReviewAllowed, string(record.Skipped), string(record.Deleted),
 		},
 		State: func(e *timeline.Entry) string { return e.Outcome },
 		Columns: []listColumn[timeline.Entry]{
@@ -26,7 +26,7 @@ func runSpec() *listSpec[timeline.Entry] {
 }
 
 // setEntries sets the runs that the URL selects, at most so many.
-func (p *objectPage) setEntries(req *request, runs []model.Run, limit int) {
+func (p *objectPage) setEntries(req *request, runs []inspect.Run, limit int) {
 	p.Runs = newList(req, timeline.Entries(runs), runSpec())
 	shown := p.Runs.Rows
 	if len(shown) > limit {

@@ -3,8 +3,8 @@ package dashboard
 import (
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Program is a program that the supervisor runs.
@@ -19,7 +19,7 @@ type Program struct {
 
 // programOutput returns what the programs that a run called printed; nothing of a run with values
 // of Secrets, or with objects that the user may not get.
-func (req *request) programOutput(s *pageObject, run *model.Run) (all []timeline.ProgramOutput) {
+func (req *request) programOutput(s *pageObject, run *inspect.Run) (all []timeline.ProgramOutput) {
 	if req.options.Programs == nil || !run.MayShowOutput() {
 		return nil
 	}
@@ -42,8 +42,8 @@ func (req *request) programOutput(s *pageObject, run *model.Run) (all []timeline
 
 // calledPrograms returns the calls of a run by the index of the program that served them: the one at
 // the address of a webhook, or the one with the controller, which has no object then.
-func (req *request) calledPrograms(run *model.Run, programs []Program) map[int][]model.Step {
-	called := map[int][]model.Step{}
+func (req *request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
+	called := map[int][]inspect.Step{}
 	var hooks *hookURLs
 	for _, step := range run.Steps {
 		if step.Call == nil {

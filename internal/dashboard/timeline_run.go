@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // runPage is the data of a run's page.
@@ -27,7 +27,7 @@ type runPage struct {
 
 // stepView is one step of a run.
 type stepView struct {
-	model.Step
+	inspect.Step
 	// Bodies are the requests and responses to open.
 	Bodies []bodyLink
 	// RepeatReason is why the run repeated an earlier call. Revision labels the revision that
@@ -64,7 +64,7 @@ func showRun(req *request) error {
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
 	run, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err
@@ -93,15 +93,15 @@ func showRun(req *request) error {
 
 // runFromURL returns the run in the URL. It must belong to the object of the page, which the
 // user may read.
-func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, error) {
+func (req *request) runFromURL(loader *runLoader, s *pageObject) (inspect.Run, error) {
 	return req.findRun(loader, s, req.path("id"))
 }
 
 // findRun returns a run of the object by its ID.
-func (req *request) findRun(loader *runLoader, s *pageObject, text string) (model.Run, error) {
+func (req *request) findRun(loader *runLoader, s *pageObject, text string) (inspect.Run, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return model.Run{}, notFound("There is no run %q.", text)
+		return inspect.Run{}, notFound("There is no run %q.", text)
 	}
 	var unavailable error
 	for _, source := range req.options.Sources(req.context()) {
@@ -117,9 +117,9 @@ func (req *request) findRun(loader *runLoader, s *pageObject, text string) (mode
 		}
 	}
 	if unavailable != nil {
-		return model.Run{}, unavailable
+		return inspect.Run{}, unavailable
 	}
-	return model.Run{}, notFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
+	return inspect.Run{}, notFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
 }
 
 // openBody attaches the selected body to its link.
@@ -159,17 +159,17 @@ func stepViews(e *entry) []stepView {
 }
 
 // bodyID returns the element ID of a body.
-func bodyID(run *model.Run, step int, show string) string {
+func bodyID(run *inspect.Run, step int, show string) string {
 	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }
 
 // bodyParts are the parts of a call with bodies.
 var bodyParts = []struct {
 	name, label string
-	of          func(*model.Call) json.RawMessage
+	of          func(*inspect.Call) json.RawMessage
 }{
-	{"request", "Request", func(call *model.Call) json.RawMessage { return call.Request }},
-	{"response", "Response", func(call *model.Call) json.RawMessage { return call.Response }},
+	{"request", "Request", func(call *inspect.Call) json.RawMessage { return call.Request }},
+	{"response", "Response", func(call *inspect.Call) json.RawMessage { return call.Response }},
 }
 
 // diffSuffix follows the name of a part to show its diff with the previous call.
@@ -200,7 +200,7 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 }
 
 // body returns the body of a step.
-func (l *runLoader) body(run *model.Run, step, show string) (*body, error) {
+func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
 		return nil, notFound("The run has no call in step %q.", step)
@@ -225,7 +225,7 @@ func (l *runLoader) body(run *model.Run, step, show string) (*body, error) {
 }
 
 // diffWithPrevious compares a part of a call with the previous call.
-func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part func(*model.Call) json.RawMessage) {
+func (l *runLoader) diffWithPrevious(b *body, run *inspect.Run, step int, part func(*inspect.Call) json.RawMessage) {
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
 	if err != nil || earlier == nil || len(part(earlier)) == 0 {

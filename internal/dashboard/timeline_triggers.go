@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // objectChange is an object that changed between two calls.
@@ -40,29 +40,29 @@ type runKey struct {
 // runLoader loads full runs, each once.
 type runLoader struct {
 	*request
-	runs map[runKey]model.Run
+	runs map[runKey]inspect.Run
 	// tokens stand for the values of Secrets, instead of the mask.
 	tokens bool
 }
 
 // load returns a run without what the user may not read.
-func (l *runLoader) load(process string, id uint64) (model.Run, error) {
+func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
 	key := runKey{process, id}
 	if known, ok := l.runs[key]; ok {
 		return known, nil
 	}
 	source, err := l.source(process)
 	if err != nil {
-		return model.Run{}, err
+		return inspect.Run{}, err
 	}
-	run, err := model.QueryOne(l.context(), l.timeouts, source, func(ctx context.Context, s model.Source) (model.Run, error) {
-		if calls, can := s.(model.CallSource); can && l.tokens {
+	run, err := inspect.QueryOne(l.context(), l.timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+		if calls, can := s.(inspect.CallSource); can && l.tokens {
 			return calls.RunWithTokens(ctx, id)
 		}
 		return s.Run(ctx, id)
 	})
 	if err != nil {
-		return model.Run{}, err
+		return inspect.Run{}, err
 	}
 	l.runs[key] = l.redact(run)
 	return l.runs[key], nil
@@ -94,7 +94,7 @@ type runTriggers struct {
 	OtherChanges []objectChange
 }
 
-func (l *runLoader) triggersOf(s *pageObject, run model.Run) runTriggers {
+func (l *runLoader) triggersOf(s *pageObject, run inspect.Run) runTriggers {
 	if run.Review() != nil {
 		return runTriggers{LeadingCauses: run.Causes} // A user request caused it, so there is nothing to compare.
 	}
@@ -107,7 +107,7 @@ func (l *runLoader) triggersOf(s *pageObject, run model.Run) runTriggers {
 		r.OtherChanges = append(r.OtherChanges, w)
 	}
 	for _, cause := range unexplainedCauses(run.Causes, r.ObjectChanges) {
-		if model.IsPrimaryCause(cause) {
+		if inspect.IsPrimaryCause(cause) {
 			r.LeadingCauses = append(r.LeadingCauses, cause)
 			continue
 		}
@@ -151,7 +151,7 @@ func matchesCause(part *diff.ObjectChange, cause string) bool {
 
 // findChanges returns what changed since the previous call. Runs that are no longer in memory
 // explain nothing. It returns false if a run cannot be read now.
-func (l *runLoader) findChanges(s *pageObject, of model.Run) (found []objectChange, known bool) {
+func (l *runLoader) findChanges(s *pageObject, of inspect.Run) (found []objectChange, known bool) {
 	if call, _ := timeline.MainCall(of.Steps); call == nil {
 		return nil, true
 	}
@@ -193,23 +193,23 @@ func triggerRank(part *diff.ObjectChange, causes []string) int {
 
 // previousCall returns the previous comparable call, in the same run or in an earlier one; nil
 // if it is no longer in memory.
-func (l *runLoader) previousCall(run *model.Run, step int) (call *model.Call, began time.Time, err error) {
+func (l *runLoader) previousCall(run *inspect.Run, step int) (call *inspect.Call, began time.Time, err error) {
 	as := run.Steps[step].Call
-	if call := model.LastComparable(run.Steps[:step], as); call != nil {
+	if call := inspect.LastComparable(run.Steps[:step], as); call != nil {
 		return call, run.Began, nil
 	}
 	earlier, err := l.load(run.Process, as.Previous)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return model.LastComparable(earlier.Steps, as), earlier.Began, nil
+	return inspect.LastComparable(earlier.Steps, as), earlier.Began, nil
 }
 
 // wasCreated is the change type of a new object.
 const wasCreated diff.ChangeType = "was created"
 
 // creationChange returns who created an object, for its first run.
-func creationChange(s *pageObject, call *model.Call, began time.Time) []objectChange {
+func creationChange(s *pageObject, call *inspect.Call, began time.Time) []objectChange {
 	created := s.Meta.CreationTimestamp.Time
 	if s.Deleted || began.Sub(created) > time.Minute {
 		return nil
@@ -228,7 +228,7 @@ func newObjectChange(part diff.ObjectChange, shown fieldChanges) objectChange {
 	part.Changes, part.Before, part.After = nil, nil, nil
 	shown.Fields = slices.Clone(shown.Fields)
 	for i, f := range shown.Fields {
-		shown.Fields[i] = model.Change{Path: f.Path, From: bytes.Clone(f.From), To: bytes.Clone(f.To)}
+		shown.Fields[i] = inspect.Change{Path: f.Path, From: bytes.Clone(f.From), To: bytes.Clone(f.To)}
 	}
 	return objectChange{ObjectChange: part, fieldChanges: shown}
 }
@@ -259,8 +259,8 @@ func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until tim
 }
 
 // specChanges returns the changes outside of metadata and status with a value on both sides.
-func specChanges(changes []model.Change) []model.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c model.Change) bool {
+func specChanges(changes []inspect.Change) []inspect.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c inspect.Change) bool {
 		return c.From == nil || c.To == nil || strings.HasPrefix(c.Path, "status") || strings.HasPrefix(c.Path, "metadata")
 	})
 }
@@ -280,11 +280,11 @@ func (s *pageObject) authors(part diff.ObjectChange, since, until time.Time) []s
 
 // fieldChanges are the shown changes, and the number of others.
 type fieldChanges struct {
-	Fields []model.Change
+	Fields []inspect.Change
 	More   int
 }
 
-func significantFields(changes []model.Change) (shown fieldChanges) {
+func significantFields(changes []inspect.Change) (shown fieldChanges) {
 	shown.Fields, shown.More = diff.Significant(changes, maxFields)
 	return shown
 }
@@ -292,7 +292,7 @@ func significantFields(changes []model.Change) (shown fieldChanges) {
 // maxActionFields limits the changes of a planned write.
 const maxActionFields = 30
 
-func firstFields(changes []model.Change) fieldChanges {
+func firstFields(changes []inspect.Change) fieldChanges {
 	n := min(len(changes), maxActionFields)
 	return fieldChanges{changes[:n], len(changes) - n}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
@@ -36,7 +36,7 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 	}
 	token := rand.Text()
 	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
-	return &devDashboard{listener: listener, token: token, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list,
+	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.exits.list,
 		programs: s.programs}, nil
 }
 
@@ -44,7 +44,7 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 type devDashboard struct {
 	token        string
 	listener     net.Listener
-	otherSources func(context.Context) []model.Source
+	otherSources func(context.Context) []inspect.Source
 	exits        func() []dashboard.Exit
 	programs     func() []dashboard.Program
 }
@@ -54,8 +54,8 @@ func (*devDashboard) Check() error { return nil }
 
 // Open implements manager.Dashboard.
 func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]serving.Endpoint, error) {
-	sources := func(ctx context.Context) []model.Source {
-		all := []model.Source{p.Source}
+	sources := func(ctx context.Context) []inspect.Source {
+		all := []inspect.Source{p.Source}
 		for _, other := range d.otherSources(ctx) {
 			// Discovery also finds this process.
 			if other.Name() != p.Source.Name() {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 // dial connects to hooks. A call to a Service that a process replaces goes to the process,
@@ -84,6 +84,6 @@ func (s *session) routes() []string {
 // publishHooks publishes the routes for `setpoint plan`, which finds them by the
 // kubeconfig.
 func (s *session) publishHooks(context.Context) (err error) {
-	s.withdrawHooks, err = discovery.PublishHooks(s.inspectDir, s.routes())
+	s.withdrawHooks, err = locate.PublishHooks(s.inspectDir, s.routes())
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 // prepareInspection creates the folder in which processes publish their inspect endpoints,
@@ -32,7 +32,7 @@ func (s *session) prepareInspection(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	if err := discovery.SetKubeconfigFolder(config, folder); err != nil {
+	if err := locate.SetKubeconfigFolder(config, folder); err != nil {
 		return err
 	}
 	pointing, err := clientcmd.Write(*config)

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -227,7 +227,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment returns the variables for processes and commands.
 func (s *session) environment() []string {
-	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, discovery.FolderEnv+"="+
+	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, locate.FolderEnv+"="+
 		s.inspectDir, "SETPOINT_DASHBOARD="+s.dashboardURL)
 }
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 // sessionFile is the path of a file that one session has for itself while it runs, also if others have the same name.
@@ -40,7 +40,7 @@ func claimLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if discovery.Lock(file) != nil {
+	if locate.Lock(file) != nil {
 		return nil, file.Close()
 	}
 	// The process that had it may have removed it between the two.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -59,7 +59,7 @@ func (c connectedCluster) Stop(context.Context) error { return c.remove() }
 
 // connect implements Boot: it writes the kubeconfig of the session.
 func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
-	folder, err := discovery.CreateClusterFolder(t.Server)
+	folder, err := locate.CreateClusterFolder(t.Server)
 	if err != nil {
 		return nil, err
 	}

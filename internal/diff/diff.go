@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -24,7 +24,7 @@ const MaxBytes = 4 << 20
 // Objects returns the fields in which two objects differ; either may be empty. The spec comes
 // first, the status last. Fields that change with every write are omitted, and values of
 // Secrets are masked.
-func Objects(before, after json.RawMessage) ([]model.Change, error) {
+func Objects(before, after json.RawMessage) ([]inspect.Change, error) {
 	left, err := parseObject(before)
 	if err != nil {
 		return nil, err
@@ -51,12 +51,12 @@ func parseObject(text json.RawMessage) (*object.Object, error) {
 	return o, nil
 }
 
-func fieldChanges(before, after *object.Object) ([]model.Change, error) {
+func fieldChanges(before, after *object.Object) ([]inspect.Change, error) {
 	changes, err := plan.Compare(before, after)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(changes, func(a, b model.Change) int {
+	slices.SortStableFunc(changes, func(a, b inspect.Change) int {
 		return cmp.Compare(sectionOrder(a.Path), sectionOrder(b.Path))
 	})
 	return changes, nil

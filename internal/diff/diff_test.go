@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 func TestObjects(t *testing.T) {
@@ -55,7 +55,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func changesText(changes []model.Change) string {
+func changesText(changes []inspect.Change) string {
 	var text strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&text, "%s %s -> %s\n", c.Path, Value(c.From), Value(c.To))
@@ -298,10 +298,10 @@ func TestTextsAreBounded(t *testing.T) {
 
 func TestSignificant(t *testing.T) {
 	one, two := json.RawMessage(`"1"`), json.RawMessage(`"2"`)
-	change := func(path string, from, to json.RawMessage) model.Change {
-		return model.Change{Path: path, From: from, To: to}
+	change := func(path string, from, to json.RawMessage) inspect.Change {
+		return inspect.Change{Path: path, From: from, To: to}
 	}
-	changes := []model.Change{
+	changes := []inspect.Change{
 		change("status.conditions[type=Ready].lastProbeTime", nil, json.RawMessage("null")),
 		change("status.conditions[type=Ready].lastTransitionTime", nil, one),
 		change("status.conditions[type=Ready].status", nil, one),

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -35,7 +35,7 @@ type ObjectChange struct {
 	Object object.Ref
 	Type   ChangeType
 	// Changes are the changed fields, unless the object was added or deleted.
-	Changes []model.Change
+	Changes []inspect.Change
 	// Before and After are the object; empty for none.
 	Before, After json.RawMessage
 }

@@ -6,18 +6,18 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Significant returns the most significant changes, and the number of others. Timestamps and
 // counters count only if nothing else changed, added status fields only if no phase, condition
 // or count says the same.
-func Significant(changes []model.Change, most int) (significant []model.Change, rest int) {
+func Significant(changes []inspect.Change, most int) (significant []inspect.Change, rest int) {
 	significant = slices.Clone(changes)
-	slices.SortStableFunc(significant, func(a, b model.Change) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	slices.SortStableFunc(significant, func(a, b inspect.Change) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	if len(significant) > 0 {
 		highest := rankOf(significant[0])
-		significant = slices.DeleteFunc(significant, func(c model.Change) bool {
+		significant = slices.DeleteFunc(significant, func(c inspect.Change) bool {
 			return rankOf(c) == rankNoise && highest < rankNoise || rankOf(c) == rankAppeared && highest <= rankState
 		})
 	}
@@ -39,7 +39,7 @@ var (
 	noisePaths = regexp.MustCompile(`(Time|Timestamp|observedGeneration|resourceVersion|Hash|IP|IPs\[.*)$|kube-api-access-|\[(?:type|name|ip|uid)=[^\]]*\]\.(?:type|name|ip|uid)$`)
 )
 
-func rankOf(c model.Change) int {
+func rankOf(c inspect.Change) int {
 	bothSides := c.From != nil && c.To != nil
 	switch {
 	case noisePaths.MatchString(c.Path), !bothSides && (bytes.Equal(c.From, []byte("null")) || bytes.Equal(c.To, []byte("null"))):

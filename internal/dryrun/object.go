@@ -8,37 +8,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // ForObject returns what a controller of a running process would do to an object now, or to the
 // object as a user would store it. It is the Plan of manager.Options.
-func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error) {
+func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	manifest, err := parseEdited(edited, ref)
 	if err != nil {
-		return model.Plan{}, err
+		return inspect.Plan{}, err
 	}
 	compiled, err := m.CompileNamed(ctx, controller)
 	if err != nil {
-		return model.Plan{}, err
+		return inspect.Plan{}, err
 	}
 	r, err := start(m, compiled, "")
 	if err != nil {
-		return model.Plan{}, err
+		return inspect.Plan{}, err
 	}
 	defer r.Close()
 	if err := r.waitForSync(ctx, time.Minute); err != nil {
-		return model.Plan{}, err
+		return inspect.Plan{}, err
 	}
 	i := programFor(r, ref)
 	if i < 0 {
-		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
+		return inspect.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
 	}
 	if served := r.kinds()[i].APIVersion(); manifest != nil && manifest.APIVersion() != served {
-		return model.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s",
+		return inspect.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s",
 			controller, ref.Kind.Kind, served, manifest.APIVersion())
 	}
 	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name), manifest: manifest}
@@ -77,13 +77,13 @@ func programFor(r *run, ref object.Ref) int {
 }
 
 // model returns the report as text and JSON.
-func (r Report) model() (model.Plan, error) {
+func (r Report) model() (inspect.Plan, error) {
 	var text bytes.Buffer
 	if err := r.WriteText(&text, Style{Idle: true}); err != nil {
-		return model.Plan{}, err
+		return inspect.Plan{}, err
 	}
 	data, err := json.Marshal(r)
-	return model.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
+	return inspect.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
 }
 
 // refs returns all objects in the report without duplicates.

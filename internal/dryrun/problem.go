@@ -7,12 +7,12 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // newProblem returns the problem of an error. hint adds what to do.
 func newProblem(err error) *Problem {
-	p := &Problem{Message: err.Error(), fault: model.FaultOf(err)}
+	p := &Problem{Message: err.Error(), fault: inspect.FaultOf(err)}
 	if response, ok := errors.AsType[*hook.MalformedError](err); ok {
 		p.Path = response.Path
 	}
@@ -30,12 +30,12 @@ func delayOf(err error) time.Duration {
 
 // cliHint returns a hint for the command line, which runs on the user's machine; running returns
 // one for a process.
-func cliHint(a model.Advice) string { return cmp.Or(a.LocalHelp, a.Help) }
+func cliHint(a inspect.Advice) string { return cmp.Or(a.LocalHelp, a.Help) }
 
-func processHint(a model.Advice) string { return a.Help }
+func processHint(a inspect.Advice) string { return a.Help }
 
 // hint adds a hint to each problem of the report.
-func (r *Report) hint(words func(model.Advice) string) {
+func (r *Report) hint(words func(inspect.Advice) string) {
 	for _, c := range r.Controllers {
 		c.Error.hint(words)
 		for _, o := range c.Objects {
@@ -49,14 +49,14 @@ func (r *Report) hint(words func(model.Advice) string) {
 	}
 }
 
-func hintChanges(changes []Change, words func(model.Advice) string) {
+func hintChanges(changes []Change, words func(inspect.Advice) string) {
 	for _, c := range changes {
 		c.Error.hint(words)
 	}
 }
 
-func (p *Problem) hint(words func(model.Advice) string) {
+func (p *Problem) hint(words func(inspect.Advice) string) {
 	if p != nil && p.Hint == "" {
-		p.Hint = words(model.AdviceFor(p.fault))
+		p.Hint = words(inspect.AdviceFor(p.fault))
 	}
 }

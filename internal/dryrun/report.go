@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -133,7 +133,7 @@ type Problem struct {
 	Path string `json:"path,omitempty"`
 	Hint string `json:"hint,omitempty"`
 	// fault selects the hint.
-	fault *model.Fault
+	fault *inspect.Fault
 }
 
 // Summary counts objects and changes.

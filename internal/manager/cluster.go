@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -49,8 +49,8 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	found.ProcessDir = cmp.Or(os.Getenv(discovery.FolderEnv), found.ProcessDir)
-	if folder, err := discovery.ClusterFolder(found.Host); err == nil && !found.InCluster {
+	found.ProcessDir = cmp.Or(os.Getenv(locate.FolderEnv), found.ProcessDir)
+	if folder, err := locate.ClusterFolder(found.Host); err == nil && !found.InCluster {
 		if _, err := os.Stat(folder); err == nil {
 			found.DevDir = folder
 		}
@@ -105,7 +105,7 @@ func loadCluster(kubeconfig, context string) (Cluster, error) {
 		return Cluster{}, err
 	}
 	namespace, _, err := loader.Namespace()
-	return Cluster{Config: config, Namespace: namespace, ProcessDir: discovery.KubeconfigFolder(&raw, context)}, err
+	return Cluster{Config: config, Namespace: namespace, ProcessDir: locate.KubeconfigFolder(&raw, context)}, err
 }
 
 // InspectAuto selects an address by the environment, see Cluster.InspectAddress.

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -23,7 +23,7 @@ type Dashboard interface {
 // pages wait for its changes.
 type DashboardProcess struct {
 	Config  *rest.Config
-	Source  model.Source
+	Source  inspect.Source
 	Version string
 	Log     *slog.Logger
 }

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -25,9 +25,9 @@ func (m *Manager) logLevel() string {
 
 var errFixedLogLevel = errors.New("the program has a logger of its own, whose level cannot be changed here")
 
-// SetLogLevel implements model.Source.
+// SetLogLevel implements inspect.Source.
 func (s *source) SetLogLevel(_ context.Context, name string) error {
-	level, err := model.ParseLogLevel(name)
+	level, err := inspect.ParseLogLevel(name)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	return nil
 }
 
-// Diagnostic implements model.Source.
+// Diagnostic implements inspect.Source.
 func (s *source) Diagnostic(_ context.Context, name string) ([]byte, error) {
 	return serving.Diagnostic(name, s.manager.metrics)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -61,7 +61,7 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 // Metrics of handlers have no object names and are deleted with the controller.
 func TestMetricsOfHandlers(t *testing.T) {
 	m := serving.NewMetrics()
-	o := observer{recorders: &recording.Recorders{}, Metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	o := observer{recorders: &recording.Recorders{}, Metrics: m, history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
 	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),

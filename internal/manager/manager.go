@@ -30,8 +30,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lease"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -66,7 +66,7 @@ type Manager struct {
 	others          otherControllers
 	leader          *leader.Elector
 	processLease    *leader.ProcessLease
-	history         *model.History
+	history         *inspect.History
 	recorders       recording.Recorders
 	tracer          *trace.Tracer
 	stopTraces      func()
@@ -92,7 +92,7 @@ func New(o Options) (*Manager, error) {
 	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &resolver{client: client}, inFlight: newInFlight(),
 		endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		ready: make(chan struct{})}
-	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
+	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
 	}

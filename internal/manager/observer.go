@@ -6,8 +6,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -19,7 +19,7 @@ type observer struct {
 	*serving.Metrics
 	events  *eventWriter
 	account identity.Account
-	history *model.History
+	history *inspect.History
 	// recorders are those of the process.
 	recorders *recording.Recorders
 }
@@ -50,7 +50,7 @@ func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
 // Handled counts a handler call.
 func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
 	o.ObserveHandler(program, handler, reason, took, err)
-	o.history.AddCall(program, handler, model.CallOutcome(err), took)
+	o.history.AddCall(program, handler, inspect.CallOutcome(err), took)
 }
 
 // called counts a call of a hook. Calls of handlers and reviews are counted by their names

@@ -17,8 +17,8 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -145,7 +145,7 @@ type Options struct {
 	Traces *trace.Config
 	// Plan, if set, computes the plan of an object. The package that plans is in a layer
 	// above.
-	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error)
+	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error)
 	// Name is the name of the program in events and the user agent; Setpoint's if empty.
 	Name string
 	// Version is the version in the user agent; "dev" if empty.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -60,14 +60,14 @@ func (m *Manager) startRecording() (stop func(), err error) {
 
 var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
 
-// RunWithTokens implements model.CallSource.
-func (s *source) RunWithTokens(_ context.Context, id uint64) (model.Run, error) {
+// RunWithTokens implements inspect.CallSource.
+func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.history.RunWithTokens(id)
 	run.Process = s.Name()
 	return run, err
 }
 
-// Record implements model.CallSource.
+// Record implements inspect.CallSource.
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
 	if s.manager.recordsNoSteps() {
 		return errNoRecords

@@ -9,7 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -26,7 +26,7 @@ func denyAllProgram(name string) *admission.Program {
 
 // A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
 	newTestControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
 	m.webhooks.Set(key, denyAllProgram("policy"))

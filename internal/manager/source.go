@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -29,20 +29,20 @@ type History struct {
 }
 
 // Inspect returns the state of this process. It works before Run and in standby replicas.
-func (m *Manager) Inspect() model.Source { return &source{m} }
+func (m *Manager) Inspect() inspect.Source { return &source{m} }
 
-// source implements model.CallSource for a Manager.
+// source implements inspect.CallSource for a Manager.
 type source struct{ manager *Manager }
 
-// Name implements model.Source.
+// Name implements inspect.Source.
 func (s *source) Name() string { return s.manager.name() }
 
 func (m *Manager) name() string { return cmp.Or(m.options.Name, programName) }
 
-// Process implements model.Source.
-func (s *source) Process(context.Context) (model.Process, error) {
+// Process implements inspect.Source.
+func (s *source) Process(context.Context) (inspect.Process, error) {
 	m := s.manager
-	p := model.Process{
+	p := inspect.Process{
 		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
@@ -55,8 +55,8 @@ func (s *source) Process(context.Context) (model.Process, error) {
 	return p, nil
 }
 
-// Requests implements model.Source.
-func (s *source) Requests(ctx context.Context) (model.Requests, error) {
+// Requests implements inspect.Source.
+func (s *source) Requests(ctx context.Context) (inspect.Requests, error) {
 	all := s.manager.requests.Snapshot()
 	all.User = rbac.Username(ctx, s.manager.client)
 	return all, nil
@@ -72,10 +72,10 @@ func heapBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-func (m *Manager) watches() []model.Watch {
-	all := []model.Watch{}
+func (m *Manager) watches() []inspect.Watch {
+	all := []inspect.Watch{}
 	for _, w := range m.store.Stats() {
-		all = append(all, model.Watch{
+		all = append(all, inspect.Watch{
 			Selection: w.Selection.String(), Kind: object.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
 			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: failure.Text(w.Err),
 		})
@@ -83,7 +83,7 @@ func (m *Manager) watches() []model.Watch {
 	return all
 }
 
-func addQueue(sum *model.Queue, s queue.Stats) {
+func addQueue(sum *inspect.Queue, s queue.Stats) {
 	sum.Queued += s.Queued()
 	sum.Active += s.Active
 	sum.BackingOff += s.Backoff
@@ -91,30 +91,30 @@ func addQueue(sum *model.Queue, s queue.Stats) {
 	sum.Oldest = max(sum.Oldest, s.OldestWait)
 }
 
-// Objects implements model.Source.
-func (s *source) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
+// Objects implements inspect.Source.
+func (s *source) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
 	r := s.manager.controllers.snapshot(controller)
 	if r == nil {
-		return model.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
+		return inspect.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
-	var all []model.ManagedObject
+	var all []inspect.ManagedObject
 	if r.running != nil {
 		for _, w := range r.running.objectWorkers() {
 			for _, objectState := range w.ObjectStates() {
-				all = append(all, model.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
+				all = append(all, inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
 			}
 		}
 	}
-	page := model.NewPage(all, q)
+	page := inspect.NewPage(all, q)
 	for i := range page.Objects {
 		page.Objects[i].Controller, page.Objects[i].Process = controller, s.Name()
 	}
 	return page, nil
 }
 
-// States implements model.Source.
-func (s *source) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
-	all := []model.ObjectState{}
+// States implements inspect.Source.
+func (s *source) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
+	all := []inspect.ObjectState{}
 	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
 	for _, r := range s.manager.controllers.runningControllers() {
 		for _, w := range r.objectWorkers() {
@@ -125,24 +125,24 @@ func (s *source) States(_ context.Context, ref object.Ref) ([]model.ObjectState,
 			if !ours || ref.UID != "" && ref.UID != objectState.Object.UID() {
 				continue
 			}
-			words := (&model.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
+			words := (&inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
 			words.Controller, words.Process, words.ChildStates = r.Name(), s.Name(), childrenOf(w, objectState.Object)
 			all = append(all, words)
 		}
 	}
 	all = append(all, s.suspended(ref)...)
-	slices.SortFunc(all, func(a, b model.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
+	slices.SortFunc(all, func(a, b inspect.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
 	return all, nil
 }
 
 // suspended returns the suspended controllers of a kind.
-func (s *source) suspended(ref object.Ref) (all []model.ObjectState) {
+func (s *source) suspended(ref object.Ref) (all []inspect.ObjectState) {
 	for _, one := range s.manager.controllers.snapshots() {
 		of := func(k object.Kind) bool {
 			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
 		}
 		if one.suspended && slices.ContainsFunc(one.kinds.managed, of) {
-			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Suspended: true, Controller: one.name,
+			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Suspended: true, Controller: one.name,
 				Process: s.Name()})
 		}
 	}
@@ -154,35 +154,35 @@ func matchesKind(ref object.Ref, resource object.Resource) bool {
 	return ref.Group == resource.Group && (ref.Kind.Kind == resource.Kind || ref.Kind.Kind == "" && ref.Plural == resource.Plural)
 }
 
-func childrenOf(w objectWorker, o *object.Object) []model.Child {
-	family := []model.Child{}
+func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
+	family := []inspect.Child{}
 	for _, child := range w.Children(o) {
-		family = append(family, model.ChildOf(child))
+		family = append(family, inspect.ChildOf(child))
 	}
 	return family
 }
 
-// Runs implements model.Source.
-func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]model.Run, error) {
+// Runs implements inspect.Source.
+func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
 	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
 }
 
-// Reviews implements model.Source.
-func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]model.Run, error) {
+// Reviews implements inspect.Source.
+func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
 	if s.manager.controllers.snapshot(controller) == nil {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	return s.withProcess(s.manager.history.Reviews(controller, detailed)), nil
 }
 
-// Run implements model.Source.
-func (s *source) Run(_ context.Context, id uint64) (model.Run, error) {
+// Run implements inspect.Source.
+func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
 	run, err := s.manager.history.Run(id)
 	run.Process = s.Name()
 	return run, err
 }
 
-func (s *source) withProcess(runs []model.Run) []model.Run {
+func (s *source) withProcess(runs []inspect.Run) []inspect.Run {
 	for i := range runs {
 		runs[i].Process = s.Name()
 	}
@@ -192,10 +192,10 @@ func (s *source) withProcess(runs []model.Run) []model.Run {
 // errPlanUnsupported is returned by processes without Options.Plan.
 var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
-// Plan implements model.Source.
-func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error) {
+// Plan implements inspect.Source.
+func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	if s.manager.options.Plan == nil {
-		return model.Plan{}, errPlanUnsupported
+		return inspect.Plan{}, errPlanUnsupported
 	}
 	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
 }

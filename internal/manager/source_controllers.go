@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -64,9 +64,9 @@ func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
 	return nil
 }
 
-// Controllers implements model.Source.
-func (s *source) Controllers(context.Context) ([]model.Controller, error) {
-	all := []model.Controller{}
+// Controllers implements inspect.Source.
+func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
+	all := []inspect.Controller{}
 	for _, one := range s.manager.controllers.snapshots() {
 		all = append(all, s.controller(&one))
 	}
@@ -74,14 +74,14 @@ func (s *source) Controllers(context.Context) ([]model.Controller, error) {
 }
 
 // controller converts a snapshot.
-func (s *source) controller(one *controllerSnapshot) model.Controller {
-	c := model.Controller{
+func (s *source) controller(one *controllerSnapshot) inspect.Controller {
+	c := inspect.Controller{
 		Name: one.name, Process: s.Name(), Description: []string{},
 		Notes: one.notes, Suspended: one.suspended, Reviews: one.resource.Kind == setpoint.AdmissionControllerKind,
 		Calls: s.manager.history.Calls(one.name), Series: s.manager.history.Series(one.name, time.Now()),
 	}
 	if one.object != nil {
-		declared := model.RefOf(one.resource, one.object)
+		declared := inspect.RefOf(one.resource, one.object)
 		c.Declared = &declared
 	}
 	health, _ := one.health()
@@ -90,7 +90,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		kinds = kindsOf(r.Compiled)
 		c.RelatedKinds = r.relatedKinds()
 		c.Reviews, c.AllReplicas = r.Admission != nil, r.allReplicas()
-		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission,
+		c.Description = inspect.Describe(inspect.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission,
 			Addresses: r.HookAddresses})
 	}
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
@@ -100,7 +100,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		addQueue(&c.Queue, health.Queue)
 	}
 	c.Rollout, c.LogicVersion = one.previous.Rollout, one.previous.LogicVersion
-	c.Last = model.FailureOf(health.LastError)
+	c.Last = inspect.FailureOf(health.LastError)
 	c.Conditions = s.conditions(one, health)
 	if s.isStandby(one) {
 		applyLeaderStatus(&c, one)
@@ -123,19 +123,19 @@ func (s *source) isStandby(one *controllerSnapshot) bool {
 }
 
 // applyLeaderStatus adds the status that the leader reported.
-func applyLeaderStatus(c *model.Controller, one *controllerSnapshot) {
+func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
 	reported := storedStatus(one.stored)
 	c.Owned, c.Failing, c.Paused = int(reported.Children), int(reported.ParentsInError), int(reported.Paused)
 	if held := reported.HeldDeletions; held != nil {
 		c.HeldDeletions, c.AllowDeletions = int(held.Count), held.Value
 	}
 	if last := reported.LastError; last != nil {
-		c.Last = &model.Failure{Message: last.Message, Object: last.Object, Time: last.Time.Time}
+		c.Last = &inspect.Failure{Message: last.Message, Object: last.Object, Time: last.Time.Time}
 	}
 }
 
 // conditions returns the reported conditions in a standby replica, else current ones.
-func (s *source) conditions(one *controllerSnapshot, health controller.Health) []model.Condition {
+func (s *source) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
 	switch {
 	case s.isStandby(one):
 		return modelConditions(storedStatus(one.stored).Conditions)
@@ -155,10 +155,10 @@ func (s *source) conditions(one *controllerSnapshot, health controller.Health) [
 	return modelConditions(findings)
 }
 
-func modelConditions(all []metav1.Condition) []model.Condition {
-	conditions := []model.Condition{}
+func modelConditions(all []metav1.Condition) []inspect.Condition {
+	conditions := []inspect.Condition{}
 	for _, c := range all {
-		conditions = append(conditions, model.Condition{
+		conditions = append(conditions, inspect.Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
 		})
 	}

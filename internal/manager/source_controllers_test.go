@@ -7,7 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -27,7 +27,7 @@ func TestControllerKinds(t *testing.T) {
 
 // Reviews run in each replica, all other programs in the leader.
 func TestEverywhere(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), history: model.NewHistory(model.HistoryOptions{}, time.Now()), leader: &leader.Elector{Leadership: leader.NewLeadership()}}
+	m := &Manager{log: slog.New(slog.DiscardHandler), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), leader: &leader.Elector{Leadership: leader.NewLeadership()}}
 	newTestControllers(m)
 	pods := handle.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
 	for _, c := range []struct {

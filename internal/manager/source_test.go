@@ -12,8 +12,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -41,10 +41,10 @@ func TestInspect(t *testing.T) {
 	if c.Name != "greeter" || c.Process != "shopkeeper" || c.Declared != nil || len(c.Kinds) != 1 || c.Kinds[0].Plural != "shops" || c.Ready().Status != "True" || len(c.Description) == 0 {
 		t.Errorf("controller %+v", c)
 	}
-	if page, err := s.Objects(t.Context(), "greeter", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
+	if page, err := s.Objects(t.Context(), "greeter", inspect.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
 		t.Errorf("objects %+v, %v", page, err)
 	}
-	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, failure.ErrNotFound) {
+	if _, err := s.Objects(t.Context(), "unknown", inspect.Query{}); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("objects of an unknown controller: %v", err)
 	}
 	shop := object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -193,7 +193,7 @@ func (r *uninstaller) deleteInspectSecret(ctx context.Context) error {
 		return fmt.Errorf("list leases: %w", err)
 	}
 	for _, lease := range leases {
-		if lease.Name() != r.options.LeaderElection.Name && plan.Annotation(lease, discovery.LeaseAnnotation) != "" {
+		if lease.Name() != r.options.LeaderElection.Name && plan.Annotation(lease, locate.LeaseAnnotation) != "" {
 			r.report("secret/%s kept: the program with the Lease %s uses it", token.SecretName, lease.Name())
 			return nil
 		}

@@ -8,29 +8,29 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Processes are the processes to query for one tree. A process that fails is not queried
 // again, so that one that hangs delays a tree only once.
 type Processes struct {
-	timeouts *model.Timeouts
+	timeouts *inspect.Timeouts
 	// controllers returns the controllers of each process. It is called at most once.
-	controllers func() []model.Result[[]model.Controller]
+	controllers func() []inspect.Result[[]inspect.Controller]
 
 	mu     sync.Mutex
-	failed map[model.Source]error
+	failed map[inspect.Source]error
 }
 
 // NewProcesses returns the processes with the given controllers.
-func NewProcesses(patience *model.Timeouts, controllers func() []model.Result[[]model.Controller]) *Processes {
-	return &Processes{timeouts: patience, controllers: sync.OnceValue(controllers), failed: map[model.Source]error{}}
+func NewProcesses(patience *inspect.Timeouts, controllers func() []inspect.Result[[]inspect.Controller]) *Processes {
+	return &Processes{timeouts: patience, controllers: sync.OnceValue(controllers), failed: map[inspect.Source]error{}}
 }
 
 // managing returns the processes that manage a kind and have not failed.
-func (p *Processes) managing(kind object.Kind) (found []model.Source) {
+func (p *Processes) managing(kind object.Kind) (found []inspect.Source) {
 	results := p.controllers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *Processes) managing(kind object.Kind) (found []model.Source) {
 }
 
 // handlesKind reports whether one of the controllers manages a kind.
-func handlesKind(all []model.Controller, kind object.Kind) bool {
-	return slices.ContainsFunc(all, func(c model.Controller) bool { return c.Manages(kind) })
+func handlesKind(all []inspect.Controller, kind object.Kind) bool {
+	return slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.Manages(kind) })
 }
 
 // manages reports whether a process manages a kind.
@@ -69,9 +69,9 @@ func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
 }
 
 // states returns the states of an object in all processes.
-func (p *Processes) states(ctx context.Context, ref object.Ref) (states []model.ObjectState) {
-	call := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
-	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
+func (p *Processes) states(ctx context.Context, ref object.Ref) (states []inspect.ObjectState) {
+	call := func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) }
+	for _, a := range inspect.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
 		if a.Err != nil && !errors.Is(a.Err, failure.ErrNotFound) && ctx.Err() == nil {
 			p.fail(a.Source, a.Err)
 		}
@@ -81,7 +81,7 @@ func (p *Processes) states(ctx context.Context, ref object.Ref) (states []model.
 }
 
 // fail excludes a process.
-func (p *Processes) fail(s model.Source, why error) {
+func (p *Processes) fail(s inspect.Source, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed[s] = why

@@ -14,19 +14,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Node is an object with the objects it owns.
 type Node struct {
-	model.Child
+	inspect.Child
 	// State and Error are those of the most severe state under Controllers.
-	State       model.State `json:"state,omitempty"`
-	Error       string      `json:"error,omitempty"`
-	Controllers []string    `json:"controllers,omitempty"`
-	Children    []*Node     `json:"children,omitempty"`
+	State       inspect.State `json:"state,omitempty"`
+	Error       string        `json:"error,omitempty"`
+	Controllers []string      `json:"controllers,omitempty"`
+	Children    []*Node       `json:"children,omitempty"`
 	// Hidden is the number of children the user may not read, More the number of children
 	// beyond the limit. Both are missing in Children.
 	Hidden int `json:"hidden,omitempty"`
@@ -70,7 +70,7 @@ type treeBuild struct {
 
 // Build adds the owned objects to root, whose states are known. missing explains what the
 // tree may lack.
-func (g *Builder) Build(ctx context.Context, root *Node, states []model.ObjectState) (missing []error, err error) {
+func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.ObjectState) (missing []error, err error) {
 	t := &treeBuild{Builder: g, dependents: g.API.NewOwnerIndex(g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
 	t.addChildren(root, states)
 	level := []*Node{root}
@@ -89,7 +89,7 @@ func (g *Builder) Build(ctx context.Context, root *Node, states []model.ObjectSt
 // query reads the states of the nodes of a level, in parallel.
 func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	queried := t.toQuery(level)
-	states := make([][]model.ObjectState, len(queried))
+	states := make([][]inspect.ObjectState, len(queried))
 	var group errgroup.Group
 	group.SetLimit(maxConcurrentQueries)
 	for i, n := range queried {
@@ -101,7 +101,7 @@ func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	_ = group.Wait() // No function returns an error.
 	for i, n := range queried {
 		for j := range states[i] {
-			states[i][j] = model.RedactState(states[i][j], t.May)
+			states[i][j] = inspect.RedactState(states[i][j], t.May)
 		}
 		t.addChildren(n, states[i])
 	}
@@ -124,7 +124,7 @@ func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 }
 
 // addChildren adds the children in the states of a node.
-func (t *treeBuild) addChildren(n *Node, states []model.ObjectState) {
+func (t *treeBuild) addChildren(n *Node, states []inspect.ObjectState) {
 	for i := range states {
 		c := &states[i]
 		if !slices.Contains(n.Controllers, c.Controller) { // Every replica reports it.
@@ -146,14 +146,14 @@ func (t *treeBuild) addChildren(n *Node, states []model.ObjectState) {
 }
 
 // severity orders states: none, unknown, then known ones by severity.
-func severity(s model.State) int {
-	switch at := slices.Index(model.States(), s); {
-	case s == model.StateUnknown:
+func severity(s inspect.State) int {
+	switch at := slices.Index(inspect.States(), s); {
+	case s == inspect.StateUnknown:
 		return 1
 	case at < 0:
 		return 0
 	default:
-		return 1 + len(model.States()) - at
+		return 1 + len(inspect.States()) - at
 	}
 }
 
@@ -186,9 +186,9 @@ func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 }
 
 func nodeOf(d *userclient.Dependent) *Node {
-	n := &Node{Child: model.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created}}
+	n := &Node{Child: inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created}}
 	if o, err := object.Parse(d.Object); err == nil {
-		n.Health, n.Message = model.HealthOf(o)
+		n.Health, n.Message = inspect.HealthOf(o)
 	} else if d.Deleting {
 		n.Health = "Terminating"
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -16,7 +16,7 @@ func refOf(kind, name string) object.Ref {
 	return object.Ref{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name}
 }
 
-func childOf(kind, name string) model.Child { return model.Child{Ref: refOf(kind, name)} }
+func childOf(kind, name string) inspect.Child { return inspect.Child{Ref: refOf(kind, name)} }
 
 // namesOf are those of nodes, in their order.
 func namesOf(nodes []*Node) []string {
@@ -29,22 +29,22 @@ func namesOf(nodes []*Node) []string {
 
 // What a replica does not know that stands by hides nothing that the leader knows.
 func TestWorstKnownStateWins(t *testing.T) {
-	failing := model.ObjectState{Controller: "webs", State: model.StateFailing, Error: "no"}
-	well := model.ObjectState{Controller: "webs", State: model.StateSynced}
-	unknown := model.ObjectState{Controller: "webs", State: model.StateUnknown}
-	unsettled := model.ObjectState{Controller: "nets", State: model.StateConflicting, Conflict: "again and again"}
+	failing := inspect.ObjectState{Controller: "webs", State: inspect.StateFailing, Error: "no"}
+	well := inspect.ObjectState{Controller: "webs", State: inspect.StateSynced}
+	unknown := inspect.ObjectState{Controller: "webs", State: inspect.StateUnknown}
+	unsettled := inspect.ObjectState{Controller: "nets", State: inspect.StateConflicting, Conflict: "again and again"}
 	for _, test := range []struct {
-		states []model.ObjectState
-		state  model.State
+		states []inspect.ObjectState
+		state  inspect.State
 		error  string
 	}{
 		{nil, "", ""},
-		{[]model.ObjectState{unknown}, model.StateUnknown, ""},
-		{[]model.ObjectState{unknown, failing}, model.StateFailing, "no"},
-		{[]model.ObjectState{unknown, well}, model.StateSynced, ""},
-		{[]model.ObjectState{well, failing}, model.StateFailing, "no"},
-		{[]model.ObjectState{well, unsettled}, model.StateConflicting, "again and again"},
-		{[]model.ObjectState{unsettled, failing, unknown, well}, model.StateFailing, "no"},
+		{[]inspect.ObjectState{unknown}, inspect.StateUnknown, ""},
+		{[]inspect.ObjectState{unknown, failing}, inspect.StateFailing, "no"},
+		{[]inspect.ObjectState{unknown, well}, inspect.StateSynced, ""},
+		{[]inspect.ObjectState{well, failing}, inspect.StateFailing, "no"},
+		{[]inspect.ObjectState{well, unsettled}, inspect.StateConflicting, "again and again"},
+		{[]inspect.ObjectState{unsettled, failing, unknown, well}, inspect.StateFailing, "no"},
 	} {
 		for range 2 {
 			n := &Node{}
@@ -56,7 +56,7 @@ func TestWorstKnownStateWins(t *testing.T) {
 		}
 	}
 	n := &Node{}
-	(&treeBuild{Builder: &Builder{}}).addChildren(n, []model.ObjectState{unknown, failing})
+	(&treeBuild{Builder: &Builder{}}).addChildren(n, []inspect.ObjectState{unknown, failing})
 	if len(n.Controllers) != 1 {
 		t.Errorf("managed by %v, want each once", n.Controllers)
 	}
@@ -64,10 +64,10 @@ func TestWorstKnownStateWins(t *testing.T) {
 
 // fakeProcess is one that tells of controllers for some kinds.
 type fakeProcess struct {
-	model.Source
+	inspect.Source
 	name     string
 	kinds    []object.Kind
-	children map[string][]model.Child
+	children map[string][]inspect.Child
 	// hangs means that it does not respond to requests for objects.
 	hangs   bool
 	queries atomic.Int32
@@ -75,19 +75,19 @@ type fakeProcess struct {
 
 func (p *fakeProcess) Name() string { return p.name }
 
-func (p *fakeProcess) States(ctx context.Context, ref object.Ref) ([]model.ObjectState, error) {
+func (p *fakeProcess) States(ctx context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
 	p.queries.Add(1)
 	if p.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return []model.ObjectState{{Ref: ref, Controller: p.name, State: model.StateSynced, ChildStates: p.children[ref.Name]}}, nil
+	return []inspect.ObjectState{{Ref: ref, Controller: p.name, State: inspect.StateSynced, ChildStates: p.children[ref.Name]}}, nil
 }
 
 func processesOf(all ...*fakeProcess) *Processes {
-	return NewProcesses(model.NewTimeouts(20*time.Millisecond), func() (results []model.Result[[]model.Controller]) {
+	return NewProcesses(inspect.NewTimeouts(20*time.Millisecond), func() (results []inspect.Result[[]inspect.Controller]) {
 		for _, p := range all {
-			results = append(results, model.Result[[]model.Controller]{Source: p, Value: []model.Controller{{Name: p.name, Kinds: p.kinds}}})
+			results = append(results, inspect.Result[[]inspect.Controller]{Source: p, Value: []inspect.Controller{{Name: p.name, Kinds: p.kinds}}})
 		}
 		return results
 	})
@@ -96,18 +96,18 @@ func processesOf(all ...*fakeProcess) *Processes {
 // A process that hangs is waited for once, and the tree says so and has what others know.
 func TestHangingProcessIsQueriedOnce(t *testing.T) {
 	kinds := []object.Kind{refOf("Web", "").Kind}
-	families := map[string][]model.Child{}
-	var first []model.Child
+	families := map[string][]inspect.Child{}
+	var first []inspect.Child
 	for i := range 50 {
 		name := fmt.Sprint("w", i)
 		first = append(first, childOf("Web", name))
-		families[name] = []model.Child{childOf("Web", name+"-child")}
+		families[name] = []inspect.Child{childOf("Web", name+"-child")}
 	}
 	hung, well := &fakeProcess{name: "hung", kinds: kinds, hangs: true}, &fakeProcess{name: "well", kinds: kinds, children: families}
 	other := &fakeProcess{name: "other", kinds: []object.Kind{refOf("Page", "").Kind}}
 	g := &Builder{Processes: processesOf(hung, well, other), May: func(object.Kind, string) bool { return true }, Nodes: 1000, Queries: 1000}
 	root := &Node{Child: childOf("Web", "root")}
-	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "well", State: model.StateSynced, ChildStates: first}})
+	missing, err := g.Build(t.Context(), root, []inspect.ObjectState{{Controller: "well", State: inspect.StateSynced, ChildStates: first}})
 	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung did not respond in time" {
 		t.Errorf("says %v, %v", missing, err)
 	}
@@ -122,7 +122,7 @@ func TestHangingProcessIsQueriedOnce(t *testing.T) {
 }
 
 func TestBuildTree(t *testing.T) {
-	web := &fakeProcess{name: "web", kinds: []object.Kind{refOf("Web", "").Kind}, children: map[string][]model.Child{
+	web := &fakeProcess{name: "web", kinds: []object.Kind{refOf("Web", "").Kind}, children: map[string][]inspect.Child{
 		"b": {childOf("Web", "c"), childOf("Web", "a"), childOf("Page", "z")}, // Back to the root, too.
 		"c": {childOf("Web", "d"), childOf("Vault", "v")},
 	}}
@@ -131,8 +131,8 @@ func TestBuildTree(t *testing.T) {
 		May: func(kind object.Kind, _ string) bool { return kind.Kind != "Vault" },
 	}
 	root := &Node{Child: childOf("Web", "a")}
-	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "webs", State: model.StateFailing, ChildStates: []model.Child{childOf("Web", "b")}}})
-	if err != nil || len(missing) != 0 || root.State != model.StateFailing {
+	missing, err := g.Build(t.Context(), root, []inspect.ObjectState{{Controller: "webs", State: inspect.StateFailing, ChildStates: []inspect.Child{childOf("Web", "b")}}})
+	if err != nil || len(missing) != 0 || root.State != inspect.StateFailing {
 		t.Errorf("%v, %v, %s", missing, err, root.State)
 	}
 	b := root.Children[0]

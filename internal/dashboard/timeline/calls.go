@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // MainCall returns the call that explains a run, and its step: the first call for the
 // latest revision that is not customize. Later calls see what the run itself did. It is nil
 // if there is none.
-func MainCall(steps []model.Step) (hookCall *model.Call, at int) {
+func MainCall(steps []inspect.Step) (hookCall *inspect.Call, at int) {
 	for i, step := range steps {
 		if step.Call != nil && step.Call.Name != "customize" && (step.Call.Revision == nil || !step.Call.Revision.Previous) {
 			return step.Call, i
@@ -26,11 +26,11 @@ func MainCall(steps []model.Step) (hookCall *model.Call, at int) {
 
 // RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for
 // the first call.
-func RepeatLabel(steps []model.Step, at int) string {
+func RepeatLabel(steps []inspect.Step, at int) string {
 	hookCall := steps[at].Call
 	for i := at - 1; i >= 0; i-- {
-		if earlier := steps[i].Call; earlier != nil && model.LastComparable(steps[i:i+1], hookCall) != nil {
-			if slices.ContainsFunc(steps[i:at], func(s model.Step) bool { return s.Write != nil && Changed(s.Write) }) {
+		if earlier := steps[i].Call; earlier != nil && inspect.LastComparable(steps[i:i+1], hookCall) != nil {
+			if slices.ContainsFunc(steps[i:at], func(s inspect.Step) bool { return s.Write != nil && Changed(s.Write) }) {
 				return "again, after its writes"
 			}
 			return "again"
@@ -41,8 +41,8 @@ func RepeatLabel(steps []model.Step, at int) string {
 
 // RevisionLabel names the revision in a request, such as "former revision 2"; "" if the run
 // uses the latest revision only.
-func RevisionLabel(steps []model.Step, hookCall *model.Call) string {
-	former := func(s model.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
+func RevisionLabel(steps []inspect.Step, hookCall *inspect.Call) string {
+	former := func(s inspect.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
 	switch {
 	case hookCall.Revision == nil || !slices.ContainsFunc(steps, former):
 		return ""
@@ -54,7 +54,7 @@ func RevisionLabel(steps []model.Step, hookCall *model.Call) string {
 
 // NeverStored reports whether the creation of an object was denied in the latest run. The
 // runs are newest first.
-func NeverStored(runs []model.Run) bool {
+func NeverStored(runs []inspect.Run) bool {
 	if len(runs) == 0 {
 		return false
 	}
@@ -64,7 +64,7 @@ func NeverStored(runs []model.Run) bool {
 
 // Decision returns the decision of a review, such as "Creation denied"; "" for other runs
 // and failed reviews.
-func Decision(run *model.Run) string {
+func Decision(run *inspect.Run) string {
 	r := run.Review()
 	if r == nil || run.Error != "" {
 		return ""
@@ -88,7 +88,7 @@ const mutated = "mutated"
 const newObjectAge = time.Minute
 
 // IsCreation reports whether a run is the first one for a new object.
-func IsCreation(run *model.Run) bool {
+func IsCreation(run *inspect.Run) bool {
 	hookCall, _ := MainCall(run.Steps)
 	if hookCall == nil || hookCall.Previous != 0 || hookCall.Review != nil || hookCall.Reason == string(hook.ReasonUpdate) {
 		return false

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -37,13 +37,13 @@ func PendingDeletion(timestamp time.Time, grace *int64, finalizers []string) *De
 
 // CompletedDeletion returns the deletion of a missing object from its runs, newest first;
 // nil if they do not show that it existed: reviews precede creation.
-func CompletedDeletion(runs []model.Run) *Deletion {
-	if !slices.ContainsFunc(runs, func(r model.Run) bool { return r.Review() == nil }) {
+func CompletedDeletion(runs []inspect.Run) *Deletion {
+	if !slices.ContainsFunc(runs, func(r inspect.Run) bool { return r.Review() == nil }) {
 		return nil
 	}
 	ending := &Deletion{Gone: true}
-	at := slices.IndexFunc(runs, func(r model.Run) bool { return IsDeletion(&r) })
-	another := func(r model.Run) bool { return r.Object.UID != "" && r.Object.UID != runs[at].Object.UID }
+	at := slices.IndexFunc(runs, func(r inspect.Run) bool { return IsDeletion(&r) })
+	another := func(r inspect.Run) bool { return r.Object.UID != "" && r.Object.UID != runs[at].Object.UID }
 	if at >= 0 && !slices.ContainsFunc(runs[:at], another) {
 		ending.At, ending.By = runs[at].Began, DeletedBy(runs, &runs[at])
 	}
@@ -51,11 +51,11 @@ func CompletedDeletion(runs []model.Run) *Deletion {
 }
 
 // IsDeletion reports whether a run is the record of a deletion.
-func IsDeletion(run *model.Run) bool { return run.Outcome == string(record.Deleted) }
+func IsDeletion(run *inspect.Run) bool { return run.Outcome == string(record.Deleted) }
 
 // DeletedBy returns the user of the last delete request before the deletion, if its review
 // is recorded.
-func DeletedBy(runs []model.Run, deletion *model.Run) string {
+func DeletedBy(runs []inspect.Run, deletion *inspect.Run) string {
 	for i := range runs {
 		r := &runs[i]
 		switch review := r.Review(); {
@@ -71,8 +71,8 @@ func DeletedBy(runs []model.Run, deletion *model.Run) string {
 
 // Sort sorts the runs of an object in all processes, newest first. Each controller records
 // the deletion of an object; the first record stays.
-func Sort(runs []model.Run) []model.Run {
-	slices.SortStableFunc(runs, func(a, b model.Run) int {
+func Sort(runs []inspect.Run) []inspect.Run {
+	slices.SortStableFunc(runs, func(a, b inspect.Run) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
 	})
 	seen := map[string]bool{}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,14 +21,14 @@ func TestDeletions(t *testing.T) {
 		{timeline.PendingDeletion(at, nil, nil), "Deletion requested", at},
 		{timeline.PendingDeletion(at, new(int64(30)), []string{"a"}), "Deletion requested, waiting for the finalizer a", at.Add(-30 * time.Second)},
 		{timeline.PendingDeletion(at, new(int64(0)), []string{"a", "b"}), "Deletion requested, waiting for the finalizers a, b", at},
-		{timeline.CompletedDeletion([]model.Run{{Outcome: "synced"}}), "Deleted", time.Time{}},
+		{timeline.CompletedDeletion([]inspect.Run{{Outcome: "synced"}}), "Deleted", time.Time{}},
 	} {
 		if c.got == nil || c.got.String() != c.want || !c.got.Requested.Equal(c.requested) {
 			t.Errorf("%+v, want %s at %s", c.got, c.want, c.requested)
 		}
 	}
-	review := model.Run{Outcome: "allowed", Steps: []model.Step{{Call: &model.Call{Review: &model.Review{Operation: "create"}}}}}
-	if timeline.PendingDeletion(time.Time{}, nil, []string{"a"}) != nil || timeline.CompletedDeletion(nil) != nil || timeline.CompletedDeletion([]model.Run{review}) != nil {
+	review := inspect.Run{Outcome: "allowed", Steps: []inspect.Step{{Call: &inspect.Call{Review: &inspect.Review{Operation: "create"}}}}}
+	if timeline.PendingDeletion(time.Time{}, nil, []string{"a"}) != nil || timeline.CompletedDeletion(nil) != nil || timeline.CompletedDeletion([]inspect.Run{review}) != nil {
 		t.Error("an object that was not deleted, or never seen, has an ending")
 	}
 }
@@ -36,16 +36,16 @@ func TestDeletions(t *testing.T) {
 // Fault U7: a deletion stands in the order of time, once, with who requested it.
 func TestSortDeletions(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	run := func(outcome, uid, process string, second int) model.Run {
-		return model.Run{Outcome: outcome, Process: process, Object: object.Ref{UID: uid}, Began: at.Add(time.Duration(second) * time.Second)}
+	run := func(outcome, uid, process string, second int) inspect.Run {
+		return inspect.Run{Outcome: outcome, Process: process, Object: object.Ref{UID: uid}, Began: at.Add(time.Duration(second) * time.Second)}
 	}
-	review := func(operation, user string, denied bool, second int) model.Run {
+	review := func(operation, user string, denied bool, second int) inspect.Run {
 		r := run("allowed", "", "a", second)
 		r.Causes = []string{operation + " by " + user}
-		r.Steps = []model.Step{{Call: &model.Call{Review: &model.Review{Operation: operation, Denied: denied}}}}
+		r.Steps = []inspect.Step{{Call: &inspect.Call{Review: &inspect.Review{Operation: operation, Denied: denied}}}}
 		return r
 	}
-	runs := timeline.Sort([]model.Run{
+	runs := timeline.Sort([]inspect.Run{
 		run("synced", "1", "a", 1), review("delete", "ann", false, 2), review("delete", "bob", true, 3), run("deleted", "1", "b", 5), run("deleted", "1", "a", 4),
 		run("synced", "2", "a", 6), run("deleted", "2", "a", 8), run("deleted", "2", "b", 8), run("failed", "2", "b", 7),
 	})

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -14,14 +14,14 @@ import (
 type Incident struct {
 	// FirstFailure is the first failed run, LastGood the successful run before it; nil if they
 	// are no longer in the history.
-	FirstFailure, LastGood *model.Run
+	FirstFailure, LastGood *inspect.Run
 	// Failures counts the failed runs in the history.
 	Failures int
 }
 
 // Extend lets a state count from the first failure. A process that starts the controller again, such as with other code,
 // counts from there.
-func (i Incident) Extend(state *model.ObjectState) {
+func (i Incident) Extend(state *inspect.ObjectState) {
 	if i.FirstFailure != nil && i.FirstFailure.Began.Before(state.FailingSince) {
 		state.FailingSince, state.Attempts = i.FirstFailure.Began, max(state.Attempts, i.Failures)
 	}
@@ -29,7 +29,7 @@ func (i Incident) Extend(state *model.ObjectState) {
 
 // IncidentOf returns the incident of an object that fails under a controller. The runs are newest
 // first. Runs of an earlier object with the same name do not count.
-func IncidentOf(runs []model.Run, state *model.ObjectState) (found Incident) {
+func IncidentOf(runs []inspect.Run, state *inspect.ObjectState) (found Incident) {
 	for i := range runs {
 		run := &runs[i]
 		another := state.UID != "" && run.Object.UID != "" && run.Object.UID != state.UID
@@ -54,20 +54,20 @@ func IncidentOf(runs []model.Run, state *model.ObjectState) (found Incident) {
 
 // CallsToCompare returns the main call of a run and the comparable call of an earlier one; nil if
 // there is none.
-func CallsToCompare(earlier, run *model.Run) (before, after *model.Call) {
+func CallsToCompare(earlier, run *inspect.Run) (before, after *inspect.Call) {
 	if after, _ = MainCall(run.Steps); after != nil {
-		before = model.LastComparable(earlier.Steps, after)
+		before = inspect.LastComparable(earlier.Steps, after)
 	}
 	return before, after
 }
 
 // LogicChange returns the versions of the logic in two calls, and why the first run with the new
 // one says that the logic changed; "" if it does not.
-func LogicChange(before, after *model.Call, causes []string) (from, to, cause string) {
+func LogicChange(before, after *inspect.Call, causes []string) (from, to, cause string) {
 	if before != nil && after != nil && before.Version != after.Version {
 		from, to = before.Version, after.Version
 	}
-	if i := slices.IndexFunc(causes, model.IsLogicCause); i >= 0 {
+	if i := slices.IndexFunc(causes, inspect.IsLogicCause); i >= 0 {
 		cause = causes[i]
 	}
 	return from, to, cause
@@ -85,7 +85,7 @@ type CodeChange struct {
 }
 
 // CompareCode compares the code of two calls.
-func CompareCode(before, after *model.Call) (c CodeChange) {
+func CompareCode(before, after *inspect.Call) (c CodeChange) {
 	if before == nil || after == nil || before.Code == nil || after.Code == nil {
 		return CodeChange{Unseen: !knownVersions(before, after)}
 	}
@@ -100,7 +100,7 @@ func CompareCode(before, after *model.Call) (c CodeChange) {
 }
 
 // knownVersions reports whether both responses name the version of their code.
-func knownVersions(before, after *model.Call) bool {
+func knownVersions(before, after *inspect.Call) bool {
 	from, _ := LogicVersion(before)
 	to, _ := LogicVersion(after)
 	return from != "" && to != ""
@@ -108,7 +108,7 @@ func knownVersions(before, after *model.Call) bool {
 
 // LogicVersion returns the logicVersion in the response of a call; "" for none. It is unknown without a
 // whole response: the call failed, or the response is no longer in memory or hidden.
-func LogicVersion(call *model.Call) (version string, known bool) {
+func LogicVersion(call *inspect.Call) (version string, known bool) {
 	if call == nil || len(call.Response) == 0 {
 		return "", false
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -56,7 +56,7 @@ const (
 
 // OutputDuring returns the lines of a program that belong to a run. The calls are the steps that
 // called the program, and next is the start of the next run of the object; zero for none.
-func OutputDuring(run *model.Run, calls []model.Step, next time.Time, lines []OutputLine) (o ProgramOutput) {
+func OutputDuring(run *inspect.Run, calls []inspect.Step, next time.Time, lines []OutputLine) (o ProgramOutput) {
 	end := run.Began.Add(run.Took + workDelay)
 	if !next.IsZero() && next.Before(end) {
 		end = next
@@ -66,7 +66,7 @@ func OutputDuring(run *model.Run, calls []model.Step, next time.Time, lines []Ou
 		if line.At.Before(run.Began) || !line.At.Before(end) {
 			continue
 		}
-		during := slices.ContainsFunc(calls, func(s model.Step) bool {
+		during := slices.ContainsFunc(calls, func(s inspect.Step) bool {
 			began := run.Began.Add(s.At)
 			return !line.At.Before(began) && !line.At.After(began.Add(s.Took+readDelay))
 		})
@@ -82,7 +82,7 @@ func OutputDuring(run *model.Run, calls []model.Step, next time.Time, lines []Ou
 
 // NextRun returns the start of the next run of the object by the same controller; zero if there is
 // none.
-func NextRun(run *model.Run, runs []model.Run) (next time.Time) {
+func NextRun(run *inspect.Run, runs []inspect.Run) (next time.Time) {
 	for i := range runs {
 		r := &runs[i]
 		later := r.Process == run.Process && r.Controller == run.Controller && r.Began.After(run.Began)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -14,8 +14,8 @@ import (
 func at(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 
 func TestOutputDuring(t *testing.T) {
-	call := model.Step{At: 10 * time.Millisecond, Took: 20 * time.Millisecond, Call: &model.Call{Name: "sync"}}
-	run := model.Run{Began: noon, Took: 50 * time.Millisecond, Steps: []model.Step{call}}
+	call := inspect.Step{At: 10 * time.Millisecond, Took: 20 * time.Millisecond, Call: &inspect.Call{Name: "sync"}}
+	run := inspect.Run{Began: noon, Took: 50 * time.Millisecond, Steps: []inspect.Step{call}}
 	run.Object = object.Ref{Kind: object.NewKind("example.com/v1", "Team"), Namespace: "shop", Name: "red"}
 	for _, c := range []struct {
 		at         int
@@ -60,7 +60,7 @@ func TestOutputDuring(t *testing.T) {
 }
 
 func TestOutputWithoutNextRun(t *testing.T) {
-	run := model.Run{Began: noon, Took: time.Second, Object: object.Ref{Kind: object.NewKind("v1", "Node"), Name: "a.b"}}
+	run := inspect.Run{Began: noon, Took: time.Second, Object: object.Ref{Kind: object.NewKind("v1", "Node"), Name: "a.b"}}
 	lines := []OutputLine{{at(5900), `object="Node a.b"`}, {at(5900), "axb"}, {at(6100), "a.b"}}
 	if o := OutputDuring(&run, nil, time.Time{}, lines); o.Other != nil || o.Own == nil || len(o.Own.Texts) != 1 {
 		t.Errorf("got %+v", o)
@@ -68,7 +68,7 @@ func TestOutputWithoutNextRun(t *testing.T) {
 }
 
 func TestOutputIsLimited(t *testing.T) {
-	run := model.Run{Began: noon, Took: time.Second, Object: object.Ref{Name: "a"}}
+	run := inspect.Run{Began: noon, Took: time.Second, Object: object.Ref{Name: "a"}}
 	var lines []OutputLine
 	for i := range 150 {
 		lines = append(lines, OutputLine{at(i), fmt.Sprint("a ", i)})
@@ -82,7 +82,7 @@ func TestOutputIsLimited(t *testing.T) {
 func TestNextRun(t *testing.T) {
 	run, other := failedAt(2, "", nil), failedAt(3, "", nil)
 	other.Controller = "dc/labels"
-	runs := []model.Run{failedAt(5, "", nil), failedAt(4, "", nil), other, run, failedAt(1, "", nil)}
+	runs := []inspect.Run{failedAt(5, "", nil), failedAt(4, "", nil), other, run, failedAt(1, "", nil)}
 	if got := NextRun(&run, runs); !got.Equal(at(4000)) {
 		t.Errorf("the next run is at %s", got)
 	}

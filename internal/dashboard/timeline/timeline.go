@@ -2,7 +2,7 @@
 // dashboard: which runs are grouped, which call explains a run, and with which earlier call
 // it is compared.
 //
-// It holds pure functions on runs of package model, but no layout and no permission checks.
+// It holds pure functions on runs of package inspect, but no layout and no permission checks.
 package timeline
 
 import (
@@ -10,22 +10,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Entry is one run, or several consecutive ones with the same failure.
 type Entry struct {
 	// Run is the latest run.
-	model.Run
+	inspect.Run
 	// Earlier are the runs before it, newest first.
-	Earlier []model.Run
+	Earlier []inspect.Run
 }
 
 // Entries groups the runs of an object, newest first. Runs of other controllers do not
 // separate identical failures.
-func Entries(runs []model.Run) []Entry {
+func Entries(runs []inspect.Run) []Entry {
 	entries := make([]Entry, 0, len(runs))
 	latest := map[controllerKey]int{}
 	for _, run := range runs {
@@ -45,7 +45,7 @@ func Entries(runs []model.Run) []Entry {
 type controllerKey struct{ process, controller string }
 
 // First returns the first run of the entry.
-func (e *Entry) First() *model.Run {
+func (e *Entry) First() *inspect.Run {
 	if n := len(e.Earlier); n > 0 {
 		return &e.Earlier[n-1]
 	}
@@ -59,7 +59,7 @@ func (e *Entry) Times() int { return 1 + len(e.Earlier) }
 func (e *Entry) Since() time.Time { return e.First().Began }
 
 // SameFailure reports whether two runs failed in the same way without other writes.
-func SameFailure(a, b *model.Run) bool {
+func SameFailure(a, b *inspect.Run) bool {
 	return a.Outcome == failed && b.Outcome == failed && a.Controller == b.Controller && a.Process == b.Process &&
 		a.Object.UID == b.Object.UID && sameError(a, b) && !wroteOthers(a) && !wroteOthers(b)
 }
@@ -68,7 +68,7 @@ const failed = string(record.Failed)
 
 // sameError compares the errors of runs. It ignores numbers, such as ports, durations and
 // times.
-func sameError(a, b *model.Run) bool {
+func sameError(a, b *inspect.Run) bool {
 	if (a.Fault == nil) != (b.Fault == nil) {
 		return false
 	}
@@ -98,12 +98,12 @@ var numbers = regexp.MustCompile(`\d+`)
 func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "0") }
 
 // wroteOthers reports whether a run changed anything but the status of its own object.
-func wroteOthers(run *model.Run) bool {
-	return slices.ContainsFunc(run.Steps, func(s model.Step) bool {
+func wroteOthers(run *inspect.Run) bool {
+	return slices.ContainsFunc(run.Steps, func(s inspect.Step) bool {
 		w := s.Write
 		return w != nil && Changed(w) && (w.Part != "status" || w.Object.Identity() != run.Object.Identity())
 	})
 }
 
 // Changed reports whether a write changed the stored object.
-func Changed(w *model.Write) bool { return !w.Unchanged && w.Error == "" }
+func Changed(w *inspect.Write) bool { return !w.Unchanged && w.Error == "" }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 // annotatingLeases adds the holder's inspect address to its Lease, without another request
@@ -17,7 +17,7 @@ import (
 type annotatingLeases struct {
 	coordination.LeasesGetter
 	identity string
-	// address is the value of discovery.LeaseAnnotation; nil for none.
+	// address is the value of locate.LeaseAnnotation; nil for none.
 	address *atomic.Pointer[string]
 }
 
@@ -46,10 +46,10 @@ func (p annotatingLeaseClient) Update(ctx context.Context, lease *api.Lease, o m
 func (p annotatingLeases) annotate(lease *api.Lease) *api.Lease {
 	annotated := *lease
 	annotated.Annotations = maps.Clone(lease.Annotations)
-	delete(annotated.Annotations, discovery.LeaseAnnotation)
+	delete(annotated.Annotations, locate.LeaseAnnotation)
 	address := p.address.Load()
 	if address != nil && holderOf(lease) == p.identity {
-		metav1.SetMetaDataAnnotation(&annotated.ObjectMeta, discovery.LeaseAnnotation, *address)
+		metav1.SetMetaDataAnnotation(&annotated.ObjectMeta, locate.LeaseAnnotation, *address)
 	}
 	return &annotated
 }

@@ -6,7 +6,7 @@ import (
 
 	api "k8s.io/api/coordination/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 func TestLeaseAnnotationNamesHolder(t *testing.T) {
@@ -22,10 +22,10 @@ func TestLeaseAnnotationNamesHolder(t *testing.T) {
 	}
 	address.Store(new("here/pod:1"))
 	given := lease("me", map[string]string{"a": "b"})
-	if got := p.annotate(given).Annotations; got[discovery.LeaseAnnotation] != "here/pod:1" || got["a"] != "b" || len(given.Annotations) != 1 {
+	if got := p.annotate(given).Annotations; got[locate.LeaseAnnotation] != "here/pod:1" || got["a"] != "b" || len(given.Annotations) != 1 {
 		t.Errorf("annotations %v, original %v", got, given.Annotations)
 	}
-	if got := p.annotate(lease("", map[string]string{discovery.LeaseAnnotation: "here/pod:1"})).Annotations; len(got) != 0 {
+	if got := p.annotate(lease("", map[string]string{locate.LeaseAnnotation: "here/pod:1"})).Annotations; len(got) != 0 {
 		t.Errorf("annotations %v after the release", got)
 	}
 }

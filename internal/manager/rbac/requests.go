@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // maxRequests is the number of kinds of requests that are counted apart. Others are counted
@@ -85,7 +85,7 @@ func (r *Requests) observe(request *http.Request, status int, now time.Time) {
 func (r *Requests) add(key requestKey, now time.Time) {
 	c := r.counted[key]
 	if c == nil && len(r.counted) >= maxRequests {
-		key.namespace = model.ManyNamespaces
+		key.namespace = inspect.ManyNamespaces
 		c = r.counted[key]
 	}
 	if c == nil {
@@ -169,17 +169,17 @@ func verbOf(r *http.Request, named bool) string {
 }
 
 // Snapshot returns the counts, sorted.
-func (r *Requests) Snapshot() model.Requests {
+func (r *Requests) Snapshot() inspect.Requests {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := model.Requests{Since: r.since, Requests: []model.Request{}}
+	all := inspect.Requests{Since: r.since, Requests: []inspect.Request{}}
 	for key, c := range r.counted {
-		all.Requests = append(all.Requests, model.Request{
+		all.Requests = append(all.Requests, inspect.Request{
 			User: key.user, Verb: key.verb, Group: key.group, Resource: key.resource, Namespace: key.namespace, Count: c.count,
 			Last: c.last,
 		})
 	}
-	slices.SortFunc(all.Requests, func(a, b model.Request) int {
+	slices.SortFunc(all.Requests, func(a, b inspect.Request) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb))
 	})

@@ -9,7 +9,7 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,8 +45,8 @@ type grantedVerb struct{ verb, group, resource string }
 
 // withLists counts each watch as a list too: what watches lists if the API server cannot send the
 // first objects with the watch, and after an outage.
-func withLists(all []model.Request) []model.Request {
-	lists := slices.DeleteFunc(slices.Clone(all), func(r model.Request) bool { return r.Verb != "watch" })
+func withLists(all []inspect.Request) []inspect.Request {
+	lists := slices.DeleteFunc(slices.Clone(all), func(r inspect.Request) bool { return r.Verb != "watch" })
 	for i := range lists {
 		lists[i].Verb = "list"
 	}
@@ -54,7 +54,7 @@ func withLists(all []model.Request) []model.Request {
 }
 
 // Used says when a user used each verb of its roles, sorted by role.
-func Used(granted []Granted, all []model.Request) []Usage {
+func Used(granted []Granted, all []inspect.Request) []Usage {
 	all = withLists(all)
 	var usages []Usage
 	for _, g := range granted {
@@ -72,7 +72,7 @@ func Used(granted []Granted, all []model.Request) []Usage {
 }
 
 // usages says when each verb of a rule was used.
-func (g *Granted) usages(rule rbac.PolicyRule, all []model.Request) []Usage {
+func (g *Granted) usages(rule rbac.PolicyRule, all []inspect.Request) []Usage {
 	var usages []Usage
 	for _, one := range split(rule) {
 		usage := Usage{
@@ -91,7 +91,7 @@ func (g *Granted) usages(rule rbac.PolicyRule, all []model.Request) []Usage {
 
 // WithoutUnused returns the roles with those rules only that were used. Wildcards become what was
 // used of them.
-func WithoutUnused(granted []Granted, all []model.Request) []Role {
+func WithoutUnused(granted []Granted, all []inspect.Request) []Role {
 	all = withLists(all)
 	used := map[string]Permissions{}
 	roles := map[string]Role{}
@@ -115,7 +115,7 @@ func WithoutUnused(granted []Granted, all []model.Request) []Role {
 }
 
 // used returns the permissions of a role that were used.
-func (g *Granted) used(all []model.Request) Permissions {
+func (g *Granted) used(all []inspect.Request) Permissions {
 	var some Permissions
 	for _, rule := range g.Rules {
 		names := rule.ResourceNames
@@ -130,7 +130,7 @@ func (g *Granted) used(all []model.Request) Permissions {
 }
 
 // usedOf returns the permissions for objects of these names that one verb gave and that were used.
-func (g *Granted) usedOf(one grantedVerb, names []string, all []model.Request) Permissions {
+func (g *Granted) usedOf(one grantedVerb, names []string, all []inspect.Request) Permissions {
 	var some Permissions
 	if g.reviewed(one) {
 		some = one.permissions(names)
@@ -160,8 +160,8 @@ func (v grantedVerb) permissions(names []string) Permissions {
 }
 
 // in reports whether a request was where the rules are granted.
-func (g *Granted) in(r model.Request) bool {
-	return g.Namespace == "" || g.Namespace == r.Namespace || r.Namespace == model.ManyNamespaces
+func (g *Granted) in(r inspect.Request) bool {
+	return g.Namespace == "" || g.Namespace == r.Namespace || r.Namespace == inspect.ManyNamespaces
 }
 
 // split returns the verbs of a rule one by one.
@@ -178,7 +178,7 @@ func split(rule rbac.PolicyRule) []grantedVerb {
 }
 
 // allows reports whether a rule allows a request.
-func (v grantedVerb) allows(r model.Request) bool {
+func (v grantedVerb) allows(r inspect.Request) bool {
 	resource := v.resource == "*" || v.resource == r.Resource
 	if parent, sub, found := strings.Cut(v.resource, "/"); found && parent == "*" {
 		resource = strings.HasSuffix(r.Resource, "/"+sub)

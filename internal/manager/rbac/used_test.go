@@ -10,7 +10,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // Requests are counted by what the API server reviews.
@@ -80,7 +80,7 @@ func TestCountsAreBounded(t *testing.T) {
 	for i := range 3 * maxRequests {
 		r.add(requestKey{verb: "get", resource: "pods", namespace: string(rune('a'+i%26)) + time.Duration(i).String()}, time.Now())
 	}
-	if all := r.Snapshot().Requests; len(all) != maxRequests+1 || all[0].Namespace != model.ManyNamespaces {
+	if all := r.Snapshot().Requests; len(all) != maxRequests+1 || all[0].Namespace != inspect.ManyNamespaces {
 		t.Errorf("%d, %+v", len(all), all[0])
 	}
 }
@@ -113,13 +113,13 @@ func TestUsed(t *testing.T) {
 		}},
 		{Kind: "Role", Name: "unused", Namespace: "ops", Rules: []rbac.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}},
 	}
-	requests := []model.Request{
+	requests := []inspect.Request{
 		{Verb: "create", Resource: "configmaps", Namespace: "a", Last: now},
 		{Verb: "create", Resource: "configmaps", Namespace: "b", Last: now.Add(time.Hour)},
 		{Verb: "patch", Group: "apps", Resource: "deployments/status", Namespace: "a", Last: now},
 		{Verb: "get", Resource: "secrets", Namespace: "ops", Last: now},
 		{Verb: "update", Resource: "secrets", Namespace: "other", Last: now},
-		{Verb: "watch", Group: "batch", Resource: "jobs", Namespace: model.ManyNamespaces, Last: now},
+		{Verb: "watch", Group: "batch", Resource: "jobs", Namespace: inspect.ManyNamespaces, Last: now},
 	}
 	text := ""
 	for _, one := range Used(granted, requests) {

@@ -10,23 +10,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// Diagnostic returns one of model.Diagnostics of this process.
+// Diagnostic returns one of inspect.Diagnostics of this process.
 func Diagnostic(name string, metrics prometheus.Gatherer) ([]byte, error) {
 	var out bytes.Buffer
 	switch name {
-	case model.DiagnosticCommand:
+	case inspect.DiagnosticCommand:
 		out.WriteString(strings.Join(os.Args, "\n") + "\n")
 		return out.Bytes(), nil
-	case model.DiagnosticMetrics:
+	case inspect.DiagnosticMetrics:
 		return metricsText(&out, metrics)
-	case model.DiagnosticGoroutines:
+	case inspect.DiagnosticGoroutines:
 		err := pprof.Lookup("goroutine").WriteTo(&out, 1)
 		return out.Bytes(), err
 	}
-	return nil, fmt.Errorf("the diagnostic %q does not exist: use one of %s", name, strings.Join(model.Diagnostics, ", "))
+	return nil, fmt.Errorf("the diagnostic %q does not exist: use one of %s", name, strings.Join(inspect.Diagnostics, ", "))
 }
 
 // metricsText writes the metrics as /metrics does.

@@ -16,10 +16,10 @@ import (
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 )
 
 // AnyLoopbackPort is the address of processes that publish their port.
@@ -27,7 +27,7 @@ const AnyLoopbackPort = "127.0.0.1:0"
 
 // PodInspectAddress is the inspect address in pods.
 func PodInspectAddress() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(discovery.DefaultPort))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(locate.DefaultPort))
 }
 
 // Inspect configures the inspect endpoint, which shows the state of this process to others on
@@ -41,7 +41,7 @@ type Inspect struct {
 	// Namespace is that of Setpoint, and of the Secret outside of pods.
 	Namespace string
 	Config    *rest.Config
-	Source    model.Source
+	Source    inspect.Source
 	// Published is called with the pod and port of the endpoint.
 	Published func(address string)
 	Log       *slog.Logger
@@ -78,7 +78,7 @@ func (i *Inspect) Open(ctx context.Context) (endpoints []Endpoint, unpublish fun
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())
 	}
-	unpublish = i.publish(discovery.ProcessEntry{Name: i.Source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
+	unpublish = i.publish(locate.ProcessEntry{Name: i.Source.Name(), PID: os.Getpid(), Address: listener.Addr().String(), Token: shown})
 	i.Log.Debug("serving the inspect endpoint", "address", listener.Addr().String())
 	return []Endpoint{{listener, wire.Handler(i.Source, guard)}}, unpublish, nil
 }
@@ -120,14 +120,14 @@ func (i *Inspect) listen(ctx context.Context) (net.Listener, error) {
 
 // publish publishes the address of this process: in Dir on this machine, else, while it leads, in the Lease.
 // A failure is logged only.
-func (i *Inspect) publish(e discovery.ProcessEntry) (unpublish func()) {
+func (i *Inspect) publish(e locate.ProcessEntry) (unpublish func()) {
 	if i.Dir == "" {
 		if _, port, err := net.SplitHostPort(e.Address); err == nil {
 			i.Published(podName(i.Namespace) + ":" + port)
 		}
 		return func() {}
 	}
-	unpublish, err := discovery.Publish(i.Dir, e)
+	unpublish, err := locate.Publish(i.Dir, e)
 	if err != nil {
 		i.Log.Warn("process not published; `setpoint get` will not find it", "error", err.Error())
 		return func() {}

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -110,7 +110,7 @@ func (m *Metrics) ObserveRun(run *record.Run) {
 
 // ObserveHandler counts a handler call.
 func (m *Metrics) ObserveHandler(program, handler string, reason hook.Reason, took time.Duration, err error) {
-	m.handlerCalls.WithLabelValues(program, handler, string(reason), model.CallOutcome(err)).Inc()
+	m.handlerCalls.WithLabelValues(program, handler, string(reason), inspect.CallOutcome(err)).Inc()
 	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
 }
 
@@ -172,7 +172,7 @@ type Collector struct {
 // ControllerState is what gauges show of a controller.
 type ControllerState struct {
 	Ready      bool
-	Conditions []model.Condition
+	Conditions []inspect.Condition
 	// QueueKnown is false in a standby replica, which has all objects queued.
 	QueueKnown bool
 	// Health is nil if the controller does not run.

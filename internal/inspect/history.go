@@ -1,0 +1,301 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// The default bounds of a History.
+const (
+	defaultBytes = 32 << 20
+	// maxControllerBytes and maxControllerRuns bound the history of one controller,
+	// maxObjectRuns that of one object, so that a busy one does not displace the others.
+	maxControllerBytes = 4 << 20
+	maxControllerRuns  = 1000
+	maxObjectRuns      = 32
+)
+
+// HistoryOptions bound a History. The zero value works.
+type HistoryOptions struct {
+	// Off disables the history.
+	Off bool
+	// MaxBytes bounds the memory; 32 MiB if zero.
+	MaxBytes int
+}
+
+// History keeps the latest runs of each controller and object. Objects in runs are kept as
+// they are and their full size is counted; values of Secrets are not kept. It is safe for
+// concurrent use.
+type History struct {
+	options HistoryOptions
+	// key makes the tokens that stand for values of Secrets.
+	key *redact.Key
+
+	mu          sync.Mutex
+	controllers map[string]*controllerHistory
+	all         series
+	last        uint64
+	revision    uint64
+	// changed is closed at the next change; nil if nothing waits.
+	changed chan struct{}
+}
+
+// NewHistory returns a History. Run IDs start at the current time, so that IDs of an
+// earlier process are not found.
+func NewHistory(o HistoryOptions, now time.Time) *History {
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
+	return &History{options: o, key: redact.NewKey(), controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20,
+		revision: 1}
+}
+
+// Add records a run or a deletion; the history owns it from then on. Runs without changes
+// are only counted.
+func (b *History) Add(run record.Run) {
+	if b.options.Off {
+		return
+	}
+	if run.IsNoop() {
+		b.addNoop(&run)
+		return
+	}
+	e := newEntry(&run, b.key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.controller(run.Controller)
+	if run.Outcome != record.Deleted {
+		s.addLocalCalls(&run)
+		counts := countOf(&run)
+		s.series.add(counts)
+		b.all.add(counts)
+	}
+	b.last++
+	e.id = b.last
+	s.add(e, &run)
+	s.trim(min(maxControllerBytes, b.options.MaxBytes))
+	b.trim()
+	b.notify()
+}
+
+// addNoop counts a run without changes.
+func (b *History) addNoop(run *record.Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.controller(run.Controller).addNoop(run)
+}
+
+// controller returns the history of a controller.
+func (b *History) controller(controller string) *controllerHistory {
+	s := b.controllers[controller]
+	if s == nil {
+		s = newControllerHistory()
+		b.controllers[controller] = s
+	}
+	return s
+}
+
+// trim enforces the bound of memory; the largest controller gives way.
+func (b *History) trim() {
+	for b.bytes() > b.options.MaxBytes {
+		largest := slices.MaxFunc(slices.Collect(maps.Values(b.controllers)),
+			func(s, t *controllerHistory) int { return cmp.Compare(s.bytes, t.bytes) })
+		if !largest.shrink() {
+			return
+		}
+	}
+}
+
+// bytes returns the memory used.
+func (b *History) bytes() (sum int) {
+	for _, s := range b.controllers {
+		sum += s.bytes
+	}
+	return sum
+}
+
+// Drop removes the history of a deleted controller.
+func (b *History) Drop(controller string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.controllers, controller)
+	b.notify()
+}
+
+// Runs returns the runs of an object, newest first, without requests and responses; all if
+// limit is 0.
+func (b *History) Runs(ref object.Ref, limit int) []Run {
+	found := b.entriesOf(ref)
+	slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(b.id, a.id) })
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
+	}
+	runs := make([]Run, 0, len(found))
+	for i := range found {
+		runs = append(runs, found[i].view())
+	}
+	return runs
+}
+
+// entriesOf returns copies of the entries of an object.
+func (b *History) entriesOf(ref object.Ref) []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []entry
+	for _, s := range b.controllers {
+		for name, d := range s.objects {
+			if !name.matches(ref) {
+				continue
+			}
+			for _, e := range d.entries {
+				found = append(found, *e)
+			}
+		}
+	}
+	return found
+}
+
+// Run returns a run with requests and responses, in which values of Secrets are masked.
+func (b *History) Run(id uint64) (Run, error) {
+	run, err := b.RunWithTokens(id)
+	for i := range run.Steps {
+		if call := run.Steps[i].Call; call != nil && call.Code != nil {
+			call.Code = new(call.Code.WithSource())
+		}
+	}
+	return hideTokens(run), err
+}
+
+// RunWithTokens returns a run with requests and responses, in which tokens stand for values of Secrets.
+func (b *History) RunWithTokens(id uint64) (Run, error) {
+	found, run := b.find(id)
+	if found.recorded == nil {
+		if found.rendered == nil {
+			return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
+		}
+		return run, nil
+	}
+	for i, step := range renderSteps(found.recorded.Steps, found.recorded.Resource, true) {
+		if step.Call != nil {
+			step.Call.Previous = run.Steps[i].Call.Previous
+		}
+		run.Steps[i] = step
+	}
+	return run, nil
+}
+
+// find returns a copy of an entry and its run, whose calls have the ID of the previous run with a
+// comparable call; none if it is not kept.
+func (b *History) find(id uint64) (found entry, run Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.controllers {
+		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.id, id) })
+		if !is {
+			continue
+		}
+		found = *s.entries[at]
+		run = found.full()
+		for i := range run.Steps {
+			if call := run.Steps[i].Call; call != nil && found.key.name != "" {
+				call.Previous = s.objects[found.key].lastComparable(call, id)
+			}
+		}
+		break
+	}
+	return found, run
+}
+
+// Stats returns the size and bounds.
+func (b *History) Stats() HistoryStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stats := HistoryStats{Bytes: b.bytes(), MaxBytes: b.options.MaxBytes, Off: b.options.Off}
+	for _, s := range b.controllers {
+		stats.Runs += len(s.entries)
+	}
+	return stats
+}
+
+// AddCall counts a call of a function by its outcome.
+func (b *History) AddCall(controller, what, outcome string, took time.Duration) {
+	if b.options.Off {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.controller(controller).addCall(what, outcome, took)
+}
+
+// AddHookCall counts a call of a webhook by its status code, which says more than the error
+// in the run.
+func (b *History) AddHookCall(controller, what, code string, took time.Duration) {
+	if b.options.Off {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.controller(controller)
+	s.remote = true
+	s.addCall(what, code, took)
+}
+
+// Calls returns the calls of a controller by outcome.
+func (b *History) Calls(controller string) []CallStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.controllers[controller]; s != nil {
+		return s.callStats()
+	}
+	return nil
+}
+
+// Series returns the activity of a controller; that of all controllers for "". It has no
+// points if the history is off.
+func (b *History) Series(controller string, now time.Time) Series {
+	if b.options.Off {
+		return Series{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if controller == "" {
+		return b.all.until(now)
+	}
+	if s := b.controllers[controller]; s != nil {
+		return s.series.until(now)
+	}
+	return (&series{}).until(now)
+}
+
+// NotifyChange increments the revision.
+func (b *History) NotifyChange() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notify()
+}
+
+// notify is cheap while nothing waits.
+func (b *History) notify() {
+	b.revision++
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// Revision returns the current revision and a channel that is closed when it changes.
+func (b *History) Revision() (revision uint64, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.revision, b.changed
+}

@@ -1,0 +1,207 @@
+package locate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+)
+
+// ProcessEntry is what a process publishes in a folder.
+type ProcessEntry struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+	// written is the modification time of the file.
+	written time.Time
+	// Address is a loopback address with a port; requests there send Token.
+	Address string `json:"address"`
+	Token   string `json:"token"`
+	// Locked means that the process holds a lock on the file. Programs of older releases do not.
+	Locked bool `json:"locked,omitempty"`
+}
+
+// uniqueNames names each process. The oldest process keeps its name; the PID is added to others
+// with the same name.
+func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
+	names, taken := map[ProcessEntry]string{}, map[string]bool{}
+	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int {
+		return cmp.Or(a.written.Compare(b.written),
+			a.PID-b.PID)
+	})
+	for _, e := range byAge {
+		name := e.Name
+		if taken[name] {
+			name = fmt.Sprintf("%s-%d", e.Name, e.PID)
+		}
+		names[e], taken[name] = name, true
+	}
+	return names
+}
+
+// entrySuffix is the suffix of entry files.
+const entrySuffix = ".json"
+
+// maxEntryBytes limits an entry file.
+const maxEntryBytes = 16 << 10
+
+// Publish writes the entry of a process, which only this user may read. Calling withdraw
+// removes it. The entry of a process that is killed is not listed any more.
+func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
+	e.Locked = true
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(folder, fmt.Sprintf("%d-*", e.PID)) // The mode is 0600, since the file contains the token.
+	if err != nil {
+		return nil, fmt.Errorf("publish process entry: %w", err)
+	}
+	if err = Lock(file); err == nil {
+		_, err = file.Write(text)
+	}
+	// A rename is atomic, so no partial file is read, and none without its lock.
+	if err = cmp.Or(err, os.Rename(file.Name(), file.Name()+entrySuffix)); err != nil {
+		_ = file.Close()
+		_ = os.Remove(file.Name())
+		return nil, fmt.Errorf("publish process entry: %w", err)
+	}
+	return func() {
+		_ = os.Remove(file.Name() + entrySuffix)
+		_ = file.Close()
+	}, nil
+}
+
+// FolderSources returns a function that lists the processes in a folder, sorted by name. It
+// returns the same Source for the same process each time.
+func FolderSources(folder string) func(context.Context) []inspect.Source {
+	f := &folderSources{folder: folder, current: map[ProcessEntry]inspect.Source{}, transport: &http.Transport{MaxIdleConnsPerHost: 4}}
+	return f.list
+}
+
+// folderSources lists the processes in a folder.
+type folderSources struct {
+	folder string
+	// transport uses no proxy, since all addresses are local.
+	transport *http.Transport
+
+	mu      sync.Mutex
+	current map[ProcessEntry]inspect.Source
+}
+
+func (s *folderSources) list(context.Context) []inspect.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := map[ProcessEntry]inspect.Source{}
+	alive := readEntries(s.folder)
+	called := uniqueNames(alive)
+	for _, e := range alive {
+		if present[e] = s.current[e]; present[e] == nil || present[e].Name() != called[e] {
+			present[e] = wire.NewClient(called[e], &url.URL{Scheme: "http", Host: e.Address}, s.transport, wire.Token(e.Token))
+		}
+	}
+	if len(present) < len(s.current) {
+		s.transport.CloseIdleConnections()
+	}
+	s.current = present
+	var found []inspect.Source
+	for _, e := range slices.SortedFunc(maps.Keys(present), func(a, b ProcessEntry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.PID-b.PID, strings.Compare(a.Address, b.Address))
+	}) {
+		found = append(found, present[e])
+	}
+	return found
+}
+
+// readEntries reads the entries of running processes. Other files are ignored.
+func readEntries(folder string) []ProcessEntry {
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*"+entrySuffix)) // The pattern is valid.
+	var all []ProcessEntry
+	for _, file := range files {
+		var e ProcessEntry
+		if err := readEntry(file, &e); err == nil && isLoopback(e.Address) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// escapeGlob escapes a path for filepath.Glob.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// errEnded means that the process of an entry has ended.
+var errEnded = errors.New("the process has ended")
+
+// readEntry reads an entry, and removes that of a process which was killed.
+func readEntry(path string, into *ProcessEntry) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxEntryBytes))
+	if err != nil {
+		return err
+	}
+	if about, err := file.Stat(); err == nil {
+		into.written = about.ModTime()
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return err
+	}
+	switch {
+	case !into.Locked && !isRunning(into.PID):
+		return errEnded
+	case into.Locked && !isLocked(file):
+		_ = os.Remove(path)
+		return errEnded
+	}
+	return nil
+}
+
+// isLoopback reports whether an address is local. The token is never sent elsewhere.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// Lock locks a file until it is closed, or returns an error if another open file holds the lock. The kernel removes the
+// lock however the process ends; a PID would not do, because another process may get it.
+func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// isLocked reports whether another open file holds the lock. It takes a shared one for a moment,
+// which others that look do not notice.
+func isLocked(file *os.File) bool {
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// isRunning reports whether a process exists.
+func isRunning(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
+}

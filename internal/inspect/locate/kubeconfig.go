@@ -1,0 +1,63 @@
+// Package locate finds the processes that run controllers.
+//
+// Processes on one machine publish their addresses in a private folder. Processes in a cluster
+// annotate their Lease with their pod, which package portforward reaches with the permissions
+// of the user. What is read from a process belongs in model, the protocol in wire.
+package locate
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// FolderEnv is the environment variable with the folder in which a process publishes itself.
+const FolderEnv = "SETPOINT_INSPECT_DIR"
+
+// LeaseAnnotation is the annotation with the pod that holds a Lease, as "namespace/name:port".
+const LeaseAnnotation = "setpoint.dev/inspect"
+
+// DefaultPort is the default port of the inspect endpoint.
+const DefaultPort = 8082
+
+// extensionName is the name of the cluster extension in a kubeconfig.
+const extensionName = "setpoint.dev/inspect"
+
+// clusterExtension is the value of the extension.
+type clusterExtension struct {
+	Folder string `json:"folder"`
+}
+
+// SetKubeconfigFolder adds a folder to all clusters of a kubeconfig.
+func SetKubeconfigFolder(config *clientcmdapi.Config, folder string) error {
+	raw, err := json.Marshal(clusterExtension{folder})
+	if err != nil {
+		return err
+	}
+	for _, cluster := range config.Clusters {
+		if cluster.Extensions == nil {
+			cluster.Extensions = map[string]runtime.Object{}
+		}
+		cluster.Extensions[extensionName] = &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+	}
+	return nil
+}
+
+// KubeconfigFolder returns the folder of a context, or of the current context if it is empty;
+// "" for none.
+func KubeconfigFolder(config *clientcmdapi.Config, context string) string {
+	if context == "" {
+		context = config.CurrentContext
+	}
+	chosen := config.Contexts[context]
+	if chosen == nil || config.Clusters[chosen.Cluster] == nil {
+		return ""
+	}
+	raw, known := config.Clusters[chosen.Cluster].Extensions[extensionName].(*runtime.Unknown)
+	var to clusterExtension
+	if !known || json.Unmarshal(raw.Raw, &to) != nil {
+		return ""
+	}
+	return to.Folder
+}

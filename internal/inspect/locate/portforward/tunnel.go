@@ -1,0 +1,271 @@
+package portforward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+)
+
+// Connect returns the Source of a pod. It connects on the first call, and disconnects when ctx
+// ends.
+func Connect(ctx context.Context, config *rest.Config, at Location) (inspect.Source, error) {
+	dialer, err := newDialer(config, at)
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	secrets, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	credential := token.NewCredential(secrets.Secrets(at.Namespace), at.Namespace)
+	t := &tunnel{location: at, dialer: dialer}
+	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
+	context.AfterFunc(ctx, func() {
+		transport.CloseIdleConnections()
+		t.close()
+	})
+	// The host is the loopback address of the pod, which the endpoint requires.
+	base := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port)))}
+	return wire.NewClient(at.Name, base, transport, credential), nil
+}
+
+// newDialer dials like kubectl: WebSocket, or SPDY if that is not supported.
+func newDialer(config *rest.Config, at Location) (httpstream.Dialer, error) {
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	target := client.RESTClient().Post().Resource("pods").Namespace(at.Namespace).Name(at.Pod).SubResource("portforward").URL()
+	webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	return portforward.NewFallbackDialerForStreaming(webSocket, plain, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
+}
+
+// tunnel is a connection to the API server with many connections to the pod. It does not listen
+// on a local port, which other users could connect to.
+type tunnel struct {
+	location Location
+	dialer   httpstream.Dialer
+
+	mu         sync.Mutex
+	connection httpstream.Connection
+	requests   int
+	closed     bool
+}
+
+// dial opens a connection to the pod. The address is ignored.
+func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return openWithContext(ctx, func() (net.Conn, error) {
+		s, err := t.open()
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+}
+
+// openWithContext opens a connection until ctx ends. A late connection is closed.
+func openWithContext(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
+	type opened struct {
+		net.Conn
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		c, err := open()
+		done <- opened{c, err}
+	}()
+	select {
+	case o := <-done:
+		return o.Conn, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = o.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// open opens the two streams of a connection to the pod.
+func (t *tunnel) open() (*stream, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.connect(); err != nil {
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+	}
+	t.requests++
+	header := http.Header{}
+	header.Set(corev1.PortHeader, strconv.Itoa(int(t.location.Port)))
+	header.Set(corev1.PortForwardRequestIDHeader, strconv.Itoa(t.requests))
+	header.Set(corev1.StreamType, corev1.StreamTypeError)
+	problems, err := t.connection.CreateStream(header)
+	if err != nil {
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+	}
+	_ = problems.Close() // Only the server writes to the error stream.
+	header.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := t.connection.CreateStream(header)
+	if err != nil {
+		t.connection.RemoveStreams(problems)
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+	}
+	s := &stream{Stream: data, location: t.location, errorRead: make(chan struct{})}
+	connection := t.connection
+	s.remove = sync.OnceFunc(func() { connection.RemoveStreams(problems, data) })
+	go s.readError(problems)
+	return s, nil
+}
+
+// connect connects to the API server if necessary.
+func (t *tunnel) connect() error {
+	if t.closed {
+		return net.ErrClosed
+	}
+	if t.connection != nil {
+		select {
+		case <-t.connection.CloseChan():
+		default:
+			return nil
+		}
+	}
+	connection, protocol, err := t.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return err
+	}
+	if protocol != portforward.PortForwardProtocolV1Name {
+		_ = connection.Close()
+		return fmt.Errorf("the API server supports the protocol %q, not %q", protocol, portforward.PortForwardProtocolV1Name)
+	}
+	t.connection = connection
+	return nil
+}
+
+func (t *tunnel) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed = true; t.connection != nil {
+		_ = t.connection.Close()
+	}
+}
+
+// stream is a connection to the pod.
+type stream struct {
+	httpstream.Stream
+	location Location
+	remove   func()
+	// errorRead is closed when the error stream has ended.
+	errorRead chan struct{}
+	remoteErr error
+}
+
+// maxErrorBytes limits the error that is read.
+const maxErrorBytes = 4 << 10
+
+// readError reads the error stream.
+func (s *stream) readError(problems io.Reader) {
+	text, err := io.ReadAll(io.LimitReader(problems, maxErrorBytes))
+	switch {
+	case len(text) > 0:
+		s.remoteErr = fmt.Errorf("port-forward to pod %s: %s", s.location, text)
+	case err != nil && !errors.Is(err, io.EOF):
+		s.remoteErr = fmt.Errorf("port-forward to pod %s: %w", s.location, err)
+	}
+	close(s.errorRead)
+	if s.remoteErr != nil {
+		_ = s.Reset() // It unblocks readers and writers.
+	}
+}
+
+// Read reads from the pod. If the connection fails, it returns the error of the server.
+func (s *stream) Read(into []byte) (int, error) {
+	n, err := s.Stream.Read(into)
+	if n > 0 || err == nil {
+		return n, err
+	}
+	return 0, s.streamError(err)
+}
+
+// Write writes to the pod. If the connection fails, it returns the error of the server.
+func (s *stream) Write(from []byte) (int, error) {
+	n, err := s.Stream.Write(from)
+	if err != nil {
+		err = s.streamError(err)
+	}
+	return n, err
+}
+
+// streamError returns the error of the server, or end if there is none.
+func (s *stream) streamError(end error) error {
+	select {
+	case <-s.errorRead:
+		if s.remoteErr != nil {
+			return s.remoteErr
+		}
+	case <-time.After(streamErrorTimeout):
+	}
+	return end
+}
+
+// streamErrorTimeout is how long to wait for the error of the server, which arrives on another
+// stream.
+const streamErrorTimeout = time.Second
+
+// Close closes the connection.
+func (s *stream) Close() error {
+	err := s.Reset()
+	s.remove()
+	return err
+}
+
+// LocalAddr implements net.Conn.
+func (s *stream) LocalAddr() net.Addr { return address(s.location) }
+
+// RemoteAddr returns the pod.
+func (s *stream) RemoteAddr() net.Addr { return address(s.location) }
+
+// SetDeadline does nothing: requests have contexts.
+func (*stream) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (*stream) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (*stream) SetWriteDeadline(time.Time) error { return nil }
+
+// address is a pod as a net.Addr.
+type address Location
+
+// Network implements net.Addr.
+func (address) Network() string { return "port-forward" }
+
+// String returns the pod.
+func (a address) String() string { return Location(a).String() }

@@ -1,0 +1,241 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// ManagedObject is an object managed by a controller.
+type ManagedObject struct {
+	Resource object.Resource
+	record.ObjectState
+	state State
+	rank  int
+	// created is the creation timestamp as JSON, which sorts like the time.
+	created     []byte
+	reconcileAt time.Time
+}
+
+// RefOf returns the reference of an object.
+func RefOf(r object.Resource, o *object.Object) object.Ref {
+	ref := r.Ref(o.Namespace(), o.Name())
+	ref.UID = strings.Clone(o.UID())
+	return ref
+}
+
+// StateOf returns the state of an object.
+func StateOf(c *record.ObjectState) State {
+	switch {
+	case c.Paused:
+		return StatePaused
+	case c.Standby:
+		return StateUnknown
+	case c.Failing:
+		return StateFailing
+	case c.Conflict != "":
+		return StateConflicting
+	case c.Queued:
+		return StateQueued
+	}
+	return StateSynced
+}
+
+// defaultLimit is the default page size.
+const defaultLimit = 100
+
+// NewPage filters, sorts and pages objects.
+func NewPage(objects []ManagedObject, q Query) Page {
+	page := Page{Total: len(objects), States: map[State]int{}, Objects: []ObjectState{}}
+	matching := make([]*ManagedObject, 0, len(objects))
+	for i := range objects {
+		s := &objects[i]
+		s.state = StateOf(&s.ObjectState)
+		s.rank = rank(s.state)
+		page.States[s.state]++
+		if q.matches(s) {
+			matching = append(matching, s)
+		}
+	}
+	page.Matching = len(matching)
+	from := min(max(q.Offset, 0), len(matching))
+	for _, s := range q.sort(matching, min(from+q.limit(), len(matching)))[from:] {
+		page.Objects = append(page.Objects, s.View())
+	}
+	return page
+}
+
+func (q *Query) limit() int {
+	if q.Limit <= 0 {
+		return defaultLimit
+	}
+	return q.Limit
+}
+
+func (q *Query) matches(s *ManagedObject) bool {
+	switch {
+	case q.State != "" && q.State != s.state,
+		q.Kind != "" && (q.Kind != s.Resource.Kind || q.Group != s.Resource.Group),
+		q.Namespace != "" && q.Namespace != s.Object.Namespace(),
+		!q.Labels.matches(s.Object.Labels()):
+		return false
+	}
+	return q.Text == "" || contains(s.Object.Name(), q.Text) || contains(s.Object.Namespace(), q.Text) ||
+		s.Error != "" && q.mayReadError(s) && contains(s.View().Error, q.Text)
+}
+
+// mayReadError reports whether the reader may read all that the error may quote. Otherwise
+// a search would reveal it piece by piece.
+func (q *Query) mayReadError(s *ManagedObject) bool {
+	return !slices.ContainsFunc(s.Locations, func(p record.Location) bool {
+		if p.Resource.GroupKind() == s.Resource.GroupKind() && p.Namespace == s.Object.Namespace() {
+			return false
+		}
+		elsewhere := q.Namespace != "" && p.Resource.Namespaced && p.Namespace != q.Namespace
+		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool {
+			return k.Group == p.Resource.Group &&
+				k.Kind == p.Resource.Kind
+		})
+	})
+}
+
+// contains reports whether text contains a lower-case part, ignoring case.
+func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
+
+// sort returns the first objects in order. Names break ties.
+func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
+	for _, s := range all {
+		switch q.Sort {
+		case "created":
+			s.created = s.Object.Field("metadata", "creationTimestamp")
+		case "reconcileAt":
+			s.reconcileAt = plan.ReconcileRequestOn(s.Object).At
+		}
+	}
+	before := q.order()
+	return smallest(all, first, func(a, b *ManagedObject) int {
+		by := before(a, b)
+		if by == 0 {
+			by = compareNames(a, b)
+		}
+		if q.Reverse {
+			return -by
+		}
+		return by
+	})
+}
+
+// smallest returns the first of all in order, without sorting all.
+func smallest(all []*ManagedObject, first int, compare func(a, b *ManagedObject) int) []*ManagedObject {
+	if first > len(all)/4 {
+		slices.SortFunc(all, compare)
+		return all[:min(first, len(all))]
+	}
+	found := make([]*ManagedObject, 0, first+1)
+	for _, s := range all {
+		if len(found) == first && compare(s, found[first-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, s, compare)
+		found = slices.Insert(found, at, s)
+		found = found[:min(len(found), first)]
+	}
+	return found
+}
+
+func compareNames(a, b *ManagedObject) int {
+	return cmp.Or(
+		strings.Compare(a.Object.Namespace(), b.Object.Namespace()), strings.Compare(a.Object.Name(), b.Object.Name()),
+		strings.Compare(a.Resource.Kind, b.Resource.Kind),
+	)
+}
+
+// order returns the comparison of the query, without ties.
+func (q *Query) order() func(a, b *ManagedObject) int {
+	switch q.Sort {
+	case "name":
+		return func(*ManagedObject, *ManagedObject) int { return 0 }
+	case "created":
+		return func(a, b *ManagedObject) int { return bytes.Compare(b.created, a.created) }
+	case "run":
+		return func(a, b *ManagedObject) int { return b.LastRun.Compare(a.LastRun) }
+	case "children":
+		return func(a, b *ManagedObject) int { return cmp.Compare(b.Children, a.Children) }
+	case "reconcileAt":
+		return compareReconcileAt
+	}
+	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
+}
+
+// compareReconcileAt sorts by the time of the latest manual reconcile, paused objects last.
+// Every replica knows that time from the objects; only the leader knows when they were
+// reconciled.
+func compareReconcileAt(a, b *ManagedObject) int {
+	switch aside := rank(StatePaused); {
+	case a.rank == b.rank || a.rank != aside && b.rank != aside:
+		return a.reconcileAt.Compare(b.reconcileAt)
+	case a.rank == aside:
+		return 1
+	}
+	return -1
+}
+
+// rank returns the index of a state in States.
+func rank(s State) int { return slices.Index(states[:], s) }
+
+// View returns the state of the object.
+func (s *ManagedObject) View() ObjectState {
+	objectState := ObjectState{
+		Ref:          RefOf(s.Resource, s.Object),
+		State:        StateOf(&s.ObjectState),
+		Created:      s.Object.Time("creationTimestamp"),
+		Deleting:     s.Object.Deleting(),
+		Ran:          s.LastRun,
+		ReconcileAt:  plan.ReconcileRequestOn(s.Object).At,
+		ReconciledAt: s.ReconciledAt,
+		Children:     s.Children,
+	}
+	if objectState.State == StatePaused || objectState.State == StateUnknown {
+		// Paused and standby objects are not retried here; earlier errors are outdated.
+		return objectState
+	}
+	objectState.Next, objectState.Conflict, objectState.Waiting = s.NextRun, s.Conflict, s.Waiting
+	objectState.HeldDeletions, objectState.AllowDeletions = s.HeldDeletions, s.AllowDeletions
+	objectState.Shadow, objectState.LogicVersion = s.Shadow, s.LogicVersion
+	if s.Failing {
+		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
+	}
+	if objectState.Error+objectState.Conflict != "" || s.Shadow != nil {
+		objectState.Mentions = locationsOf(s.Locations)
+	}
+	return objectState
+}
+
+func locationsOf(places []record.Location) (all []Location) {
+	for _, p := range places {
+		all = append(all, Location{object.KindOf(p.Resource), p.Namespace})
+	}
+	return all
+}
+
+// FailureOf converts the latest failure of a controller; nil if there is none.
+func FailureOf(last controller.LastError) *Failure {
+	if last.Time.IsZero() {
+		return nil
+	}
+	return &Failure{Message: last.Message, Object: last.Object, Time: last.Time}
+}
+
+// ChildOf converts a child.
+func ChildOf(c record.Child) Child {
+	child := Child{Ref: RefOf(c.Resource, c.Object), Created: c.Object.Time("creationTimestamp")}
+	child.Health, child.Message = HealthOf(c.Object)
+	return child
+}

@@ -1,0 +1,230 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// redacted replaces what the reader may not read.
+const redacted = "you cannot get these"
+
+// Redact removes what the reader may not read from a run. In requests and responses objects
+// are reduced to their names; changes of their fields and errors of their writes are
+// removed. If the object of the run itself may not be read, causes, errors, requests,
+// responses and events are removed. The names of objects stay in the steps.
+//
+// may reports whether the reader may get objects of a kind in a namespace. The plural of
+// the kind is empty if the run does not know it.
+func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
+	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace}
+	own := r.may(run.Object.Kind, run.Object.Namespace)
+	if !own && len(run.Causes) > 0 {
+		run.Causes = []string{redacted}
+	}
+	r.hiddenErrors = r.hiddenWriteErrors(run.Steps, own)
+	if run.Error != "" && (!own || len(r.hiddenErrors) > 0) {
+		r.hiddenErrors = append(r.hiddenErrors, run.Error)
+		run.Error, run.Fault = redacted, nil
+	}
+	steps := make([]Step, len(run.Steps))
+	for i, step := range run.Steps {
+		steps[i] = r.step(step, own)
+	}
+	run.Steps = steps
+	return run
+}
+
+// CanReadAll reports whether the reader may get all objects in a run.
+func CanReadAll(run Run, may func(kind object.Kind, namespace string) bool) bool {
+	all := true
+	Redact(run, func(kind object.Kind, namespace string) bool {
+		can := may(kind, namespace)
+		all = all && can
+		return can
+	})
+	return all
+}
+
+// redactor redacts for one reader.
+type redactor struct {
+	may     func(object.Kind, string) bool
+	plurals map[object.GroupKind]object.Kind
+	// namespace is the namespace of the run's object.
+	namespace string
+	// hiddenErrors are errors that other texts must not repeat.
+	hiddenErrors []string
+	// hidden reports that an object was hidden.
+	hidden bool
+}
+
+// hiddenWriteErrors returns the errors of writes that the reader may not see.
+func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
+	var all []string
+	for i := range steps {
+		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
+			all = append(all, w.Error)
+		}
+	}
+	return all
+}
+
+// hiddenErrorPrefix is the length that identifies an error whose end may be cut off.
+const hiddenErrorPrefix = 40
+
+// repeatsHiddenError reports whether a text repeats a hidden error.
+func (r *redactor) repeatsHiddenError(text string) bool {
+	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
+		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
+	})
+}
+
+// pluralsOf returns the kinds in a run that have a plural.
+func pluralsOf(run *Run) map[object.GroupKind]object.Kind {
+	known := map[object.GroupKind]object.Kind{}
+	note := func(ref *object.Ref) { known[ref.GroupKind()] = ref.Kind }
+	note(&run.Object)
+	for i := range run.Steps {
+		if w := run.Steps[i].Write; w != nil {
+			note(&w.Object)
+		}
+		if p := run.Steps[i].Plan; p != nil {
+			for j := range p.Actions {
+				note(&p.Actions[j].Object)
+			}
+		}
+	}
+	return known
+}
+
+// step redacts a step. own reports whether the object of the run may be read.
+func (r *redactor) step(step Step, own bool) Step {
+	switch {
+	case step.Call != nil:
+		call := *step.Call
+		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
+		if len(call.Output) > 0 && (!own || r.hidden) {
+			call.Output, call.OutputMore = []string{redacted}, 0
+		}
+		if !own && call.Error != "" {
+			call.Error, call.Fault = redacted, nil
+		}
+		if call.Review != nil && !own {
+			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun,
+				Denied: call.Review.Denied}
+		}
+		if call.Code != nil && call.Code.Source != "" && !r.may(call.Code.Holder.Kind, call.Code.Holder.Namespace) {
+			call.Code = &Code{Digest: call.Code.Digest, Since: call.Code.Since}
+		}
+		step.Call = &call
+	case step.Plan != nil:
+		step.Plan = r.plan(step.Plan)
+	case step.Write != nil:
+		step.Write = r.write(*step.Write, own)
+	case step.Event != nil && (!own || r.repeatsHiddenError(step.Event.Message)):
+		event := *step.Event
+		event.Message = redacted
+		step.Event = &event
+	}
+	return step
+}
+
+func (r *redactor) write(write Write, own bool) *Write {
+	readable := r.may(write.Object.Kind, write.Object.Namespace)
+	if !readable {
+		write.Changes = nil
+	}
+	if write.Error != "" && (!own || !readable) {
+		write.Error, write.Fault = redacted, nil
+	}
+	return &write
+}
+
+func (r *redactor) plan(p *Planned) *Planned {
+	planned := Planned{Unchanged: p.Unchanged}
+	for _, action := range p.Actions {
+		if !r.may(action.Object.Kind, action.Object.Namespace) {
+			action.Reason, action.Changes = redacted, nil
+		}
+		planned.Actions = append(planned.Actions, action)
+	}
+	return &planned
+}
+
+// text redacts a request or response.
+func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
+	switch {
+	case text == nil:
+		return nil
+	case !own:
+		return marshal(map[string]any{"hidden": redacted})
+	}
+	return transformJSON(text, r.object)
+}
+
+// object replaces objects that may not be read by their names.
+func (r *redactor) object(value any) any {
+	members, is := value.(map[string]any)
+	if !is {
+		return value
+	}
+	apiVersion, kind := typeOf(members)
+	metadata, has := members["metadata"].(map[string]any)
+	if apiVersion == "" || kind == "" || !has {
+		return value
+	}
+	called, namespace := r.kindOf(apiVersion, kind), ""
+	if said, is := metadata["namespace"].(string); is {
+		namespace = said
+	} else if called.Namespaced {
+		// Responses may omit the namespace.
+		namespace = r.namespace
+	}
+	if r.may(called, namespace) {
+		return value
+	}
+	r.hidden = true
+	names := map[string]any{}
+	for _, name := range [...]string{"name", "namespace"} {
+		if metadata[name] != nil {
+			names[name] = metadata[name]
+		}
+	}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": redacted}
+}
+
+func (r *redactor) kindOf(apiVersion, kind string) object.Kind {
+	of := object.NewKind(apiVersion, kind)
+	if known, is := r.plurals[of.GroupKind()]; is {
+		return known
+	}
+	return of
+}
+
+// marshal returns JSON; nil for a value that cannot be encoded.
+func marshal(value any) json.RawMessage {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// MayShowOutput reports whether the reader may see what programs printed during a redacted run: it
+// has no values of Secrets, and the reader may get all objects of its calls. That is unknown once
+// they are dropped.
+func (r *Run) MayShowOutput() bool {
+	return !slices.ContainsFunc(r.Steps, func(s Step) bool {
+		if s.Call == nil {
+			return false
+		}
+		hides := func(text string) bool {
+			return bytes.Contains(s.Call.Request, []byte(text)) || bytes.Contains(s.Call.Response, []byte(text))
+		}
+		return s.Call.OutputHidden || s.Call.Dropped || hides(redacted) || hides(redact.Mask)
+	})
+}

@@ -1,0 +1,133 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// The outcomes of reviews.
+const (
+	ReviewAllowed = "allowed"
+	ReviewMutated = "mutated"
+	ReviewDenied  = "denied"
+	ReviewFailed  = "failed"
+)
+
+// ReviewOutcomes returns all outcomes of reviews, the most severe first.
+func ReviewOutcomes() []string {
+	return []string{ReviewDenied, ReviewFailed, ReviewMutated, ReviewAllowed}
+}
+
+// ReviewFilter selects reviews. The zero value selects all.
+type ReviewFilter struct {
+	// Outcomes, Operation, User, Kind, Namespace and ObjectName must be equal, if set.
+	Outcomes              []string
+	Operation, User       string
+	Kind                  object.Kind
+	Namespace, ObjectName string
+	// Text is in the name, the namespace, the user or the message; lower case.
+	Text string
+}
+
+// Match reports whether a review is selected.
+func (f *ReviewFilter) Match(run *Run) bool {
+	review, ref := run.Review(), &run.Object
+	switch {
+	case review == nil,
+		len(f.Outcomes) > 0 && !slices.Contains(f.Outcomes, run.Outcome),
+		f.Operation != "" && f.Operation != review.Operation,
+		f.User != "" && f.User != review.User,
+		f.Kind.Kind != "" && !sameKind(&f.Kind, &ref.Kind),
+		f.Namespace != "" && f.Namespace != ref.Namespace,
+		f.ObjectName != "" && f.ObjectName != ref.Name:
+		return false
+	}
+	return f.Text == "" || slices.ContainsFunc([]string{run.ReviewedName(), ref.Namespace, review.User, run.ReviewMessage()},
+		func(text string) bool { return contains(text, f.Text) })
+}
+
+// VisibleReviews returns the reviews of objects that the reader may get, and whether there are
+// others. Few readers need a check for each namespace.
+func VisibleReviews(runs []Run, may func(kind object.Kind, namespace string) bool) (seen []Run, hidden bool) {
+	known := map[Location]bool{}
+	check := func(at Location) bool {
+		allowed, is := known[at]
+		if !is {
+			allowed = may(at.Kind, at.Namespace)
+			known[at] = allowed
+		}
+		return allowed
+	}
+	for i := range runs {
+		ref := &runs[i].Object
+		switch {
+		case runs[i].Review() == nil:
+		case check(Location{Kind: ref.Kind}) || ref.Namespace != "" && check(Location{ref.Kind, ref.Namespace}):
+			seen = append(seen, runs[i])
+		default:
+			hidden = true
+		}
+	}
+	return seen, hidden
+}
+
+// sameKind compares kinds in any version. Reviews of a subresource may have another kind with the
+// plural of the parent.
+func sameKind(a, b *object.Kind) bool {
+	return a.Group == b.Group && (a.Kind == b.Kind || a.Plural != "" && a.Plural == b.Plural)
+}
+
+// ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server
+// has yet to generate it.
+func (r *Run) ReviewedName() string {
+	if review := r.Review(); r.Object.Name == "" && review != nil && review.GenerateName != "" {
+		return review.GenerateName + "*"
+	}
+	return r.Object.Name
+}
+
+// ReviewMessage returns what a review said: its error or denial, its warnings, or the fields that
+// it changed; "" for nothing.
+func (r *Run) ReviewMessage() string {
+	review := r.Review()
+	switch {
+	case review == nil || r.Error != "":
+		return r.Error
+	case review.Denied:
+		return cmp.Or(review.Message, review.Reason, "no message")
+	case len(review.Warnings) > 0:
+		return "warning: " + strings.Join(review.Warnings, "; ")
+	case len(review.Fields) > 0:
+		more := ""
+		if review.MoreFields {
+			more = " and more"
+		}
+		return "changed " + strings.Join(review.Fields, ", ") + more
+	}
+	return ""
+}
+
+// LastDenial returns the latest review of a request to change the stored object, if its webhook
+// denied it; nil otherwise. Others may have allowed the same request. The runs are newest first.
+func LastDenial(runs []Run) *Run {
+	allowed := map[string]bool{}
+	for i := range runs {
+		run, review := &runs[i], runs[i].Review()
+		if review == nil || review.DryRun || review.Operation == "connect" || run.Outcome == ReviewFailed {
+			continue
+		}
+		webhook := strings.Join([]string{run.Process, run.Controller, run.Steps[0].Call.Name}, "\t")
+		switch {
+		case !review.Denied:
+			allowed[webhook] = true
+		case allowed[webhook]:
+			return nil
+		default:
+			return run
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// A series has this many points of this length: ten minutes.
+const (
+	pointInterval = 5 * time.Second
+	maxPoints     = 120
+	// maxSamples bounds the durations for the median of a point, maxCallSamples those of
+	// calls.
+	maxSamples     = 64
+	maxCallSamples = 256
+)
+
+// count is what one run adds to a series.
+type count struct {
+	at            time.Time
+	failed        bool
+	calls, writes uint32
+	// took is zero for a run without calls.
+	took time.Duration
+}
+
+// series holds the points of the last ten minutes in a ring.
+type series struct {
+	ring []Point
+	// now is the number of the latest point since 1970. Its index is now modulo the length.
+	now int64
+	// took are samples of the latest point's durations, of seen in total.
+	took []time.Duration
+	seen int
+}
+
+// add counts a run in its point, or in the latest one if that is later.
+func (s *series) add(c count) {
+	s.advance(c.at)
+	p := &s.ring[s.now%maxPoints]
+	p.Runs++
+	p.Calls += c.calls
+	p.Writes += c.writes
+	if c.failed {
+		p.Failed++
+	}
+	if c.took <= 0 {
+		return
+	}
+	p.Longest = max(p.Longest, c.took)
+	if len(s.took) < maxSamples {
+		s.took = append(s.took, c.took)
+	} else {
+		s.took[s.seen%maxSamples] = c.took
+	}
+	s.seen++
+}
+
+// advance moves to the point of a time.
+func (s *series) advance(at time.Time) {
+	number := max(at.Unix(), 0) / int64(pointInterval/time.Second)
+	if s.ring == nil {
+		s.ring, s.now = make([]Point, maxPoints), number
+	}
+	if number <= s.now {
+		return
+	}
+	s.ring[s.now%maxPoints].Median = median(s.took)
+	s.took, s.seen = s.took[:0], 0
+	for range min(number-s.now, maxPoints) {
+		s.now++
+		s.ring[s.now%maxPoints] = Point{}
+	}
+	s.now = number
+	s.ring[s.now%maxPoints] = Point{}
+}
+
+// until returns the points up to a time.
+func (s *series) until(now time.Time) Series {
+	shown := Series{Every: pointInterval, Points: make([]Point, maxPoints)}
+	if s.ring == nil {
+		return shown
+	}
+	s.advance(now)
+	for i := range maxPoints {
+		shown.Points[i] = s.ring[(s.now+1+int64(i))%maxPoints]
+	}
+	shown.Points[maxPoints-1].Median = median(s.took)
+	return shown
+}
+
+func median(of []time.Duration) time.Duration { return quantile(of, 0.5) }
+
+// quantile returns the smallest duration that is not exceeded by the given part of all.
+func quantile(of []time.Duration, part float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+}
+
+// callKey is the name and outcome of calls.
+type callKey struct{ what, outcome string }
+
+// callCounter counts the calls of one callKey.
+type callCounter struct {
+	count uint64
+	// took are the latest durations.
+	took []time.Duration
+}
+
+func (s *controllerHistory) addCall(what, outcome string, took time.Duration) {
+	name := callKey{what, outcome}
+	t := s.calls[name]
+	if t == nil {
+		t = &callCounter{}
+		s.calls[name] = t
+	}
+	if len(t.took) < maxCallSamples {
+		t.took = append(t.took, took)
+	} else {
+		t.took[t.count%maxCallSamples] = took
+	}
+	t.count++
+}
+
+// addLocalCalls counts the calls of hooks that are functions of this process.
+func (s *controllerHistory) addLocalCalls(run *record.Run) {
+	if s.remote {
+		return
+	}
+	for i := range run.Steps {
+		call := run.Steps[i].Call
+		if call != nil && (call.Request.Sync != nil || call.Request.Customize != nil) {
+			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Duration)
+		}
+	}
+}
+
+// CallOutcome returns the outcome of a function call.
+func CallOutcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if _, later := hook.RetryDelay(err); later {
+		return "retry"
+	}
+	if hook.IsTerminal(err) {
+		return "terminal"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "error"
+}
+
+// callStats returns the calls, sorted by name and outcome.
+func (s *controllerHistory) callStats() []CallStats {
+	names := slices.SortedFunc(maps.Keys(s.calls), func(a, b callKey) int {
+		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.outcome, b.outcome))
+	})
+	all := make([]CallStats, 0, len(names))
+	for _, name := range names {
+		t := s.calls[name]
+		all = append(all, CallStats{
+			Name: name.what, Outcome: name.outcome, Count: t.count,
+			P50: quantile(t.took, 0.5), P99: quantile(t.took, 0.99),
+		})
+	}
+	return all
+}

@@ -1,0 +1,531 @@
+// Package inspect is the read model of a process: its controllers, the state of each of their
+// objects, and the history of its runs.
+//
+// It holds the types of Source, which the terminal and the dashboard show, and the bounded
+// History of runs. It holds no pages, no commands, no requests to the API server, and no
+// permission checks. Each process is a Source; package wire reads the Source of another
+// process. The controllers do not know this package: they hand records to the manager,
+// which implements Source.
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Source reads one process. Results are snapshots that belong to the caller. An error that
+// wraps failure.ErrNotFound means that the controller, object or run is not known, or no longer
+// kept.
+//
+// Results may contain objects that the user may not read: callers check permissions with
+// the API server, see Redact.
+type Source interface { //nolint:interfacebloat // Each method is one view of a process, and all who read one read most.
+	// Name identifies the process: "setpoint", or the name of a Go program.
+	Name() string
+	// Process returns the state of the process.
+	Process(ctx context.Context) (Process, error)
+	// Controllers returns all controllers, sorted by name.
+	Controllers(ctx context.Context) ([]Controller, error)
+	// Objects returns the objects managed by a controller.
+	Objects(ctx context.Context, controller string, q Query) (Page, error)
+	// States returns the states of one object, one for each controller that manages it. No
+	// state is not an error.
+	States(ctx context.Context, ref object.Ref) ([]ObjectState, error)
+	// Runs returns the runs for one object by any controller, newest first.
+	Runs(ctx context.Context, ref object.Ref, limit int) ([]Run, error)
+	// Reviews returns the recorded reviews by a controller, newest first, without requests and
+	// responses. detailed adds the groups of the users and the changed fields.
+	Reviews(ctx context.Context, controller string, detailed bool) ([]Run, error)
+	// Run returns one run with complete requests and responses.
+	Run(ctx context.Context, id uint64) (Run, error)
+	// Plan returns a dry run for an object. edited is the object as a user would store it; nil
+	// for the stored one.
+	Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (Plan, error)
+	// Requests returns what the process has requested of the API server.
+	Requests(ctx context.Context) (Requests, error)
+	// SetLogLevel sets the lowest level of log lines, one of LogLevels, until the process ends.
+	SetLogLevel(ctx context.Context, level string) error
+	// Diagnostic returns one of Diagnostics, which help to find a defect of the process itself.
+	Diagnostic(ctx context.Context, name string) ([]byte, error)
+	// Await returns once the revision differs from since, or with the error of ctx when
+	// that ends.
+	Await(ctx context.Context, since uint64) (revision uint64, err error)
+}
+
+// Process is a process that runs controllers.
+type Process struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Instance is the pod or the host.
+	Instance string    `json:"instance"`
+	Started  time.Time `json:"started"`
+	// LeaderElection reports whether it is enabled, IsLeader whether this process leads,
+	// and Leader is the current leader, if known.
+	LeaderElection bool   `json:"leaderElection,omitempty"`
+	IsLeader       bool   `json:"isLeader"`
+	Leader         string `json:"leader,omitempty"`
+	// HeapBytes is the live Go heap, Goroutines their number.
+	HeapBytes  uint64 `json:"heapBytes"`
+	Goroutines int    `json:"goroutines"`
+	// LogLevel is the lowest level of log lines; empty if it cannot change.
+	LogLevel string `json:"logLevel,omitempty"`
+	// Selector limits the controllers of the process (--selector).
+	Selector string `json:"selector,omitempty"`
+	// Watches are the watches of the cache.
+	Watches []Watch `json:"watches"`
+	Queue   Queue   `json:"queue"`
+	// History is the size of the history.
+	History HistoryStats `json:"history"`
+	// Series is the activity of all controllers.
+	Series Series `json:"series"`
+}
+
+// Caveat returns a sentence about what this process does not know and where to find it; ""
+// if there is nothing to say.
+func (p *Process) Caveat() string {
+	switch {
+	case p.IsStandby() && p.Leader != "":
+		return "The process " + p.Name + " is a standby; " + p.Leader + " is the leader and has the history."
+	case p.IsStandby():
+		return "The process " + p.Name + " is a standby; the leader has the history."
+	case p.History.Off:
+		return "The process " + p.Name + " keeps no history (--history-size)."
+	}
+	return ""
+}
+
+// CaveatFor returns the caveat for a controller. One that runs on all replicas has its
+// history on a standby too.
+func (p *Process) CaveatFor(c *Controller) string {
+	if p.IsStandby() && c.AllReplicas {
+		return (&Process{Name: p.Name, History: p.History}).Caveat()
+	}
+	return p.Caveat()
+}
+
+// IsStandby reports whether another process is the leader.
+func (p *Process) IsStandby() bool { return p.LeaderElection && !p.IsLeader }
+
+// Watch is a watch of the cache.
+type Watch struct {
+	// Selection is the kind with its selectors, such as "pods.v1".
+	Selection string `json:"selection"`
+	// Kind and Namespace are what is watched; "" is all namespaces.
+	Kind      object.Kind `json:"kind,omitzero"`
+	Namespace string      `json:"namespace,omitempty"`
+	Objects   int         `json:"objects"`
+	Bytes     int         `json:"bytes"`
+	Synced    bool        `json:"synced"`
+	Error     string      `json:"error,omitempty"`
+}
+
+// Queue is the state of a work queue.
+type Queue struct {
+	Queued int `json:"queued"`
+	Active int `json:"active"`
+	// BackingOff wait for a retry, Scheduled for a point in time.
+	BackingOff int `json:"backingOff"`
+	Scheduled  int `json:"scheduled"`
+	// Oldest is how long the oldest item has been queued.
+	Oldest time.Duration `json:"oldestNanoseconds"`
+}
+
+// HistoryStats are the size and bounds of the history.
+type HistoryStats struct {
+	Runs     int `json:"runs"`
+	Bytes    int `json:"bytes"`
+	MaxBytes int `json:"maxBytes"`
+	// Off reports that no history is kept.
+	Off bool `json:"off,omitempty"`
+}
+
+// Controller is the state of one controller.
+type Controller struct {
+	// Name is the name in logs and metrics, such as
+	// "compositecontroller.setpoint.dev/teams".
+	Name    string `json:"name"`
+	Process string `json:"process"`
+	// Declared is the object that declares the controller; nil in Go programs.
+	Declared *object.Ref `json:"declared,omitempty"`
+	// Kinds are the kinds it manages, Children the kinds of their children and of other
+	// objects it may write. Both are unknown if it does not run.
+	Kinds    []object.Kind `json:"kinds"`
+	Children []object.Kind `json:"children,omitempty"`
+	// RelatedKinds are the kinds of the related objects that it watches now.
+	RelatedKinds []object.Kind `json:"relatedKinds,omitempty"`
+	// RevisionKinds are the kinds of the history objects that its parents own, such as
+	// ControllerRevisions.
+	RevisionKinds []object.Kind `json:"revisionKinds,omitempty"`
+	// Description has sentences about what the controller does.
+	Description []string `json:"description"`
+	// Notes are warnings about an accepted spec.
+	Notes []string `json:"notes,omitempty"`
+	// Conditions are Accepted and Ready, and others that matter.
+	Conditions []Condition `json:"conditions"`
+	// Suspended reports spec.suspend.
+	Suspended bool `json:"suspended,omitempty"`
+	// Reviews reports that it has admission webhooks.
+	Reviews bool `json:"reviews,omitempty"`
+	// AllReplicas reports that every replica works, not only the leader: an admission
+	// controller, which manages no objects.
+	AllReplicas bool `json:"allReplicas,omitempty"`
+	// Objects is the number of managed objects, of which some are Failing, Paused or
+	// Conflicting. Owned is the number of children.
+	Objects     int `json:"objects"`
+	Owned       int `json:"owned"`
+	Failing     int `json:"failing"`
+	Paused      int `json:"paused"`
+	Conflicting int `json:"conflicting"`
+	// HeldDeletions is the number of deletions held by the deletion guard, and
+	// AllowDeletions the value of the annotation setpoint.dev/allow-deletions that allows
+	// them.
+	HeldDeletions  int    `json:"heldDeletions"`
+	AllowDeletions string `json:"allowDeletions,omitempty"`
+	Queue          Queue  `json:"queue"`
+	// Rollout is where the rollout of changed hooks is; nil without spec.rollout.
+	Rollout *setpoint.RolloutStatus `json:"rollout,omitempty"`
+	// LogicVersion is the one that responses have; empty if they have none.
+	LogicVersion string `json:"logicVersion,omitempty"`
+	// Last is the latest failure, even if it is resolved.
+	Last *Failure `json:"lastFailure,omitempty"`
+	// Calls are the calls of hooks, handlers and reviews since the start, by outcome.
+	Calls  []CallStats `json:"calls,omitempty"`
+	Series Series      `json:"series"`
+}
+
+// Ready returns the condition Ready, or a zero Condition.
+func (c *Controller) Ready() Condition { return c.Condition("Ready") }
+
+// Condition returns the condition of a type, or the zero Condition.
+func (c *Controller) Condition(name string) Condition {
+	for _, each := range c.Conditions {
+		if each.Type == name {
+			return each
+		}
+	}
+	return Condition{}
+}
+
+// Manages reports whether the controller manages objects of a kind, in any version.
+func (c *Controller) Manages(kind object.Kind) bool {
+	return slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
+}
+
+// Refusal returns why the controller is not accepted; "" if it is.
+func (c *Controller) Refusal() string {
+	if accepted := c.Condition("Accepted"); accepted.Status == "False" {
+		return accepted.Message
+	}
+	return ""
+}
+
+// Outdated returns why the controller runs older code than that of its ConfigMap; "" if it does not.
+func (c *Controller) Outdated() string {
+	if accepted := c.Condition("Accepted"); accepted.Reason == setpoint.ReasonSourceOutdated {
+		return accepted.Message
+	}
+	return ""
+}
+
+// Condition is a condition of the Kubernetes API conventions.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Since is when the status changed; zero if unknown.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Failure is a failed run.
+type Failure struct {
+	Message string    `json:"message"`
+	Object  string    `json:"object"`
+	Time    time.Time `json:"time"`
+}
+
+// Location is all objects of a kind in a namespace.
+type Location struct {
+	object.Kind
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// CallStats are the calls of one hook, handler or review with the same outcome.
+type CallStats struct {
+	// Name is "sync", "finalize", "customize", or the name of a handler or review.
+	Name string `json:"name"`
+	// Outcome is an HTTP status code ("0" without a response), or the result of a function.
+	Outcome string `json:"outcome"`
+	Count   uint64 `json:"count"`
+	// P50 and P99 are percentiles of the latest calls.
+	P50 time.Duration `json:"p50Nanoseconds"`
+	P99 time.Duration `json:"p99Nanoseconds"`
+}
+
+// Series is recent activity, oldest interval first.
+type Series struct {
+	Every  time.Duration `json:"everyNanoseconds"`
+	Points []Point       `json:"points"`
+}
+
+// Point is one interval.
+type Point struct {
+	Runs   uint32 `json:"runs"`
+	Failed uint32 `json:"failed"`
+	Calls  uint32 `json:"calls"`
+	Writes uint32 `json:"writes"`
+	// Median and Longest are the durations of the runs with calls.
+	Median  time.Duration `json:"medianNanoseconds"`
+	Longest time.Duration `json:"longestNanoseconds"`
+}
+
+// State is the state of an object.
+type State string
+
+// The states of an object, sorted by severity.
+const (
+	// StateFailing: the latest reconcile failed.
+	StateFailing State = "Failing"
+	// StateConflicting: Setpoint writes the object or its children again and again, because another
+	// client changes them or the hook returns different responses.
+	StateConflicting State = "Conflicting"
+	// StateQueued: the object is in the queue, or its first reconcile is pending.
+	StateQueued State = "Queued"
+	// StateUnknown: another process reconciles the object, or none does while a watch of the
+	// controller is missing.
+	StateUnknown State = "Unknown"
+	// StatePaused: a user paused the object.
+	StatePaused State = "Paused"
+	// StateSynced: the object is as desired.
+	StateSynced State = "Synced"
+)
+
+var states = [...]State{StateFailing, StateConflicting, StateQueued, StateUnknown, StatePaused, StateSynced}
+
+// States returns all states, by severity.
+func States() []State { return slices.Clone(states[:]) }
+
+// Query filters and sorts objects.
+type Query struct {
+	// Text matches the name, the namespace or the error; lower case.
+	Text string `json:"text,omitempty"`
+	// ReadableKinds are the kinds, among those the controller writes, that the reader may
+	// read here: Text does not match errors that may quote other kinds.
+	ReadableKinds []object.Kind `json:"readableKinds,omitempty"`
+	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core
+	// group.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	State     State  `json:"state,omitempty"`
+	// Labels selects objects. Reviewed objects have no labels here.
+	Labels LabelSelector `json:"labels,omitzero"`
+	// Sort is "state" (the default), "name", "created", "run" (latest first), "children"
+	// (most first), or "reconcileAt" (oldest request first, paused objects last).
+	Sort    string `json:"sort,omitempty"`
+	Reverse bool   `json:"reverse,omitempty"`
+	// Offset and Limit select the page; the default limit is 100.
+	Offset int `json:"offset,omitempty"`
+	Limit  int `json:"limit,omitempty"`
+}
+
+// Page is a page of a list.
+type Page struct {
+	// Total is the number of all objects, Matching of those that match the query, and
+	// States the number of all objects by state.
+	Total    int           `json:"total"`
+	Matching int           `json:"matching"`
+	States   map[State]int `json:"states"`
+	Objects  []ObjectState `json:"objects"`
+}
+
+// ObjectState is the state of an object under one controller.
+type ObjectState struct {
+	object.Ref
+	Controller string    `json:"controller"`
+	Process    string    `json:"process"`
+	State      State     `json:"state"`
+	Created    time.Time `json:"created,omitzero"`
+	// Deleting reports a deletion timestamp.
+	Deleting bool `json:"deleting,omitempty"`
+	// Error is the error of the latest run and Attempts the number of consecutive failures,
+	// of a failing object. Conflict says what is written again and again.
+	Error    string `json:"error,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+	// FailingSince is the time of the first of these failures.
+	FailingSince time.Time `json:"failingSince,omitzero"`
+	// Fault classifies Error, if that is possible.
+	Fault    *Fault `json:"fault,omitempty"`
+	Conflict string `json:"conflict,omitempty"`
+	// Waiting is why a queued object waits, apart from other objects before it.
+	Waiting string `json:"waiting,omitempty"`
+	// LogicVersion is that of the latest response; empty if unknown.
+	LogicVersion string `json:"logicVersion,omitempty"`
+	// Shadow is how the response of a new version of the hooks differs while versions are compared.
+	Shadow []string `json:"shadow,omitempty"`
+	// Suspended reports that the controller is suspended; whether it selects the object is
+	// unknown then.
+	Suspended bool `json:"suspended,omitempty"`
+	// HeldDeletions is the number of held deletions of children, and AllowDeletions the
+	// value of the annotation that allows them.
+	HeldDeletions  int    `json:"heldDeletions,omitempty"`
+	AllowDeletions string `json:"allowDeletions,omitempty"`
+	// Mentions are the locations of objects that Error, Conflict and Shadow may quote.
+	Mentions []Location `json:"mentions,omitempty"`
+	// Next is the next scheduled run; zero if there is none.
+	Next time.Time `json:"next,omitzero"`
+	// Ran is the time of the latest run; zero if unknown.
+	Ran time.Time `json:"ran,omitzero"`
+	// ReconcileAt is the time of the latest manual reconcile request.
+	ReconcileAt time.Time `json:"reconcileAt,omitzero"`
+	// ReconciledAt is the time of the request that the object had at the beginning of the latest run.
+	ReconciledAt time.Time `json:"reconciledAt,omitzero"`
+	Children     int       `json:"children"`
+	// ChildStates are the children with their health; only set by Source.States.
+	ChildStates []Child `json:"childStates,omitempty"`
+}
+
+// Child is a child with its health.
+type Child struct {
+	object.Ref
+	// Health is the status of kstatus: "Current", "InProgress", "Failed", "Terminating" or
+	// "Unknown".
+	Health  string    `json:"health"`
+	Message string    `json:"message,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+}
+
+// Run is one reconcile, handler call or review.
+type Run struct {
+	ID         uint64     `json:"id"`
+	Controller string     `json:"controller"`
+	Process    string     `json:"process"`
+	Object     object.Ref `json:"object"`
+	// Causes are the triggers, such as "child Pod shop/a changed".
+	Causes []string `json:"causes"`
+	// Attempt is the number of consecutive failures before this run.
+	Attempt int `json:"attempt,omitempty"`
+	// TraceID is the ID of the trace, if it was sampled.
+	TraceID   string        `json:"traceID,omitempty"`
+	Began     time.Time     `json:"began"`
+	QueuedFor time.Duration `json:"queuedForNanoseconds"`
+	Took      time.Duration `json:"tookNanoseconds"`
+	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
+	// "mutated", "denied", or "failed" without a response; "deleted" for the record of a
+	// deletion.
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+	Fault   *Fault `json:"fault,omitempty"`
+	// Next is the next scheduled run; zero if there is none or a later run has started.
+	Next time.Time `json:"next,omitzero"`
+	// Noops is the number of runs without changes before this one.
+	Noops int    `json:"noops,omitempty"`
+	Steps []Step `json:"steps"`
+}
+
+// Review returns the review of a run; nil if the run is none.
+func (r *Run) Review() *Review {
+	if len(r.Steps) == 1 && r.Steps[0].Call != nil {
+		return r.Steps[0].Call.Review
+	}
+	return nil
+}
+
+// Step is one step of a run; exactly one of the pointers is set.
+type Step struct {
+	At    time.Duration `json:"atNanoseconds"`
+	Took  time.Duration `json:"tookNanoseconds"`
+	Call  *Call         `json:"call,omitempty"`
+	Plan  *Planned      `json:"plan,omitempty"`
+	Write *Write        `json:"write,omitempty"`
+	Event *Event        `json:"event,omitempty"`
+}
+
+// Call is a call of a hook, handler or webhook.
+type Call struct {
+	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
+	// is why a handler was called.
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"`
+	// Version is the version of the hooks of a controller with rollouts.
+	Version string `json:"version,omitempty"`
+	// Code identifies the code that ran; nil if it is not known.
+	Code *Code `json:"code,omitempty"`
+	// Revision is the revision of the parent in the request; nil if the controller keeps
+	// none.
+	Revision *Revision `json:"revision,omitempty"`
+	// Review is set for an admission webhook.
+	Review *Review `json:"review,omitempty"`
+	Error  string  `json:"error,omitempty"`
+	Fault  *Fault  `json:"fault,omitempty"`
+	// Request and Response are the JSON of the call, with Secrets masked; only set by
+	// Source.Run. Dropped reports that they are no longer kept.
+	Request  json.RawMessage `json:"request,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
+	Dropped  bool            `json:"dropped,omitempty"`
+	// Output has the lines that the hook printed, and OutputMore is the number of further ones;
+	// only set by Source.Run. OutputHidden reports that all that is printed during the call may have
+	// values of Secrets.
+	Output       []string `json:"output,omitempty"`
+	OutputMore   int      `json:"outputMore,omitempty"`
+	OutputHidden bool     `json:"outputHidden,omitempty"`
+	// Previous is the ID of the previous run with a comparable call; 0 if there is none.
+	Previous uint64 `json:"previous,omitempty"`
+}
+
+// Planned is a plan.
+type Planned struct {
+	Actions []Action `json:"actions,omitempty"`
+	// Unchanged is the number of children without changes.
+	Unchanged int `json:"unchanged,omitempty"`
+}
+
+// Action is a planned write.
+type Action struct {
+	// Verb is "create", "update", "apply", "delete", "adopt", "release" or "evict".
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
+	// Reason is why, such as "missing" or "spec.image differs".
+	Reason string `json:"reason,omitempty"`
+	// Changes are the changed fields; only set by Source.Run.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is a field that differs. A side is nil if the field is missing.
+type Change = object.FieldChange
+
+// Write is a write and its result.
+type Write struct {
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
+	// Part is "status" for the subresource.
+	Part string `json:"part,omitempty"`
+	// Version is the resulting resource version. Unchanged reports that the write changed
+	// nothing.
+	Version   string `json:"resourceVersion,omitempty"`
+	Unchanged bool   `json:"unchanged,omitempty"`
+	// Error is the error of the API server.
+	Error string `json:"error,omitempty"`
+	Fault *Fault `json:"fault,omitempty"`
+	// Changes are the changed fields if no Action has them; only set by Source.Run.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Event is an event sent for the object.
+type Event = hook.Event
+
+// Plan is the result of a dry run.
+type Plan struct {
+	// Text is the output of `setpoint plan`, Report its JSON.
+	Text   string          `json:"text"`
+	Report json.RawMessage `json:"report"`
+	// Refs are all objects in the plan. Readers who may not read all of them must not see
+	// the plan. Plurals may be empty.
+	Refs []object.Ref `json:"objects"`
+}
