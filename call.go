@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 // Unstructured is an object of any kind, for kinds without a Go type.
@@ -76,7 +76,7 @@ type Call[T any] struct {
 	// step is set by a completed step.
 	step *stepProgress
 	// live is set for daemons.
-	live *handle.Live
+	live *loop.Live
 }
 
 func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
@@ -107,7 +107,7 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 // ErrConflict means that Call.Write would overwrite a change of another client that the
 // daemon has not observed. Call Refresh and decide again, or return the error: Setpoint
 // then restarts the daemon with the current object.
-var ErrConflict = handle.ErrConflict
+var ErrConflict = loop.ErrConflict
 
 // Write writes what a daemon has requested so far. Object is then the stored object, with
 // the changes of other clients. If another client changed a field that the daemon

@@ -12,7 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
@@ -163,13 +163,13 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 	if err != nil {
 		return nil, err
 	}
-	p := compose.Program{
+	p := composite.Program{
 		Name: c.c.name(), Parent: found.resource, Sync: c.hook(c.sync), Finalizer: c.c.finalizer(),
 		GenerateSelector: true, SyncOnStatusChange: c.syncOnStatus, Resync: c.resync,
 		LastApplied: appliedFields, OmitValues: true, Manager: c.c.fieldManager(), Workers: cmp.Or(c.c.workers, env.Workers),
 		Fields: c.c.fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced, Namespaces: env.Namespaces},
-		Revisions: compose.Revisions{Namespace: env.Namespace}, DeletionLimit: c.guard,
+		Revisions: composite.Revisions{Namespace: env.Namespace}, DeletionLimit: c.guard,
 	}
 	if !c.omitConditions {
 		if p.Conditions, err = env.Conditions(ctx, found.resource); err != nil {
@@ -181,7 +181,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		if err != nil {
 			return nil, err
 		}
-		p.Selections = []compose.Selection{{Labels: selector}}
+		p.Selections = []composite.Selection{{Labels: selector}}
 	}
 	if c.finalize != nil {
 		p.Finalize = c.hook(c.finalize)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,7 +53,7 @@ func (h *handler[T]) Changes(old, now json.RawMessage) ([]hook.FieldChange, erro
 	return h.spec.Changes(was, is), nil
 }
 
-func (h *handler[T]) program() handle.Handler {
+func (h *handler[T]) program() loop.Handler {
 	p := h.spec
 	p.Name, p.When = h.name, h.predicate()
 	if h.daemon {
@@ -64,8 +64,8 @@ func (h *handler[T]) program() handle.Handler {
 	return p
 }
 
-// runDaemon implements handle.Daemon.
-func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *handle.Live) error {
+// runDaemon implements loop.Daemon.
+func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *loop.Live) error {
 	c, err := newCall(h, n)
 	if err != nil {
 		return err

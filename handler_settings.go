@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,7 +17,7 @@ import (
 type handlerSettings struct {
 	name string
 	// spec is the handler as the program has it.
-	spec handle.Handler
+	spec loop.Handler
 	// filters and predicates must all match. Predicates have the type of the handled
 	// objects.
 	filters    []filter
@@ -83,7 +83,7 @@ func (s *handlerSettings) hasReason(reason hook.Reason) bool {
 // checkPreviousState checks the option KeepPreviousState.
 func (s *handlerSettings) checkPreviousState(c *controller) []error {
 	var problems []error
-	if err := handle.ValidateKeepPreviousState(c.kind.group()); err != nil {
+	if err := loop.ValidateKeepPreviousState(c.kind.group()); err != nil {
 		problems = append(problems, fmt.Errorf("KeepPreviousState: %w", err))
 	}
 	for _, path := range s.comparedFields {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 // KindOption configures For and Compose.
@@ -101,7 +101,7 @@ func Workers(n int) KindOption {
 func Field(paths ...string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		for _, text := range paths {
-			path, err := handle.ParseField(text)
+			path, err := loop.ParseField(text)
 			if err != nil {
 				s.addProblem("Field: %w", err)
 				continue

@@ -6,7 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -32,7 +32,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	if err != nil {
 		return nil, err
 	}
-	compiled.Handlers = []handle.Program{program}
+	compiled.Handlers = []loop.Program{program}
 	if len(h.c.indexes) > 0 {
 		compiled.Index = func(from *cache.Cache) (func(), error) { return h.startWatches(from, &program) }
 	}
@@ -43,23 +43,23 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	return compiled, err
 }
 
-func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (handle.Program, error) {
+func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (loop.Program, error) {
 	known, err := h.c.app.kinds()
 	if err != nil {
-		return handle.Program{}, err
+		return loop.Program{}, err
 	}
-	program := handle.Program{
+	program := loop.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
 		Namespaces: h.c.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		HandledAnnotation: h.c.recordAnnotation(), Finalizer: h.c.finalizer(), Manager: h.c.fieldManager(), Workers: h.c.workers,
 		Conditions: known.statusHas(h.c.kind, "conditions"), Namespace: env.Namespace,
 	}
-	records := known.statusHas(h.c.kind, handle.HandledStatusField)
+	records := known.statusHas(h.c.kind, loop.HandledStatusField)
 	if env.StatusOf != nil {
 		// Its CRD need not be the program's, and may be newer than that.
 		stored, err := env.StatusOf(ctx, found.resource)
 		if err != nil {
-			return handle.Program{}, err
+			return loop.Program{}, err
 		}
 		program.Conditions, records = program.Conditions || stored.Conditions, records || stored.Records
 	}
@@ -69,7 +69,7 @@ func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResourc
 	for _, k := range h.c.related {
 		related, err := k.resolve(ctx, env)
 		if err != nil {
-			return handle.Program{}, err
+			return loop.Program{}, err
 		}
 		program.Related = append(program.Related, related)
 	}
@@ -87,7 +87,7 @@ type resolvedResources struct {
 	resource object.Resource
 	owns     []object.Resource
 	reads    []object.Resource
-	writes   []handle.WritePermission
+	writes   []loop.WritePermission
 }
 
 func (c *controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
@@ -144,7 +144,7 @@ func resolveUsed(ctx context.Context, env compile.Environment, k kind) (object.R
 // kindWrite is the write permission of a kind.
 type kindWrite struct {
 	kind
-	handle.WritePermission
+	loop.WritePermission
 }
 
 // writes joins the declarations of Applies, Deletes and Evicts by kind.

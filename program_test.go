@@ -14,7 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -24,7 +24,7 @@ func handleMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 func watchMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
 // react of an app is its first controller's program.
-func reaction(t *testing.T, app *App) handle.Program {
+func reaction(t *testing.T, app *App) loop.Program {
 	t.Helper()
 	if err := app.validate(Options{Namespaces: []string{"a", "b"}}); err != nil {
 		t.Fatal(err)
@@ -70,20 +70,20 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	}
 	pods, services := core("pods", "Pod"), core("services", "Service")
 	pods.Status, services.Status = true, true
-	want := handle.Program{
+	want := loop.Program{
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
 		Owns:              []object.Resource{core("secrets", "Secret")},
-		Writes:            []handle.WritePermission{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
+		Writes:            []loop.WritePermission{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
 		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
-		Handlers: []handle.Handler{{
+		Handlers: []loop.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second, FromFirstSeen: true, InitialDelay: time.Minute,
 		}, {Name: "watch"}},
 	}
 	got := reaction(t, app)
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(handle.Handler{}, "Do", "Daemon", "When")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(loop.Handler{}, "Do", "Daemon", "When")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Handlers[0].Do == nil || got.Handlers[0].Daemon != nil || got.Handlers[1].Do != nil || got.Handlers[1].Daemon == nil {

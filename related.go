@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -57,9 +57,9 @@ func Watches[T, R any](handlers *Handlers[T], related *Handlers[R], handledBy fu
 }
 
 // resolve returns the related kind as a program has it.
-func (k relatedKind) resolve(ctx context.Context, env *compile.Environment) (handle.Related, error) {
+func (k relatedKind) resolve(ctx context.Context, env *compile.Environment) (loop.Related, error) {
 	resource, err := resolveUsed(ctx, *env, k.of.kind)
-	return handle.Related{
+	return loop.Related{
 		Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.labels, Fields: k.of.fields, Map: k.mapAndLog,
 	}, err
 }

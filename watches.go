@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,7 +21,7 @@ type indexer interface {
 
 // startWatches fills the indexes and drops memories by the watches of a program. It
 // returns a function that stops both.
-func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end func(), err error) {
+func (h *Handlers[T]) startWatches(from *cache.Cache, p *loop.Program) (end func(), err error) {
 	selector, err := labels.Parse(p.Labels)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 // ReviewResult is the response of a function of Mutate or Validate for an object of type
@@ -77,7 +77,7 @@ func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.Revie
 	case response.Object == nil:
 		return nil
 	}
-	differences := handle.Compare(result, response.Object)
+	differences := handler.Compare(result, response.Object)
 	if len(differences) == 0 {
 		return nil
 	}

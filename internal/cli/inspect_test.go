@@ -70,7 +70,7 @@ func (t *processList) find(context.Context) []inspect.Source {
 	return append([]inspect.Source(nil), t.all...)
 }
 
-func (t *processList) set(all ...model.Source) {
+func (t *processList) set(all ...inspect.Source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = all

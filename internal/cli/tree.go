@@ -113,7 +113,10 @@ func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 
 // states returns the states of an object that the user may read.
 func (r *session) states(ctx context.Context, ref object.Ref) (all []inspect.ObjectState, err error) {
-	results, err := queryAll(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) })
+	results, err := queryAll(ctx, r, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
+		error) {
+		return s.States(ctx, ref)
+	})
 	for _, a := range results {
 		for _, state := range a.Value {
 			all = append(all, inspect.RedactState(state, r.permissions.canRead(ctx)))

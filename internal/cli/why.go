@@ -273,7 +273,10 @@ func (w *explainer) query(ctx context.Context, s inspect.Source) (k processView,
 func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.Run) runDetails {
 	a := runDetails{Run: run, before: map[uint64]inspect.Run{}}
 	full := func(id uint64) (inspect.Run, error) {
-		return inspect.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) { return s.Run(ctx, id) })
+		return inspect.QueryOne(ctx, w.timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run,
+			error) {
+			return s.Run(ctx, id)
+		})
 	}
 	if found, err := full(run.ID); err == nil {
 		a.Run = found

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -352,7 +352,7 @@ func (t printer) changes(depth int, all []inspect.Change) {
 // isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
 func isRecord(c inspect.Change) bool {
 	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) ||
-		strings.HasPrefix(c.Path, "status."+handle.HandledStatusField)
+		strings.HasPrefix(c.Path, "status."+handler.HandledStatusField)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are

@@ -26,8 +26,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -180,8 +180,8 @@ type Compiled struct {
 	// Programs are one for each kind of parent, Reactions one for each kind of object
 	// that has handlers, and Admission has the webhooks, nil if there are none. They have one name. There
 	// is none of them only if other controllers of an operator handle all its kinds.
-	Programs  []compose.Program
-	Handlers  []handle.Program
+	Programs  []composite.Program
+	Handlers  []handler.Program
 	Admission *admission.Program
 	// AdmissionKinds are the kinds that Admission reviews.
 	AdmissionKinds []object.Resource
@@ -274,8 +274,8 @@ func (c *Compiled) Add(part *Compiled) {
 
 // Finalizes reports whether the programs add a finalizer.
 func (c *Compiled) Finalizes() bool {
-	return slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Finalizes() }) ||
-		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return blocksDeletion(&p) })
+	return slices.ContainsFunc(c.Programs, func(p composite.Program) bool { return p.Finalizes() }) ||
+		slices.ContainsFunc(c.Handlers, func(p handler.Program) bool { return blocksDeletion(&p) })
 }
 
 // Finalizers returns the finalizers that the programs add, by the kind of the objects.
@@ -295,8 +295,8 @@ func (c *Compiled) Finalizers() map[ResourceName]string {
 }
 
 // blocksDeletion reports whether the deletion of an object waits for a handler.
-func blocksDeletion(p *handle.Program) bool {
-	return slices.ContainsFunc(p.Handlers, func(h handle.Handler) bool {
+func blocksDeletion(p *handler.Program) bool {
+	return slices.ContainsFunc(p.Handlers, func(h handler.Handler) bool {
 		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
 	})
 }
@@ -384,7 +384,7 @@ func (k Kind) form() hook.ControllerType {
 
 // statusWarning names the first kind of parents without a status subresource. Metacontroller uses
 // the same words.
-func (k Kind) statusWarning(programs []compose.Program) string {
+func (k Kind) statusWarning(programs []composite.Program) string {
 	for _, p := range programs {
 		if !p.Parent.Status && !k.isDecorator() {
 			return fmt.Sprintf("%s does not have subresource 'Status' enabled: the status in responses is not stored", p.Parent)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -206,7 +206,7 @@ func describeRest(line func(string, any), c *Compiled) {
 	}
 }
 
-func describeParent(p compose.Program) string {
+func describeParent(p composite.Program) string {
 	text := p.Parent.String()
 	for _, selection := range p.Selections {
 		text += fmt.Sprintf(" [%v]", selection)
@@ -230,7 +230,7 @@ func describeParent(p compose.Program) string {
 }
 
 // describeProgram prints what all programs of a controller have.
-func describeProgram(line func(string, any), p compose.Program) {
+func describeProgram(line func(string, any), p composite.Program) {
 	for _, rule := range p.Children {
 		text := fmt.Sprintf("%s %s %s", rule.Resource, rule.Method, rule.Strategy)
 		if rule.Method.Rolling() {

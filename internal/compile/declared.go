@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -20,7 +20,7 @@ type declared struct {
 	children []child
 	hooks    hooks
 	// program has what the spec says about the programs of all parents, and the names on objects.
-	program   compose.Program
+	program   composite.Program
 	suspended bool
 	identity  api.Identity
 	// conditions means that parents get Setpoint's conditions.
@@ -88,11 +88,11 @@ type conventions struct {
 }
 
 // draft returns what all programs of a controller have in common.
-func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Program {
+func (k Kind) draft(o *object.Object, d *declared, env Environment) composite.Program {
 	p := d.program
 	p.Name, p.Object = k.Name+"/"+o.Name(), k.objectForHooks(o, p.FullObjects)
 	p.Finalizer, p.Manager = k.finalizer(o.Name()), k.manager(o.Name(), env)
-	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, compose.ShorterDelay(p.Resync, env.Resync), env.Namespace
+	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, composite.ShorterDelay(p.Resync, env.Resync), env.Namespace
 	p.Account = env.AccountOf(d.identity)
 	if k.isDecorator() {
 		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}

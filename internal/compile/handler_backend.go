@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 // backendHooks are the webhooks of the process of handlers that no handler has; nil for none.
@@ -39,8 +39,8 @@ func (b backendHooks) all() hookConfigs {
 
 // openBackend returns the process of the handlers. Controllers with the same URL and credentials
 // of notifications have one process.
-func (c *connection) openBackend(b backendHooks) (handle.Backend, error) {
-	backend := handle.Backend{ID: c.name}
+func (c *connection) openBackend(b backendHooks) (handler.Backend, error) {
+	backend := handler.Backend{ID: c.name}
 	if b.index != nil {
 		opened, err := c.openWebhook(b.index)
 		if err != nil {

@@ -6,17 +6,17 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
 // readHandlers reads the handlers, and how the hook of each is called.
-func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handle.Handler, hookConfigs, error) {
+func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handler.Handler, hookConfigs, error) {
 	if len(spec.Handlers) == 0 && spec.Index == nil {
 		return nil, nil, invalid("spec.handlers: required, unless the controller has an index")
 	}
-	read := func(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
+	read := func(field string, declared *api.Handler) (handler.Handler, *hookConfig, error) {
 		h, config, err := readHandler(field, declared)
 		if err == nil {
 			h.Expression, err = env.handlerWhen(field, declared.When)
@@ -30,8 +30,8 @@ func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handle.Ha
 	return readList("spec.handlers", spec.Handlers, spec.EndpointConfigs, read)
 }
 
-func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
-	h := handle.Handler{
+func readHandler(field string, declared *api.Handler) (handler.Handler, *hookConfig, error) {
+	h := handler.Handler{
 		Name:              declared.Name,
 		DisplayName:       declared.DisplayName,
 		Every:             declared.Every.Duration.Duration,
@@ -51,7 +51,7 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 		h.FromFirstSeen, h.InitialDelay = true, declared.InitialDelay.Duration
 	}
 	if declared.Daemon != nil {
-		h.Daemon, h.StopTimeout = handle.CallDaemon, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handle.DefaultStopTimeout)
+		h.Daemon, h.StopTimeout = handler.CallDaemon, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handler.DefaultStopTimeout)
 	}
 	when, err := handlerCondition(field, declared)
 	if err != nil {
@@ -62,7 +62,7 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 		h.On = append(h.On, hook.Reason(reason))
 	}
 	for i, text := range declared.Fields {
-		path, err := handle.ParseField(text)
+		path, err := handler.ParseField(text)
 		if err != nil {
 			return h, nil, invalid("%s: %w", index(field+".fields", i), err)
 		}
@@ -97,7 +97,7 @@ func handlerCondition(field string, declared *api.Handler) (func(old, now *objec
 }
 
 // checkTriggers rejects a handler without triggers or with conflicting ones.
-func checkTriggers(field string, h *handle.Handler) error {
+func checkTriggers(field string, h *handler.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil && h.Daemon == nil:
 		return invalid("%s: one of reasons, every, schedule and daemon is required", field)
@@ -120,12 +120,12 @@ func checkTriggers(field string, h *handle.Handler) error {
 }
 
 // checkPreviousState rejects kinds whose previous state must not be stored.
-func checkPreviousState(handlers []handle.Handler, of object.Resource) error {
+func checkPreviousState(handlers []handler.Handler, of object.Resource) error {
 	for i := range handlers {
 		if !handlers[i].KeepPreviousState {
 			continue
 		}
-		if err := handle.ValidateKeepPreviousState(of.GroupKind()); err != nil {
+		if err := handler.ValidateKeepPreviousState(of.GroupKind()); err != nil {
 			return invalid("%s.previousState: %w", index("spec.handlers", i), err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -67,13 +67,13 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 	d := &declared{
 		hooks: hooks,
 		notes: unusedHookNotes(declaredHooks),
-		program: compose.Program{
+		program: composite.Program{
 			GenerateSelector: valueOr(spec.GenerateSelector, false),
 			// These kinds have no field for it.
 			FullObjects:   plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
 			Resync:        metacontrollerResync(spec.ResyncPeriodSeconds),
 			DeletionLimit: metacontrollerDeletionLimit(env),
-			Revisions:     compose.Revisions{FieldPaths: revisions},
+			Revisions:     composite.Revisions{FieldPaths: revisions},
 			LastApplied:   "metacontroller.k8s.io/last-applied-configuration",
 			// Users have alerts for it.
 			FailureReason: api.EventSyncError,
@@ -235,7 +235,7 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
 		// Like a handler that watches a whole object, a revision has what users set.
-		if !new(handle.Handler).Watches(path) {
+		if !new(handler.Handler).Watches(path) {
 			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels "+
 				"or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 const (
@@ -47,13 +47,13 @@ func HandlerFinalizer(name string) string {
 func (c *Compiled) TakeOverRecords(name string) {
 	for i := range c.Handlers {
 		p := &c.Handlers[i]
-		record := handle.FormerRecord{Annotation: recordAnnotation(name)}
+		record := handler.FormerRecord{Annotation: recordAnnotation(name)}
 		if p.HandledStatusKey != "" {
 			record.StatusKey = handlerSignature(name)
 		}
 		p.FormerRecords = append(p.FormerRecords, record)
 		if isReplicaSet(p.Resource) {
-			p.FormerRecords = append(p.FormerRecords, handle.FormerRecord{Annotation: copiedRecordAnnotation(name)})
+			p.FormerRecords = append(p.FormerRecords, handler.FormerRecord{Annotation: copiedRecordAnnotation(name)})
 		}
 	}
 }

@@ -9,19 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // PerNamespace returns a copy of a program for each of some namespaces, which share its workers.
 // The program of a cluster-scoped parent stays one: its children are limited to the namespaces. No
 // namespaces mean all.
-func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
+func PerNamespace(p composite.Program, namespaces []string) []composite.Program {
 	if p.Namespaces = namespaces; len(namespaces) == 0 || !p.Parent.Namespaced {
-		return []compose.Program{p}
+		return []composite.Program{p}
 	}
 	p.Workers = (p.Workers + len(namespaces) - 1) / len(namespaces)
-	var all []compose.Program
+	var all []composite.Program
 	for _, p.Namespace = range namespaces {
 		all = append(all, p)
 	}
@@ -29,8 +29,8 @@ func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
 }
 
 // perNamespace returns programs for the namespaces to which each is limited.
-func perNamespace(programs []compose.Program) []compose.Program {
-	var all []compose.Program
+func perNamespace(programs []composite.Program) []composite.Program {
+	var all []composite.Program
 	for _, p := range programs {
 		all = append(all, PerNamespace(p, p.Namespaces)...)
 	}
@@ -129,7 +129,10 @@ func (c *Compiled) Exclude(excluded []string) (left []string) {
 	if left = keep(all); len(left)+len(excluded) != len(all) || len(left) == 0 {
 		return nil
 	}
-	c.Programs = slices.DeleteFunc(slices.Clone(c.Programs), func(p compose.Program) bool { return slices.Contains(excluded, p.Namespace) })
+	c.Programs = slices.DeleteFunc(slices.Clone(c.Programs), func(p composite.Program) bool {
+		return slices.Contains(excluded,
+			p.Namespace)
+	})
 	for i := range c.Programs {
 		c.Programs[i].Namespaces = keep(c.Programs[i].Namespaces)
 	}

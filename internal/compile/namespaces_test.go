@@ -4,18 +4,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestExclude(t *testing.T) {
 	spaced, cluster := object.Resource{Kind: "Shop", Namespaced: true}, object.Resource{Kind: "Town"}
 	limited := func(names ...string) *Compiled {
-		programs := PerNamespace(compose.Program{Parent: spaced}, names)
+		programs := PerNamespace(composite.Program{Parent: spaced}, names)
 		return &Compiled{
-			Programs: append(programs, compose.Program{Parent: cluster, Namespaces: names}),
-			Handlers: []handle.Program{{Namespaces: names}},
+			Programs: append(programs, composite.Program{Parent: cluster, Namespaces: names}),
+			Handlers: []handler.Program{{Namespaces: names}},
 		}
 	}
 	for name, c := range map[string]struct {

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // resolve finds the resources of a controller and returns a program for each kind of parent.
-func (d *declared) resolve(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
+func (d *declared) resolve(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
 	programs, err := d.parents(ctx, env, draft)
 	if err != nil {
 		return nil, err
@@ -35,8 +35,8 @@ func (d *declared) resolve(ctx context.Context, env Environment, draft compose.P
 }
 
 // parents returns a program for each kind of target.
-func (d *declared) parents(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
-	var programs []compose.Program
+func (d *declared) parents(ctx context.Context, env Environment, draft composite.Program) ([]composite.Program, error) {
+	var programs []composite.Program
 	for _, t := range d.targets {
 		resource, err := resolveUsed(ctx, env, t.resourceRef)
 		if err != nil {
@@ -55,7 +55,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 			return nil, err
 		}
 		d.notes = append(d.notes, env.excludedNotes(t.field+".namespaces", t.namespaces)...)
-		i := slices.IndexFunc(programs, func(p compose.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
+		i := slices.IndexFunc(programs, func(p composite.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
 		if i < 0 {
 			draft.Parent, draft.Namespaces = resource, namespaces
 			draft.Scope.Namespaced, draft.Scope.Namespaces = resource.Namespaced, env.Namespaces
@@ -85,12 +85,12 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 // sameNames reports whether two sets are equal.
 func sameNames(a, b []string) bool { return sets.New(a...).Equal(sets.New(b...)) }
 
-func selectsAll(s compose.Selection) bool { return s.Labels == nil && s.Annotations == nil }
+func selectsAll(s composite.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 
 // rules returns the rules for the children of all parents.
-func (d *declared) rules(ctx context.Context, env Environment, programs []compose.Program) (plan.Rules, error) {
+func (d *declared) rules(ctx context.Context, env Environment, programs []composite.Program) (plan.Rules, error) {
 	var rules plan.Rules
-	inNamespaces := !slices.ContainsFunc(programs, func(p compose.Program) bool { return !p.Parent.Namespaced })
+	inNamespaces := !slices.ContainsFunc(programs, func(p composite.Program) bool { return !p.Parent.Namespaced })
 	for _, c := range d.children {
 		resource, err := resolveUsed(ctx, env, c.resourceRef)
 		if err != nil {
@@ -175,8 +175,8 @@ func (c *Compiled) SetUnserved() {
 }
 
 // selection parses the selectors of a target. An empty selector counts as none.
-func (t *target) selection() (compose.Selection, error) {
-	var s compose.Selection
+func (t *target) selection() (composite.Selection, error) {
+	var s composite.Selection
 	if t.labels != nil {
 		selector, err := metav1.LabelSelectorAsSelector(t.labels)
 		if err != nil {
@@ -213,7 +213,7 @@ func annotationSelector(a *setpoint.AnnotationSelector) (labels.Selector, error)
 }
 
 // setConditions turns on Setpoint's conditions if the status holds them.
-func (d *declared) setConditions(ctx context.Context, env Environment, programs []compose.Program) error {
+func (d *declared) setConditions(ctx context.Context, env Environment, programs []composite.Program) error {
 	if !d.conditions {
 		return nil
 	}

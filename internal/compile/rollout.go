@@ -16,7 +16,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -47,7 +47,7 @@ type CodeConfigMap struct {
 
 // formerLogic is the version that reconciles the parents which have not moved.
 type formerLogic struct {
-	logic compose.Logic
+	logic composite.Logic
 	hooks hooks
 }
 
@@ -193,7 +193,7 @@ func (m CodeConfigMap) object() (*object.Object, error) {
 }
 
 // setLogic sets the hooks of a program, and those of parents that have not moved.
-func setLogic(p *compose.Program, logic compose.Logic, of *hooks, r *Rollout, former *formerLogic) {
+func setLogic(p *composite.Program, logic composite.Logic, of *hooks, r *Rollout, former *formerLogic) {
 	p.Sync, p.Finalize, p.Customize = logic.Sync, logic.Finalize, logic.Customize
 	if of.customize != nil {
 		p.Scope.Version = of.customize.wire.Version

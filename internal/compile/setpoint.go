@@ -7,7 +7,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -59,12 +59,12 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 		identity:   spec.Identity,
 		rollout:    spec.Rollout,
 		conditions: !k.isDecorator() && !spec.ParentResource.OmitConditions,
-		program: compose.Program{
+		program: composite.Program{
 			GenerateSelector: spec.GenerateSelector,
 			FullObjects:      spec.FullObjects,
 			Resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 			DeletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
-			Revisions:        compose.Revisions{FieldPaths: revisions},
+			Revisions:        composite.Revisions{FieldPaths: revisions},
 			LastApplied:      "setpoint.dev/applied-fields",
 			OmitValues:       true,
 		},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,7 +31,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
-	draft := handle.Program{
+	draft := handler.Program{
 		Name:               k.Name + "/" + o.Name(),
 		Object:             snapshot(o, nil),
 		HandledAnnotation:  recordAnnotation(o.Name()),
@@ -135,7 +135,8 @@ func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledRes
 
 // resolveHandled finds the kinds that a controller handles and writes, and returns a program for each handled
 // kind, and those that are not served any more.
-func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) (programs []handle.Program,
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec,
+	draft handler.Program) (programs []handler.Program,
 	unserved []object.Resource, err error) {
 	if (spec.Resource.Resource != "") == (len(spec.Resources) > 0) {
 		return nil, nil, invalid("spec: exactly one of resource and resources is required")
@@ -177,7 +178,7 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 }
 
 // resolveObjects finds the kind of handled objects, and parses their selectors.
-func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handle.Program) error {
+func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handler.Program) error {
 	resource, err := resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
 	if err != nil || resource.Unserved {
 		p.Resource = resource
@@ -198,7 +199,7 @@ func resolveObjects(ctx context.Context, env Environment, field string, handled 
 }
 
 // setStatusFields sets which status fields a program may use.
-func setStatusFields(ctx context.Context, env Environment, name string, p *handle.Program) error {
+func setStatusFields(ctx context.Context, env Environment, name string, p *handler.Program) error {
 	if env.StatusOf == nil {
 		return nil
 	}
@@ -215,9 +216,9 @@ func setStatusFields(ctx context.Context, env Environment, name string, p *handl
 
 // resolveOwned finds the kinds that handlers create for their objects. Only cluster-scoped objects can own
 // cluster-scoped ones.
-func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, programs []handle.Program) error {
+func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, programs []handler.Program) error {
 	var all []object.Resource
-	inNamespaces := !slices.ContainsFunc(programs, func(p handle.Program) bool { return !p.Resource.Namespaced })
+	inNamespaces := !slices.ContainsFunc(programs, func(p handler.Program) bool { return !p.Resource.Namespaced })
 	for i, rule := range owns {
 		field := index("spec.owns", i)
 		resource, err := resolveUsed(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
@@ -241,17 +242,17 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 	return nil
 }
 
-func resolveWrite(ctx context.Context, env Environment, field string, permission api.Permission) (handle.WritePermission, error) {
+func resolveWrite(ctx context.Context, env Environment, field string, permission api.Permission) (handler.WritePermission, error) {
 	resource, err := resolveUsed(ctx, env, resourceRef{field, permission.APIVersion, permission.Resource})
 	if err != nil {
-		return handle.WritePermission{}, err
+		return handler.WritePermission{}, err
 	}
 	if permission.Namespace != "" && !resource.Namespaced {
-		return handle.WritePermission{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
+		return handler.WritePermission{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
 	}
 	text, err := labelSelectorText(field, permission.LabelSelector)
 	mayDelete := slices.Contains(permission.Verbs, api.PermissionDelete)
-	return handle.WritePermission{
+	return handler.WritePermission{
 		Resource: resource, Namespace: permission.Namespace, Labels: text,
 		Apply: slices.Contains(permission.Verbs, api.PermissionApply), Delete: mayDelete, Evict: mayDelete,
 	}, err
@@ -284,5 +285,5 @@ func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*ob
 	if err != nil {
 		return nil, invalid("%s.annotationSelector: %w", field, err)
 	}
-	return compose.Selection{Annotations: selector}.Matches, nil
+	return composite.Selection{Annotations: selector}.Matches, nil
 }

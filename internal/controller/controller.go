@@ -1,7 +1,7 @@
 // Package controller is what every controller does, whatever its loop: it watches objects,
 // queues them, runs workers, and reports how each object is doing.
 //
-// Package compose drives objects to a desired state and package handle calls handlers for
+// Package composite drives objects to a desired state and package handler calls handlers for
 // what happens to objects; both embed a Base. What to write is not decided here.
 package controller
 

@@ -108,7 +108,8 @@ func unwatchedState(t *processInfo, c *inspect.Controller) inspect.State {
 // objectStateNames returns the states to filter by.
 func objectStateNames() []string {
 	var all []string
-	for _, state := range append(inspect.States(), stateStandby, stateSuspended, inspect.State(processCrashed), inspect.State(processUnreachable),
+	for _, state := range append(inspect.States(), stateStandby, stateSuspended, inspect.State(processCrashed),
+		inspect.State(processUnreachable),
 		inspect.State(processEnded)) {
 		all = append(all, string(state))
 	}

@@ -55,7 +55,8 @@ func (req *request) reconcileObjects(source inspect.Source, c *inspect.Controlle
 }
 
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
-func (req *request) listUnpaused(source inspect.Source, controller string, query inspect.Query, done *reconcileTally) ([]inspect.ObjectState,
+func (req *request) listUnpaused(source inspect.Source, controller string, query inspect.Query,
+	done *reconcileTally) ([]inspect.ObjectState,
 	error) {
 	page, err := req.fetchObjects(source, controller, query)
 	if err != nil {

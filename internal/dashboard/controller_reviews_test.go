@@ -31,7 +31,7 @@ func reviewRun(id uint64, name, outcome string, review inspect.Review) inspect.R
 	}
 }
 
-func reviewServer(t *testing.T, runs ...model.Run) *Server {
+func reviewServer(t *testing.T, runs ...inspect.Run) *Server {
 	t.Helper()
 	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
 	policy.Calls = []inspect.CallStats{{Name: "digests", Outcome: "denied", Count: 12_345}}

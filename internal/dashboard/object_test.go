@@ -107,7 +107,7 @@ func wantTexts(t *testing.T, html string, texts ...string) {
 	}
 }
 
-func newObjectPage(name, message string, runs ...model.Run) objectPage {
+func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 	s := webSubject(name, message)
 	p := objectPage{pageObject: s}
 	for _, each := range timeline.Entries(runs) {

@@ -20,7 +20,7 @@ import (
 )
 
 // newProxyServer returns a function that loads pages as user ann behind a proxy.
-func newProxyServer(t *testing.T, api string, sources ...model.Source) func(path string) *httptest.ResponseRecorder {
+func newProxyServer(t *testing.T, api string, sources ...inspect.Source) func(path string) *httptest.ResponseRecorder {
 	t.Helper()
 	c, err := userclient.New(&rest.Config{Host: api})
 	if err != nil {

@@ -66,7 +66,7 @@ func (a *fakeAPI) count(text string) (n int) {
 }
 
 // newServer returns a Server of the API server.
-func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
+func (a *fakeAPI) newServer(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
 	api, err := userclient.New(&rest.Config{Host: a.URL})
 	if err != nil {

@@ -95,7 +95,7 @@ func teamsController() inspect.Controller {
 	}
 }
 
-func newServer(t *testing.T, sources ...model.Source) *Server {
+func newServer(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
 	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {

@@ -132,7 +132,10 @@ func (req *request) controllersOf(source inspect.Source) ([]inspect.Controller, 
 // objectStates returns the states of an object as far as the user may read them, and messages
 // for unavailable processes.
 func (req *request) objectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
-	found, missing := fetchAll(req, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) })
+	found, missing := fetchAll(req, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
+		error) {
+		return s.States(ctx, ref)
+	})
 	for _, state := range slices.Concat(found...) {
 		states = append(states, inspect.RedactState(state, req.canRead))
 	}

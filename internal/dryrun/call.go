@@ -9,7 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -56,7 +56,7 @@ type Timer struct {
 // planHandlers calls the handlers of the object and sends their writes as dry runs. It returns the values of the Secrets
 // that it has seen.
 func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.Values {
-	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handle.DryRunRequest{Key: s.key, Object: s.manifest,
+	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handler.DryRunRequest{Key: s.key, Object: s.manifest,
 		SkipCalls: s.callsOnly})
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
@@ -80,7 +80,7 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 }
 
 // callOf converts a call.
-func callOf(of *object.Object, f handle.DryRunCall) Call {
+func callOf(of *object.Object, f handler.DryRunCall) Call {
 	c := Call{
 		Handler: f.Handler, Reason: string(f.Reason), DebounceSeconds: f.Debounce.Seconds(), Attempt: f.Attempt,
 		Called: f.Response != nil || f.Err != nil, GaveUp: f.GaveUp,
@@ -106,7 +106,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 }
 
 // dryRun sends the writes of a response as dry runs.
-func (c *Call) dryRun(ctx context.Context, r *run, writes []handle.DryRunWrite) {
+func (c *Call) dryRun(ctx context.Context, r *run, writes []handler.DryRunWrite) {
 	var p plan.Plan
 	for _, w := range writes {
 		if !w.Evict {

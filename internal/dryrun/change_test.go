@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -205,7 +205,7 @@ func TestProgramOf(t *testing.T) {
 func dryRunOf(parents ...object.Resource) *run {
 	r := &run{Compiled: &manager.Compiled{Compiled: &compile.Compiled{}}}
 	for _, parent := range parents {
-		r.Programs = append(r.Programs, compose.Program{Parent: parent})
+		r.Programs = append(r.Programs, composite.Program{Parent: parent})
 	}
 	return r
 }

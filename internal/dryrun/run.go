@@ -10,8 +10,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -21,10 +21,10 @@ import (
 // run runs a controller that stores nothing: the API server receives its writes as dry runs.
 type run struct {
 	*manager.Compiled
-	compose.Tools
+	composite.Tools
 
-	composers []*compose.Controller
-	handlers  []*handle.Controller
+	composers []*composite.Controller
+	handlers  []*handler.Controller
 	// loops are both.
 	loops []loop
 }
@@ -55,11 +55,11 @@ func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*r
 		return nil, err
 	}
 	for _, program := range r.Programs {
-		one := compose.New(program, r.Tools)
+		one := composite.New(program, r.Tools)
 		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
 	}
 	for _, program := range r.Handlers {
-		one := handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Access: r.Access, Observer: observer{}, Log: r.Log})
+		one := handler.New(program, handler.Tools{Store: r.Store, Writer: r.Writer, Access: r.Access, Observer: observer{}, Log: r.Log})
 		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil
@@ -72,7 +72,7 @@ func (r *run) limit(namespace string) error {
 		return nil
 	}
 	var limits []string
-	r.Programs = slices.DeleteFunc(slices.Clone(r.Programs), func(p compose.Program) bool {
+	r.Programs = slices.DeleteFunc(slices.Clone(r.Programs), func(p composite.Program) bool {
 		drop := p.Parent.Namespaced && p.Namespace != "" && p.Namespace != namespace
 		if drop {
 			limits = p.Namespaces

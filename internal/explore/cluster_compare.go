@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -91,7 +91,7 @@ func bare(data []byte) map[string]any {
 		}
 	}
 	status, _ := fields["status"].(map[string]any)
-	handled, _ := status[handle.HandledStatusField].(map[string]any)
+	handled, _ := status[handler.HandledStatusField].(map[string]any)
 	for name, value := range handled {
 		handled[name] = withoutDigests(value)
 	}

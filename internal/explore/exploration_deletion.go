@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -129,7 +129,7 @@ func (x *Exploration) related(ctx context.Context, w *workspace.Workspace, objec
 }
 
 // selected returns the kinds that the customize hook of a program selects.
-func selected(ctx context.Context, w *workspace.Workspace, p *compose.Program, objects []*object.Object) []object.Resource {
+func selected(ctx context.Context, w *workspace.Workspace, p *composite.Program, objects []*object.Object) []object.Resource {
 	var all []object.Resource
 	for _, o := range objects {
 		if p.Customize == nil || o.GroupKind() != p.Parent.GroupKind() {

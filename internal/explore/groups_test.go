@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
@@ -56,10 +56,10 @@ func copies(t *testing.T) explore.Options {
 		}
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap(r.Name, parent.Spec.Text)}}}, nil
 	})
-	return systemWith(t.Context(), t, loop.Programs{Handle: []handle.Program{{
+	return systemWith(t.Context(), t, loop.Programs{Handle: []handler.Program{{
 		Name: "copies", Resource: things, Owns: []object.Resource{configMaps}, Manager: "copies",
 		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []handle.Handler{{
+		Handlers: []handler.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
 		}},
 	}}})

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 )
@@ -32,7 +32,7 @@ func TestMemoryOfHooksIsFound(t *testing.T) {
 // TestARestartShowsWhatHooksRemember explores a hook that keeps the first text of each thing: it responds to equal requests
 // equally, and so does each process that has just started, until it has seen another text.
 func TestARestartShowsWhatHooksRemember(t *testing.T) {
-	remembering := func() compose.Program {
+	remembering := func() composite.Program {
 		first := map[string]string{}
 		return programOf(func(parent thing, r *hook.Request) *hook.Response {
 			if _, known := first[parent.Metadata.Name]; !known {
@@ -49,7 +49,7 @@ func TestARestartShowsWhatHooksRemember(t *testing.T) {
 	restarts := 0
 	options.Restart = func(context.Context) (loop.Programs, func(), error) {
 		restarts++
-		return loop.Programs{Compose: []compose.Program{remembering()}}, func() { restarts-- }, nil
+		return loop.Programs{Compose: []composite.Program{remembering()}}, func() { restarts-- }, nil
 	}
 	report := run(t, options)
 	wantViolations(t, report, explore.Deterministic)

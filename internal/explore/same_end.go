@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -96,7 +96,7 @@ func (e *ends) plainOf(v *version) map[string]any {
 		}
 	}
 	status, _ := fields["status"].(map[string]any)
-	delete(status, handle.HandledStatusField)
+	delete(status, handler.HandledStatusField)
 	if v.object.Kind() == plan.ControllerRevisions.Kind {
 		delete(fields, "revision") // It counts the revisions before, which may be gone.
 	}

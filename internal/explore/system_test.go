@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
@@ -54,9 +54,9 @@ func systemUntil(ctx context.Context, t testing.TB, do sync) explore.Options {
 }
 
 // systemOf is a system with a program.
-func systemOf(ctx context.Context, t testing.TB, program compose.Program) explore.Options {
+func systemOf(ctx context.Context, t testing.TB, program composite.Program) explore.Options {
 	t.Helper()
-	return systemWith(ctx, t, loop.Programs{Compose: []compose.Program{program}})
+	return systemWith(ctx, t, loop.Programs{Compose: []composite.Program{program}})
 }
 
 // systemWith is a system with programs.
@@ -80,8 +80,8 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 	return configMaps, nil
 }
 
-func programOf(do sync) compose.Program {
-	return compose.Program{
+func programOf(do sync) composite.Program {
+	return composite.Program{
 		Name: "things", Parent: things, GenerateSelector: true, Manager: "things", LastApplied: "example.com/last",
 		Children: plan.Rules{{Resource: configMaps, Method: plan.InPlace}, {Resource: pods, Method: plan.Recreate}},
 		Sync: hook.Func(func(_ context.Context, r *hook.Request) (*hook.Response, error) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -17,8 +17,8 @@ import (
 // Programs are the parts of one controller. Addresses are those of its hooks; none for a Go
 // program.
 type Programs struct {
-	Hooks     []compose.Program
-	Handlers  []handle.Program
+	Hooks     []composite.Program
+	Handlers  []handler.Program
 	Reviews   *admission.Program
 	Addresses []string
 }
@@ -28,7 +28,7 @@ func Describe(p Programs) []string {
 	words := []string{}
 	for i := range p.Hooks {
 		// A controller that is limited to namespaces has a program for each.
-		if !slices.ContainsFunc(p.Hooks[:i], func(other compose.Program) bool { return other.Parent == p.Hooks[i].Parent }) {
+		if !slices.ContainsFunc(p.Hooks[:i], func(other composite.Program) bool { return other.Parent == p.Hooks[i].Parent }) {
 			words = append(words, describeHooks(&p.Hooks[i])...)
 		}
 	}
@@ -80,7 +80,7 @@ func prefixed(prefix, text string) string {
 }
 
 // describeHooks describes a composite or decorator controller.
-func describeHooks(p *compose.Program) []string {
+func describeHooks(p *composite.Program) []string {
 	var selections []string
 	for _, s := range p.Selections {
 		if text := s.String(); text != "" {
@@ -106,7 +106,7 @@ func describeHooks(p *compose.Program) []string {
 }
 
 // describeChildren describes how one kind of children is managed.
-func describeChildren(p *compose.Program, rule *plan.Rule) string {
+func describeChildren(p *composite.Program, rule *plan.Rule) string {
 	how := string(rule.Method)
 	if how == "" {
 		how = string(plan.OnDelete)
@@ -120,7 +120,7 @@ func describeChildren(p *compose.Program, rule *plan.Rule) string {
 	return "Manages " + rule.Resource.Kind + " children (" + how + "), selected by " + describeOwnership(p) + "."
 }
 
-func describeOwnership(p *compose.Program) string {
+func describeOwnership(p *composite.Program) string {
 	switch {
 	case p.Mark != plan.Mark{}:
 		return "their owner and the annotation " + p.Mark.Key + ": " + p.Mark.Value
@@ -131,7 +131,7 @@ func describeOwnership(p *compose.Program) string {
 }
 
 // describeCalls describes the hooks and where they are called.
-func describeCalls(p *compose.Program, addresses []string) string {
+func describeCalls(p *composite.Program, addresses []string) string {
 	hooks := []string{"sync"}
 	if p.Finalize != nil {
 		hooks = append(hooks, "finalize")
@@ -167,7 +167,7 @@ func describeAddresses(addresses []string) string {
 }
 
 // describeHandlers describes a handler controller.
-func describeHandlers(p *handle.Program) []string {
+func describeHandlers(p *handler.Program) []string {
 	words := []string{"Handles " + joinNonEmpty(describeKind(p.Resource),
 		prefixed("with labels ", p.Labels), prefixed("where ", p.Fields), prefixed("in ", describeNamespaces(p.Namespaces))) + "."}
 	for i := range p.Handlers {
@@ -205,7 +205,7 @@ func describeNamespaces(namespaces []string) string {
 }
 
 // describeHandler describes when a handler is called.
-func describeHandler(h *handle.Handler) string {
+func describeHandler(h *handler.Handler) string {
 	condition := ""
 	if h.When != nil || h.Expression != nil {
 		condition = ", if its condition holds"
@@ -230,7 +230,7 @@ func describeHandler(h *handle.Handler) string {
 }
 
 // describeReason describes a reason for a call.
-func describeReason(h *handle.Handler, reason hook.Reason) string {
+func describeReason(h *handler.Handler, reason hook.Reason) string {
 	switch reason {
 	case hook.ReasonEvent:
 		return "every event"
@@ -253,7 +253,7 @@ func pathsOf(fields [][]string) []string {
 }
 
 // describeTimer describes the schedule of a handler.
-func describeTimer(h *handle.Handler) string {
+func describeTimer(h *handler.Handler) string {
 	when := ""
 	switch schedule := h.Schedule.(type) {
 	case nil:
@@ -277,7 +277,7 @@ func describeTimer(h *handle.Handler) string {
 	return when
 }
 
-func describeRetries(h *handle.Handler) string {
+func describeRetries(h *handler.Handler) string {
 	switch {
 	case h.Retries < 0:
 		return "once"
@@ -290,7 +290,7 @@ func describeRetries(h *handle.Handler) string {
 }
 
 // describeWrite describes a permission to write other objects.
-func describeWrite(w *handle.WritePermission) string {
+func describeWrite(w *handler.WritePermission) string {
 	var verbs []string
 	for _, one := range []struct {
 		may  bool

@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -41,7 +41,7 @@ func TestDescribe(t *testing.T) {
 		want []string
 	}{
 		{"nothing", Programs{}, []string{}},
-		{"a composite", Programs{Addresses: []string{"hooks.web:8080"}, Hooks: []compose.Program{{
+		{"a composite", Programs{Addresses: []string{"hooks.web:8080"}, Hooks: []composite.Program{{
 			Parent: rates, GenerateSelector: true, Sync: anonymous, Finalize: anonymous, Finalizer: "setpoint.dev/x", Resync: time.Hour,
 			Children: plan.Rules{{Resource: pods, Method: plan.Recreate}, {Resource: deployments, Method: plan.RollingInPlace, Strategy: plan.ServerSide, MaxUnavailable: 2}},
 		}}}, []string{
@@ -52,21 +52,21 @@ func TestDescribe(t *testing.T) {
 			"Resyncs each object every 1h.",
 			"Calls the hooks sync and finalize at hooks.web:8080.",
 		}},
-		{"a decorator of a Go program", Programs{Hooks: []compose.Program{{
-			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Namespaces: []string{"town"}, Sync: anonymous,
+		{"a decorator of a Go program", Programs{Hooks: []composite.Program{{
+			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []composite.Selection{{Labels: web}}, Namespaces: []string{"town"}, Sync: anonymous,
 			Children: plan.Rules{{Resource: pods}},
 		}}}, []string{
 			"Manages Deployment (apps/v1), with labels app=web, in namespace town.",
 			"Manages Pod children (OnDelete), selected by their owner and the annotation k: v.",
 			"Calls the hook sync in this process.",
 		}},
-		{"handlers", Programs{Handlers: []handle.Program{{
+		{"handlers", Programs{Handlers: []handler.Program{{
 			Resource: rates, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
-			Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
-			Handlers: []handle.Handler{
+			Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
+			Handlers: []handler.Handler{
 				{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Every: time.Hour, Retries: 3},
 				{Name: "nightly", On: []hook.Reason{hook.ReasonTimer}, Schedule: nightly},
-				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handle.Live) error { return nil }},
+				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handler.Live) error { return nil }},
 				{Name: "end", On: []hook.Reason{hook.ReasonDelete}, When: func(_, _ *object.Object) bool { return true }, Retries: -1},
 			},
 		}}}, []string{

@@ -13,7 +13,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 )
 
 // conditionState is the status, reason and message of a condition.
@@ -85,9 +85,9 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	case nearlyAll(health.HookFailing, health):
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case nearlyAll(health.RelatedMissing, health):
-		return conditionState{false, compose.ReasonRelatedMissing, health.RelatedMessage}
+		return conditionState{false, composite.ReasonRelatedMissing, health.RelatedMessage}
 	case nearlyAll(health.Invalid, health):
-		return conditionState{false, compose.ReasonInvalidParent, "no object is a valid parent: " + health.InvalidMessage}
+		return conditionState{false, composite.ReasonInvalidParent, "no object is a valid parent: " + health.InvalidMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
 	case health.Forbidden > 0:

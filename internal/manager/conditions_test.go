@@ -15,7 +15,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -42,7 +42,7 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	runs := declared
-	runs.running = &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "spcc/a"}}}}
+	runs.running = &runningController{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "spcc/a"}}}}
 	forbiddenFor := func(of, some int) controller.Health {
 		return with(func(h *controller.Health) {
 			h.Parents, h.Failing, h.Forbidden, h.ForbiddenMessage, h.ForbiddenNamespaces = of, some, some, "create ConfigMap a/b: forbidden", []string{"a", "c"}

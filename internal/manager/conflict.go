@@ -9,7 +9,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -58,12 +58,12 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 }
 
 // statusOwners returns the older controllers that store the status of a program's parents.
-func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Program) []compose.StatusOwner {
-	var owners []compose.StatusOwner
-	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
+func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
+	var owners []composite.StatusOwner
+	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []composite.Program{*p}}) {
 		for _, theirs := range cs.entries[older].running.Programs {
 			if conflicts.SameParents(&theirs, p) {
-				owners = append(owners, compose.StatusOwner{Name: older.String(), Selections: theirs.Selections,
+				owners = append(owners, composite.StatusOwner{Name: older.String(), Selections: theirs.Selections,
 					Namespace: theirs.Namespace})
 			}
 		}
@@ -72,7 +72,7 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Pro
 }
 
 // activeStatusOwners returns the status owners of the running program that p is a copy of.
-func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusOwner {
+func (cs *controllerSet) activeStatusOwners(p *composite.Program) []composite.StatusOwner {
 	for _, r := range cs.runningControllers() {
 		for _, working := range r.Programs {
 			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
@@ -124,7 +124,7 @@ func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *ru
 // statusOwnersChanged reports whether a running controller has other status owners now.
 // The caller holds the lock.
 func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
-	return slices.ContainsFunc(e.running.Programs, func(p compose.Program) bool {
+	return slices.ContainsFunc(e.running.Programs, func(p composite.Program) bool {
 		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
 	})
 }
@@ -178,7 +178,7 @@ func affects(key queue.Key, changed, other *controllerEntry) bool {
 
 // yieldsStatusTo reports whether another controller stores the status of this one's parents.
 func (r *runningController) yieldsStatusTo(name string) bool {
-	return slices.ContainsFunc(r.Programs, func(p compose.Program) bool {
-		return slices.ContainsFunc(p.StatusOwners, func(o compose.StatusOwner) bool { return o.Name == name })
+	return slices.ContainsFunc(r.Programs, func(p composite.Program) bool {
+		return slices.ContainsFunc(p.StatusOwners, func(o composite.StatusOwner) bool { return o.Name == name })
 	})
 }

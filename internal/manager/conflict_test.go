@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -21,7 +21,7 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
 	started := func(name, rank string, children ...plan.Rule) *compile.Compiled {
 		t.Helper()
-		compiled := &compile.Compiled{Programs: []compose.Program{{Name: name, Parent: shops, Children: children}}}
+		compiled := &compile.Compiled{Programs: []composite.Program{{Name: name, Parent: shops, Children: children}}}
 		if err := cs.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	if third = started("third", "3"); owners(second) != "first" || owners(third) != "first second" {
 		t.Errorf("yielded to %q and %q", owners(second), owners(third))
 	}
-	twin := &compile.Compiled{Programs: []compose.Program{{Name: "twin", Parent: shops, Children: first.Programs[0].Children}}}
+	twin := &compile.Compiled{Programs: []composite.Program{{Name: "twin", Parent: shops, Children: first.Programs[0].Children}}}
 	if err := cs.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
 		t.Errorf("with the same children: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -75,5 +75,5 @@ func (cs *controllerSet) recordDeletionsHeld(e *controllerEntry, previous, now s
 		return
 	}
 	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: compose.ReasonDeletionsHeld, Message: held.Message})
+	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -30,10 +30,10 @@ func TestHookDown(t *testing.T) {
 	m := &Manager{endpoints: newEndpoints(), inFlight: newInFlight()}
 	m.controllers = newControllerSet(m)
 	controllers := map[string]*compile.Compiled{
-		"sync":    {Programs: []compose.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
-		"handler": {Handlers: []handle.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
+		"sync":    {Programs: []composite.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
+		"handler": {Handlers: []handler.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
 		"review":  {Admission: &admission.Program{Name: "review"}, HookAddresses: []string{"hook.web.svc.cluster.local.:443"}},
-		"other":   {Programs: []compose.Program{{Name: "other"}}, HookAddresses: []string{"hook.webs:80"}},
+		"other":   {Programs: []composite.Program{{Name: "other"}}, HookAddresses: []string{"hook.webs:80"}},
 	}
 	downAt := func(want map[string]bool) {
 		t.Helper()

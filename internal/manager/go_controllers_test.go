@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -204,7 +204,7 @@ func shopControllerWithChildren(name string, children ...object.Resource) GoCont
 		for _, child := range children {
 			rules = append(rules, plan.Rule{Resource: child})
 		}
-		return &compile.Compiled{Programs: []compose.Program{{Name: name, Parent: shops, Children: rules, Sync: sync, Workers: 1}}}, nil
+		return &compile.Compiled{Programs: []composite.Program{{Name: name, Parent: shops, Children: rules, Sync: sync, Workers: 1}}}, nil
 	}}
 }
 

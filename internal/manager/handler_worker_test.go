@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -32,9 +32,9 @@ func shopHandlerController(name string) GoController {
 		do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{}, nil
 		})
-		compiled.Handlers = []handle.Program{{
+		compiled.Handlers = []handler.Program{{
 			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
-			Handlers: []handle.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+			Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
 		}}
 		return compiled, nil
 	}}

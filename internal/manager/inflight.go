@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
 // A call should return when its timeout ends its context. After overdueAfter its controller
@@ -116,8 +116,8 @@ func timeoutOf(called any) time.Duration {
 }
 
 // wrapProgram tracks the calls of a program's hooks.
-func (f *inFlight) wrapProgram(p compose.Program) compose.Program {
-	now := f.wrapLogic(p.Name, compose.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
+func (f *inFlight) wrapProgram(p composite.Program) composite.Program {
+	now := f.wrapLogic(p.Name, composite.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
 	p.Sync, p.Finalize, p.Customize = now.Sync, now.Finalize, now.Customize
 	if p.Former != nil {
 		p.Former = new(f.wrapLogic(p.Name, *p.Former))
@@ -125,7 +125,7 @@ func (f *inFlight) wrapProgram(p compose.Program) compose.Program {
 	return p
 }
 
-func (f *inFlight) wrapLogic(controller string, l compose.Logic) compose.Logic {
+func (f *inFlight) wrapLogic(controller string, l composite.Logic) composite.Logic {
 	l.Sync, l.Finalize = f.wrapHook(controller, "sync", l.Sync), f.wrapHook(controller, "finalize", l.Finalize)
 	if timeout := timeoutOf(l.Customize); timeout > 0 {
 		customize := l.Customize
@@ -149,7 +149,7 @@ func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
 }
 
 // wrapHandlers tracks the calls of a program's handlers, except daemons, which never end.
-func (f *inFlight) wrapHandlers(p handle.Program) handle.Program {
+func (f *inFlight) wrapHandlers(p handler.Program) handler.Program {
 	p.Handlers = slices.Clone(p.Handlers)
 	for i := range p.Handlers {
 		h := &p.Handlers[i]

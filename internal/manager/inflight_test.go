@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -58,17 +58,17 @@ func TestOverdueCalls(t *testing.T) {
 	const timeout = 10 * time.Second
 	for what, call := range map[string]func(*inFlight, blockingHook){
 		"the sync hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(compose.Program{Name: "shop", Sync: s}).Sync.Call(context.Background(), nil)
+			_, _ = f.wrapProgram(composite.Program{Name: "shop", Sync: s}).Sync.Call(context.Background(), nil)
 		},
 		"the finalize hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(compose.Program{Name: "shop", Finalize: s}).Finalize.Call(context.Background(), nil)
+			_, _ = f.wrapProgram(composite.Program{Name: "shop", Finalize: s}).Finalize.Call(context.Background(), nil)
 		},
 		"the customize hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(compose.Program{Name: "shop", Customize: s}).Customize.Customize(context.Background(), nil)
+			_, _ = f.wrapProgram(composite.Program{Name: "shop", Customize: s}).Customize.Customize(context.Background(), nil)
 		},
 		"the handler greet": func(f *inFlight, s blockingHook) {
 			s.timeout = time.Hour // The handler's own goes before.
-			p := f.wrapHandlers(handle.Program{Name: "shop", Handlers: []handle.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
+			p := f.wrapHandlers(handler.Program{Name: "shop", Handlers: []handler.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
 			_, _ = p.Handlers[0].Do.Handle(context.Background(), nil)
 		},
 		"the review limit": func(f *inFlight, s blockingHook) {
@@ -84,7 +84,7 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*in
 	t.Helper()
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), store: cache.New(nil, cache.Options{})}
 	newTestControllers(m)
-	r := &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "shop"}}}, inFlight: m.inFlight}
+	r := &runningController{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "shop"}}}, inFlight: m.inFlight}
 	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
 	m.controllers.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
 	see := func(ok bool, healthz int, metric string) {
@@ -137,14 +137,14 @@ func TestCallsWithoutTimeout(t *testing.T) {
 		}
 		return &hook.HandlerResponse{}, nil
 	})
-	p := f.wrapHandlers(handle.Program{Handlers: []handle.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
+	p := f.wrapHandlers(handler.Program{Handlers: []handler.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
 	if p.Handlers[0].Do != nil {
 		t.Error("a daemon has become a handler")
 	}
 	if _, err := p.Handlers[1].Do.Handle(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	if program := f.wrapProgram(compose.Program{}); program.Sync != nil || program.Finalize != nil || program.Customize != nil {
+	if program := f.wrapProgram(composite.Program{}); program.Sync != nil || program.Finalize != nil || program.Customize != nil {
 		t.Error("a program without hooks has some")
 	}
 }

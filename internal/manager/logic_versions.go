@@ -10,17 +10,17 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // newLogicVersions returns what follows the versions in responses. It knows the one that counted before a restart.
-func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *compose.LogicVersions {
+func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *composite.LogicVersions {
 	restored := ""
 	if declared != nil {
 		restored = storedStatus(declared).LogicVersion
 	}
-	return compose.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
+	return composite.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
@@ -54,7 +54,7 @@ func (cs *controllerSet) queueOlder(r *runningController) {
 	}
 	left := cmp.Or(perSecond(r.policy(cs)), setpoint.DefaultParentsPerSecond)
 	for _, w := range r.workers {
-		if c, is := w.(*compose.Controller); is && left > 0 {
+		if c, is := w.(*composite.Controller); is && left > 0 {
 			left = c.QueueOlder(left)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 )
 
 // An edit of spec.rollout restarts no program: responses are still of the version that it was started with.
@@ -19,7 +19,7 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		"removed": {"v1", nil},
 	} {
 		declared := parseObject(t, stored)
-		compiled := &compile.Compiled{Programs: []compose.Program{{Version: c.running}}}
+		compiled := &compile.Compiled{Programs: []composite.Program{{Version: c.running}}}
 		if c.running != "" {
 			compiled.Rollout = &compile.Rollout{Version: c.running, Spec: &setpoint.Rollout{}}
 		}

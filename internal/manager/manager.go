@@ -28,8 +28,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lease"
@@ -252,16 +252,16 @@ func (m *Manager) compileEnvironment() compile.Environment {
 }
 
 // handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
-func (m *Manager) handlerTools(account identity.Account) handle.Tools {
-	return handle.Tools{
+func (m *Manager) handlerTools(account identity.Account) handler.Tools {
+	return handler.Tools{
 		Store: m.store, Writer: m.writer(), Access: m.access, Backends: m.backends,
 		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(), Log: m.log, Tracer: m.tracer,
 	}
 }
 
 // composeTools returns the dependencies of programs of hooks that act as a ServiceAccount.
-func (m *Manager) composeTools(account identity.Account) compose.Tools {
-	return compose.Tools{
+func (m *Manager) composeTools(account identity.Account) composite.Tools {
+	return composite.Tools{
 		Store:    m.store,
 		Writer:   m.writer(),
 		Access:   m.access,

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -54,7 +54,7 @@ func TestAbsentNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := managerOfRights(t, c.allowed)
 			shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}
-			compiled := &compile.Compiled{Programs: compile.PerNamespace(compose.Program{Name: "test", Parent: shops}, c.namespaces)}
+			compiled := &compile.Compiled{Programs: compile.PerNamespace(composite.Program{Name: "test", Parent: shops}, c.namespaces)}
 			err := m.checkNamespaces(t.Context(), object.Resource{}, compiled)
 			if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("error %v, want %s", err, c.want)

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -100,7 +100,7 @@ func perSecond(spec *compile.Rollout) int {
 // queueMoved queues the parents between two positions, as fast as spec.rollout says.
 func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
 	for _, w := range r.workers {
-		if c, is := w.(*compose.Controller); is {
+		if c, is := w.(*composite.Controller); is {
 			c.QueueMoved(from, to, perSecond(spec))
 		}
 	}
@@ -118,7 +118,7 @@ func (r *runningController) setRollbackWhen(before *compile.Rollout) {
 	if r.versions == nil {
 		return
 	}
-	var when compose.When
+	var when composite.When
 	if r.Rollout != nil {
 		when = r.Rollout.When
 	}
@@ -217,7 +217,7 @@ func (cs *controllerSet) carryOutRollout(key queue.Key, e *controllerEntry) {
 		return
 	}
 	for _, w := range e.running.workers {
-		if c, is := w.(*compose.Controller); is {
+		if c, is := w.(*composite.Controller); is {
 			c.QueueShadow()
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
@@ -52,8 +52,8 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		s := &laggingServer{released: make(chan struct{})}
 		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
 		cs.manager.metrics = serving.NewMetrics()
-		r := &runningController{versions: compose.NewVersions(nil), Compiled: &compile.Compiled{
-			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []compose.Program{{Former: &compose.Logic{Version: "v1"}}},
+		r := &runningController{versions: composite.NewVersions(nil), Compiled: &compile.Compiled{
+			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &composite.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
 		go func() { restored <- cs.restoreRollout(t.Context(), key, r) }()
@@ -114,8 +114,8 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 		r := &runningController{
 			Compiled:  &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
 			workers:   []worker{&holdingWorker{}},
-			deletions: compose.NewDeletionGuard(nil, nil),
-			versions:  compose.NewVersions(nil),
+			deletions: composite.NewDeletionGuard(nil, nil),
+			versions:  composite.NewVersions(nil),
 		}
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
 		e.running = r

@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -29,13 +29,13 @@ type runningController struct {
 	inFlight  *inFlight
 	endpoints *endpoints
 	// deletions is the deletion guard of the programs of hooks.
-	deletions *compose.DeletionGuard
+	deletions *composite.DeletionGuard
 	// versions says which parents have moved to changed hooks; nil if all have.
-	versions *compose.Versions
+	versions *composite.Versions
 	// moving is held while parents move, so that a status that was read earlier does not take them back.
 	moving sync.Mutex
 	// logicVersions follows the versions in responses; nil without hooks.
-	logicVersions *compose.LogicVersions
+	logicVersions *composite.LogicVersions
 	// outdatedLogic means that the version of the parents that have not moved is another one by now.
 	outdatedLogic atomic.Bool
 	cancel        context.CancelFunc
@@ -63,21 +63,21 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight,
 		endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
-		r.deletions = compose.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
+		r.deletions = composite.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
 		r.logicVersions = newLogicVersions(compiled, declared)
 	}
 	if compiled.Former() != "" {
-		r.versions = compose.NewVersions(nil)
+		r.versions = composite.NewVersions(nil)
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
 		tools := cs.manager.composeTools(compiled.Account)
 		tools.DeletionGuard, tools.Versions, tools.LogicVersions = r.deletions, r.versions, r.logicVersions
-		r.workers = append(r.workers, compose.New(cs.manager.inFlight.wrapProgram(program), tools))
+		r.workers = append(r.workers, composite.New(cs.manager.inFlight.wrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
+		r.workers = append(r.workers, handler.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})
@@ -225,11 +225,11 @@ func allKinds(c *compile.Compiled) []object.Resource {
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) &&
 		slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
-		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
+		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b composite.Program) bool {
 			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Namespaces, b.Namespaces) &&
 				slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
-		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handle.Program) bool {
+		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handler.Program) bool {
 			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&
 				slices.Equal(a.FormerRecords, b.FormerRecords) // Those of merged controllers of an operator.
 		})

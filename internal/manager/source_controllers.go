@@ -12,8 +12,8 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -172,8 +172,8 @@ type controllerKinds struct{ managed, written, history []object.Kind }
 func kindsOf(c *compile.Compiled) controllerKinds {
 	managed, written, _ := c.Resources()
 	kinds := controllerKinds{managed: uniqueKinds(slices.Concat(managed, c.AdmissionKinds)), written: uniqueKinds(written)}
-	if slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Children.Rolling() }) ||
-		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
+	if slices.ContainsFunc(c.Programs, func(p composite.Program) bool { return p.Children.Rolling() }) ||
+		slices.ContainsFunc(c.Handlers, func(p handler.Program) bool { return p.KeepsPreviousState() }) {
 		kinds.history = []object.Kind{object.KindOf(plan.ControllerRevisions)}
 	}
 	return kinds

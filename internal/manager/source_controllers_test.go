@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -15,9 +15,9 @@ import (
 // Kinds that handlers may write count as child kinds.
 func TestControllerKinds(t *testing.T) {
 	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
-	r := &runningController{Compiled: &compile.Compiled{Handlers: []handle.Program{{
+	r := &runningController{Compiled: &compile.Compiled{Handlers: []handler.Program{{
 		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
-		Writes: []handle.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
+		Writes: []handler.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
 	kinds := kindsOf(r.Compiled)
 	if children := kinds.written; len(kinds.managed) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
@@ -29,14 +29,14 @@ func TestControllerKinds(t *testing.T) {
 func TestEverywhere(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), leader: &leader.Elector{Leadership: leader.NewLeadership()}}
 	newTestControllers(m)
-	pods := handle.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
+	pods := handler.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
 	for _, c := range []struct {
 		compiled compile.Compiled
 		want     bool
 	}{
 		{compile.Compiled{Admission: denyAllProgram("policy")}, true},
-		{compile.Compiled{Admission: denyAllProgram("policy"), Handlers: []handle.Program{pods}}, false},
-		{compile.Compiled{Handlers: []handle.Program{pods}}, false},
+		{compile.Compiled{Admission: denyAllProgram("policy"), Handlers: []handler.Program{pods}}, false},
+		{compile.Compiled{Handlers: []handler.Program{pods}}, false},
 	} {
 		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: m.webhooks}}}
 		if got := (&source{m}).controller(one).AllReplicas; got != c.want {

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // handBack leaves the objects of handlers to the controller that they have replaced, if they
 // have replaced one.
-func (r *uninstaller) handBack(ctx context.Context, p *handle.Program) error {
+func (r *uninstaller) handBack(ctx context.Context, p *handler.Program) error {
 	if p.ReplacedAnnotation == "" {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (r *uninstaller) handBack(ctx context.Context, p *handle.Program) error {
 	return err
 }
 
-func (r *uninstaller) writeHandBack(ctx context.Context, resource object.Resource, o *object.Object, back handle.HandBack) error {
+func (r *uninstaller) writeHandBack(ctx context.Context, resource object.Resource, o *object.Object, back handler.HandBack) error {
 	if r.DryRun {
 		return nil
 	}

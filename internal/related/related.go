@@ -3,7 +3,7 @@
 //
 // It validates and resolves the rules, shares their watches, which it opens with the first and
 // closes with the last rule, and indexes the rules, so that an event neither visits all parents nor
-// calls a hook. Package compose calls the customize hook.
+// calls a hook. Package composite calls the customize hook.
 package related
 
 import (

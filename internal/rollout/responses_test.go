@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// logic is a hook whose parents are called again when its version changes, as package compose does.
+// logic is a hook whose parents are called again when its version changes, as package composite does.
 type logic struct {
 	Responses
 

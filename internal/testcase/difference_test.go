@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -25,13 +25,13 @@ func compositeTarget(t *testing.T, method plan.UpdateMethod) target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	composite, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"}}`))
+	parsed, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return target{
-		controller: &workspace.Controller{Object: composite}, kinds: kinds, hook: hookSync,
-		compose: &compose.Program{
+		controller: &workspace.Controller{Object: parsed}, kinds: kinds, hook: hookSync,
+		compose: &composite.Program{
 			Parent: object.Resource{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true, Custom: true}, GenerateSelector: true, LastApplied: "x",
 			Children: plan.Rules{
 				{Resource: object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Method: method},
@@ -106,7 +106,7 @@ func TestEffectsOfHandlers(t *testing.T) {
 		"another wait": {strings.Replace(was, "3}", "4}", 1), "StatusOnly: retryAfterSeconds is 4, was 3"},
 		"writes":       {`{"patch":{"spec":{"a":2}},"apply":[{"kind":"Pod","metadata":{"name":"b"}}],"retryAfterSeconds":3}`, "WouldCreate: apply Pod b; WouldUpdate: Pod a is not in apply any more; WouldUpdate: patch.spec.a is 2, was 1"},
 	} {
-		r := &recorded{call: &recording.Call{}, Case: &Case{target: target{handle: &handle.Program{}}}, response: fieldsIn(t, was)}
+		r := &recorded{call: &recording.Call{}, Case: &Case{target: target{handle: &handler.Program{}}}, response: fieldsIn(t, was)}
 		if got := effectTexts(r.effectsOf(fieldsIn(t, c.got))); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}

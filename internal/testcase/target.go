@@ -10,8 +10,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -24,9 +24,9 @@ type target struct {
 	schemas    *apiserver.Schemas
 	// hook is as in a Case.
 	hook    string
-	compose *compose.Program
-	handle  *handle.Program
-	handler *handle.Handler
+	compose *composite.Program
+	handle  *handler.Program
+	handler *handler.Handler
 	webhook *admission.Webhook
 }
 
@@ -122,7 +122,7 @@ func perKind(all []target) []target {
 func (c *Case) means(hook string) bool { return c.spec.Hook == "" || c.spec.Hook == hook }
 
 // hookOf returns the hook of a composite or decorator that the case means; empty if it has none.
-func (c *Case) hookOf(p *compose.Program) string {
+func (c *Case) hookOf(p *composite.Program) string {
 	given := c.spec.Request.Finalizing
 	finalizing := given != nil && *given || given == nil && c.spec.Hook == hookFinalize
 	switch {
@@ -225,7 +225,7 @@ func hooksOf(controllers []*workspace.Controller) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-func hooksOfProgram(p *compose.Program) (all []string) {
+func hooksOfProgram(p *composite.Program) (all []string) {
 	if p.Sync != nil {
 		all = append(all, hookSync)
 	}

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller", "internal/difference", "internal/recording"},
-	{"internal/controller/compose", "internal/controller/handle"},
+	{"internal/controller/composite", "internal/controller/handler"},
 	{"internal/compile", "internal/inspect", "internal/dashboard/userclient"},
 	{"internal/diff", "internal/inspect/wire", "internal/dashboard/form", "internal/typegen"},
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},

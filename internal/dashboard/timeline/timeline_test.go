@@ -14,7 +14,7 @@ import (
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // failedAt is a run so many seconds after noon that failed with a text.
-func failedAt(second int, text string, of *inspect.Fault, steps ...model.Step) inspect.Run {
+func failedAt(second int, text string, of *inspect.Fault, steps ...inspect.Step) inspect.Run {
 	return inspect.Run{
 		ID: uint64(second), Process: "setpoint", Controller: "cc/webs", Began: noon.Add(time.Duration(second) * time.Second),
 		Outcome: "failed", Error: text, Fault: of, Steps: steps,

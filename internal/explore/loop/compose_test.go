@@ -12,15 +12,15 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // mirrors returns a program that makes a ConfigMap for each Secret, with what the ConfigMap "shared" has.
-func mirrors(sync hook.Func) compose.Program {
-	return compose.Program{
+func mirrors(sync hook.Func) composite.Program {
+	return composite.Program{
 		Name: "mirrors", Parent: secrets, GenerateSelector: true, Manager: "mirrors", LastApplied: "mirrors.example.com/applied",
 		Children: plan.Rules{{Resource: configMaps, Method: plan.InPlace}}, Sync: sync,
 		Customize: hook.CustomizerFunc(func(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
@@ -53,7 +53,7 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 func newMirrors(t *testing.T, sync hook.Func) *world {
 	t.Helper()
 	server := newServer(t, []object.Resource{secrets, configMaps})
-	return newWorld(t, server, loop.Programs{Compose: []compose.Program{mirrors(sync)}}, loop.Options{Resolve: resolve}, aSecret)
+	return newWorld(t, server, loop.Programs{Compose: []composite.Program{mirrors(sync)}}, loop.Options{Resolve: resolve}, aSecret)
 }
 
 func TestRelated(t *testing.T) {
@@ -174,11 +174,11 @@ func TestEnd(t *testing.T) {
 		panicked bool
 		requeue  time.Duration
 	}{
-		{"an error", func(context.Context, *hook.Request) (*hook.Response, error) { return nil, errors.New("oh") }, compose.ReasonHookFailed, false, 0},
-		{"a panic", func(context.Context, *hook.Request) (*hook.Response, error) { panic("oh") }, compose.ReasonHookFailed, true, 0},
+		{"an error", func(context.Context, *hook.Request) (*hook.Response, error) { return nil, errors.New("oh") }, composite.ReasonHookFailed, false, 0},
+		{"a panic", func(context.Context, *hook.Request) (*hook.Response, error) { panic("oh") }, composite.ReasonHookFailed, true, 0},
 		{"an invalid child", func(context.Context, *hook.Request) (*hook.Response, error) {
 			return &hook.Response{Children: []json.RawMessage{[]byte(`{"kind":"Pod"}`)}}, nil
-		}, compose.ReasonInvalidResponse, false, 0},
+		}, composite.ReasonInvalidResponse, false, 0},
 		{"a delay", func(context.Context, *hook.Request) (*hook.Response, error) {
 			return &hook.Response{ResyncAfter: time.Minute}, nil
 		}, "", false, time.Minute},
@@ -238,7 +238,7 @@ func TestDeliveriesEnd(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	server := newServer(t, []object.Resource{secrets, configMaps})
-	w := newWorld(t, server, loop.Programs{Compose: []compose.Program{hangs}}, loop.Options{Resolve: resolve}, aSecret)
+	w := newWorld(t, server, loop.Programs{Compose: []composite.Program{hangs}}, loop.Options{Resolve: resolve}, aSecret)
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	event := loop.Event{Resource: configMaps, Object: parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default","uid":"a","resourceVersion":"1"}}`)}

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -74,7 +74,7 @@ func (p *Process) addEvent(item *Item, view *View, e Event) {
 	if program == nil || program.Resource.GroupKind() != e.Resource.GroupKind() || controller.KeyOf(e.Object) != item.Key {
 		return
 	}
-	calls := func(h handle.Handler) bool {
+	calls := func(h handler.Handler) bool {
 		return slices.Contains(h.On, hook.ReasonEvent) || e.Deleted && slices.Contains(h.On, hook.ReasonDelete)
 	}
 	if !slices.ContainsFunc(program.Handlers, calls) {
@@ -88,7 +88,7 @@ func (p *Process) addEvent(item *Item, view *View, e Event) {
 }
 
 // handles returns the handlers of an item's program; nil for another one.
-func (p *Process) handles(item Item) *handle.Program {
+func (p *Process) handles(item Item) *handler.Program {
 	if at := item.Program - len(p.programs.Compose); at >= 0 {
 		return &p.programs.Handle[at]
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -20,7 +20,7 @@ import (
 var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 
 // copies are handlers that copy Secrets to ConfigMaps. Calls are noted.
-func copies(calls *[]string) handle.Program {
+func copies(calls *[]string) handler.Program {
 	do := hook.HandlerFunc(func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		*calls = append(*calls, string(n.Reason))
 		if n.Reason == hook.ReasonDelete {
@@ -34,10 +34,10 @@ func copies(calls *[]string) handle.Program {
 		copied := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"},"data":%s}`, n.Name, data)
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: copied}}}, err
 	})
-	return handle.Program{
+	return handler.Program{
 		Name: "copies", Resource: secrets, Owns: []object.Resource{configMaps}, Manager: "copies",
 		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []handle.Handler{{
+		Handlers: []handler.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
 		}},
 	}
@@ -48,7 +48,7 @@ const aSecret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","name
 func newCopies(t *testing.T, calls *[]string) *world {
 	t.Helper()
 	server := newServer(t, []object.Resource{secrets, configMaps})
-	return newWorld(t, server, loop.Programs{Handle: []handle.Program{copies(calls)}}, loop.Options{}, aSecret)
+	return newWorld(t, server, loop.Programs{Handle: []handler.Program{copies(calls)}}, loop.Options{}, aSecret)
 }
 
 // liveCopies goes through the life of a Secret and returns what was stored before its end.
@@ -97,8 +97,8 @@ func TestHandlersAfterCrashes(t *testing.T) {
 func TestOmissions(t *testing.T) {
 	program := copies(new([]string))
 	program.Handlers[0].Debounce, program.Handlers[0].Every = 5, time.Hour
-	program.Handlers = append(program.Handlers, handle.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handle.Live) error { return nil }})
-	p, err := loop.New(loop.Programs{Handle: []handle.Program{program}}, loop.Options{})
+	program.Handlers = append(program.Handlers, handler.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handler.Live) error { return nil }})
+	p, err := loop.New(loop.Programs{Handle: []handler.Program{program}}, loop.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +112,13 @@ func TestOmissions(t *testing.T) {
 func TestEventsOfHandlers(t *testing.T) {
 	var seen []string
 	program := copies(new([]string))
-	program.Handlers = []handle.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
+	program.Handlers = []handler.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
 		func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			seen = append(seen, string(n.Event))
 			return &hook.HandlerResponse{}, nil
 		},
 	)}}
-	w := newWorld(t, newServer(t, []object.Resource{secrets, configMaps}), loop.Programs{Handle: []handle.Program{program}}, loop.Options{})
+	w := newWorld(t, newServer(t, []object.Resource{secrets, configMaps}), loop.Programs{Handle: []handler.Program{program}}, loop.Options{})
 	w.create(aSecret)
 	w.settle()
 	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})

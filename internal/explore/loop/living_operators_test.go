@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -39,7 +39,7 @@ func dataOf(value string) map[string]any { return map[string]any{"data": map[str
 
 func walkMirrors(t *testing.T) *walk {
 	return &walk{
-		server: newServer(t, []object.Resource{secrets, configMaps}), programs: loop.Programs{Compose: []compose.Program{mirrors(mirror)}},
+		server: newServer(t, []object.Resource{secrets, configMaps}), programs: loop.Programs{Compose: []composite.Program{mirrors(mirror)}},
 		options: loop.Options{Resolve: resolve}, seeds: []string{aSecret, shared},
 		edits: []edit{
 			{configMaps, "shared", dataOf("2")}, {configMaps, "shared", dataOf("1")}, {configMaps, "mirror", dataOf("3")},
@@ -50,7 +50,7 @@ func walkMirrors(t *testing.T) *walk {
 
 func walkCopies(t *testing.T) *walk {
 	return &walk{
-		server: newServer(t, []object.Resource{secrets, configMaps}), programs: loop.Programs{Handle: []handle.Program{copies(new([]string))}},
+		server: newServer(t, []object.Resource{secrets, configMaps}), programs: loop.Programs{Handle: []handler.Program{copies(new([]string))}},
 		seeds: []string{aSecret},
 		edits: []edit{
 			{secrets, "a", dataOf("Mg==")}, {secrets, "a", dataOf("MQ==")}, {secrets, "a", nil},
@@ -139,10 +139,10 @@ func publish(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, 
 }
 
 func walkAliases(t *testing.T) *walk {
-	program := handle.Program{
+	program := handler.Program{
 		Name: "aliases", Resource: aliases, Owns: []object.Resource{configMaps}, Manager: "aliases",
 		HandledAnnotation: "setpoint.dev/handled-by-aliases", Finalizer: "aliases.example.com/finalizer",
-		Handlers: []handle.Handler{
+		Handlers: []handler.Handler{
 			{
 				Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Fields: [][]string{{"spec", "target"}},
 				Do: hook.HandlerFunc(publish),
@@ -157,7 +157,7 @@ func walkAliases(t *testing.T) *walk {
 	}
 	final := target("one") // "none" would be retried for ever.
 	return &walk{
-		final: &final, ifHas: `"target":"none"`, server: newServer(t, []object.Resource{configMaps}, parse(t, aliasCRD)), programs: loop.Programs{Handle: []handle.Program{program}},
+		final: &final, ifHas: `"target":"none"`, server: newServer(t, []object.Resource{configMaps}, parse(t, aliasCRD)), programs: loop.Programs{Handle: []handler.Program{program}},
 		seeds: []string{`{"apiVersion":"mutants.example.com/v1","kind":"Alias","metadata":{"name":"a","namespace":"default"},"spec":{"target":"one"}}`},
 		edits: []edit{
 			target("one"), target("two"), target("none"), {aliases, "a", nil},

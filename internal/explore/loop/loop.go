@@ -19,8 +19,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -28,8 +28,8 @@ import (
 // Programs are the compiled controllers of a process. An Item names one by its index: first the
 // programs of Compose, then those of Handle.
 type Programs struct {
-	Compose []compose.Program
-	Handle  []handle.Program
+	Compose []composite.Program
+	Handle  []handler.Program
 	// Indexes fill what functions in Go read in memory by watches of a cache, until end is called.
 	Indexes []func(from *cache.Cache) (end func(), err error)
 	// Memory is held by the one process that runs, if the functions share memory such as indexes; nil if they do not.
@@ -114,7 +114,7 @@ func (p *Process) prepare(programs Programs) {
 	}
 }
 
-func (p *Process) prepareCompose(program compose.Program) compose.Program {
+func (p *Process) prepareCompose(program composite.Program) composite.Program {
 	if !p.options.DeletionGuard {
 		program.DeletionLimit = nil
 	}
@@ -127,14 +127,14 @@ func (p *Process) prepareCompose(program compose.Program) compose.Program {
 
 // prepareHandle leaves out daemons, which run beside the loop. Delays that only pass with time are over
 // at once.
-func (p *Process) prepareHandle(program handle.Program) handle.Program {
+func (p *Process) prepareHandle(program handler.Program) handler.Program {
 	p.omitAccount(program.Name, &program.Account)
-	program.Backend = handle.Backend{}
+	program.Backend = handler.Backend{}
 	if !program.KeepsPreviousState() {
 		p.omit("%s: handlers do not know the previous state, as after a restart", program.Name)
 	}
 	all := program.Handlers
-	program.Handlers = make([]handle.Handler, 0, len(all))
+	program.Handlers = make([]handler.Handler, 0, len(all))
 	for _, h := range all {
 		if h.Daemon != nil {
 			p.omit("%s: the daemon %s does not run", program.Name, h.Name)

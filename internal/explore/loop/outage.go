@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -151,7 +151,7 @@ func (s *session) resolver(known resolver) resolver {
 type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 
 // compose returns a program as it is compiled while kinds are not served.
-func (s *session) compose(p compose.Program) compose.Program {
+func (s *session) compose(p composite.Program) composite.Program {
 	if len(s.outages) > 0 {
 		p.Children = slices.Clone(p.Children)
 		for i := range p.Children {
@@ -162,7 +162,7 @@ func (s *session) compose(p compose.Program) compose.Program {
 }
 
 // handle returns a program as it is compiled while kinds are not served.
-func (s *session) handle(p handle.Program) handle.Program {
+func (s *session) handle(p handler.Program) handler.Program {
 	if len(s.outages) == 0 {
 		return p
 	}

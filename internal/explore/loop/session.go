@@ -8,8 +8,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -56,14 +56,14 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
 	for i := range p.programs.Compose {
-		s.addCompose(compose.New(s.compose(p.programs.Compose[i]), compose.Tools{
+		s.addCompose(composite.New(s.compose(p.programs.Compose[i]), composite.Tools{
 			Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
 			Unrecorded: p.options.Unrecorded,
 			Log:        silent, Now: clock, Queue: options, Sequential: true,
 		}), p.programs.Compose[i].Customize != nil)
 	}
 	for i := range p.programs.Handle {
-		s.addHandle(handle.New(s.handle(p.programs.Handle[i]), handle.Tools{
+		s.addHandle(handler.New(s.handle(p.programs.Handle[i]), handler.Tools{
 			Store: s.cache.Cache, Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
 			Log: silent, Now: clock, Queue: options,
 		}))
@@ -101,7 +101,7 @@ func (s *session) deliver(e Event) {
 	s.cache.Deliver(e.Resource, e.Object, e.Deleted)
 }
 
-func (s *session) addCompose(c *compose.Controller, customizes bool) {
+func (s *session) addCompose(c *composite.Controller, customizes bool) {
 	w := worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome { return c.RunItem(ctx, item.Item) }}
 	if customizes {
 		w.relate = c.Relate
@@ -109,7 +109,7 @@ func (s *session) addCompose(c *compose.Controller, customizes bool) {
 	s.workers = append(s.workers, w)
 }
 
-func (s *session) addHandle(c *handle.Controller) {
+func (s *session) addHandle(c *handler.Controller) {
 	s.workers = append(s.workers, worker{Base: c.Base, close: c.Close, run: func(ctx context.Context, item Item) queue.Outcome {
 		return c.RunItem(ctx, item.Item, item.events)
 	}})

@@ -10,8 +10,8 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -40,8 +40,8 @@ func (c Conflict) Refusal(older queue.Key) *compile.Refusal {
 // as disjoint. Decorators never conflict: each marks its own attachments.
 func Overlap(a, b *compile.Compiled) bool {
 	_, finalizers := sharedFinalizer(a, b)
-	return finalizers || slices.ContainsFunc(a.Programs, func(one compose.Program) bool {
-		return slices.ContainsFunc(b.Programs, func(other compose.Program) bool { return SameParents(&one, &other) })
+	return finalizers || slices.ContainsFunc(a.Programs, func(one composite.Program) bool {
+		return slices.ContainsFunc(b.Programs, func(other composite.Program) bool { return SameParents(&one, &other) })
 	})
 }
 
@@ -53,7 +53,7 @@ func sharedFinalizer(a, b *compile.Compiled) (Conflict, bool) {
 		p := &b.Handlers[i]
 		name := compile.ResourceName{APIVersion: p.Resource.APIVersion(), Plural: p.Resource.Plural}
 		if b.Finalizers()[name] == "" || theirs[name] != p.Finalizer || !slices.ContainsFunc(a.Handlers,
-			func(other handle.Program) bool { return shareNamespace(&other, p) }) {
+			func(other handler.Program) bool { return shareNamespace(&other, p) }) {
 			continue
 		}
 		return Conflict{
@@ -65,7 +65,7 @@ func sharedFinalizer(a, b *compile.Compiled) (Conflict, bool) {
 }
 
 // shareNamespace reports whether two programs handle objects of one kind in the same namespace.
-func shareNamespace(a, b *handle.Program) bool {
+func shareNamespace(a, b *handler.Program) bool {
 	if a.Resource.GroupKind() != b.Resource.GroupKind() {
 		return false
 	}
@@ -74,7 +74,7 @@ func shareNamespace(a, b *handle.Program) bool {
 }
 
 // SameParents reports whether two programs share parents.
-func SameParents(a, b *compose.Program) bool {
+func SameParents(a, b *composite.Program) bool {
 	if a.Mark != (plan.Mark{}) || b.Mark != (plan.Mark{}) {
 		return false
 	}
@@ -103,7 +103,7 @@ func Find(a, b *compile.Compiled) (Conflict, bool) {
 
 // conflictReason returns what two programs with the same parents would both write; "" for
 // nothing.
-func conflictReason(a, b *compose.Program) string {
+func conflictReason(a, b *composite.Program) string {
 	for _, rule := range a.Children {
 		if _, both := b.Children.For(rule.Resource.GroupKind()); both {
 			return fmt.Sprintf("both declare %s as children", rule.Resource)
@@ -121,7 +121,7 @@ func conflictReason(a, b *compose.Program) string {
 }
 
 // selectionText returns the selectors of a program; "" if it selects all parents.
-func selectionText(p *compose.Program) string {
+func selectionText(p *composite.Program) string {
 	var all []string
 	for _, s := range p.Selections {
 		all = append(all, s.String())

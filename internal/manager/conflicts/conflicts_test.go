@@ -8,8 +8,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -19,8 +19,8 @@ func TestFind(t *testing.T) {
 	kind := func(name string) object.Resource {
 		return object.Resource{Version: "v1", Plural: name + "s", Kind: name, Namespaced: true}
 	}
-	of := func(rules ...plan.Rule) compose.Program {
-		return compose.Program{Parent: kind("shop"), Children: rules}
+	of := func(rules ...plan.Rule) composite.Program {
+		return composite.Program{Parent: kind("shop"), Children: rules}
 	}
 	beta := kind("sign")
 	beta.Version = "v1beta1"
@@ -29,7 +29,7 @@ func TestFind(t *testing.T) {
 	byName := of()
 	byName.Fields = "metadata.name=a"
 	for name, c := range map[string]struct {
-		a, b compose.Program
+		a, b composite.Program
 		want string
 	}{
 		"no children at all":          {of(), of(), ""},
@@ -42,7 +42,7 @@ func TestFind(t *testing.T) {
 		"one selects by fields":       {of(), byName, "only one of the two selects them by fields"},
 		"both select by fields":       {byName, byName, ""},
 	} {
-		for _, pair := range [][]compose.Program{{c.a, c.b}, {c.b, c.a}} {
+		for _, pair := range [][]composite.Program{{c.a, c.b}, {c.b, c.a}} {
 			found, conflicting := Find(&compile.Compiled{Programs: pair[:1]}, &compile.Compiled{Programs: pair[1:]})
 			if conflicting != (c.want != "") || !strings.HasPrefix(found.Reason, c.want) {
 				t.Errorf("%s: %v %q, want %q", name, conflicting, found.Reason, c.want)
@@ -54,9 +54,9 @@ func TestFind(t *testing.T) {
 // Two controllers with one finalizer would release each other's objects.
 func TestFindSharedFinalizer(t *testing.T) {
 	of := func(finalizer string, namespaces []string, reasons ...hook.Reason) *compile.Compiled {
-		return &compile.Compiled{Handlers: []handle.Program{{
+		return &compile.Compiled{Handlers: []handler.Program{{
 			Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer,
-			Namespaces: namespaces, Handlers: []handle.Handler{{On: reasons}},
+			Namespaces: namespaces, Handlers: []handler.Handler{{On: reasons}},
 		}}}
 	}
 	pods := of("a/b", nil, hook.ReasonDelete)
@@ -72,7 +72,7 @@ func TestFindSharedFinalizer(t *testing.T) {
 		"of another kind":           {pods, false},
 		"in the same namespace":     {of("a/b", []string{"two", "one"}, hook.ReasonDelete), true},
 		"in another namespace":      {of("a/b", []string{"two"}, hook.ReasonDelete), false},
-		"of a composite controller": {&compile.Compiled{Programs: []compose.Program{{Finalizer: "a/b"}}}, false},
+		"of a composite controller": {&compile.Compiled{Programs: []composite.Program{{Finalizer: "a/b"}}}, false},
 	} {
 		for _, pair := range [][]*compile.Compiled{{first, c.other}, {c.other, first}} {
 			found, conflicting := Find(pair[0], pair[1])
@@ -85,27 +85,27 @@ func TestFindSharedFinalizer(t *testing.T) {
 
 func TestSameParents(t *testing.T) {
 	parent := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	by := func(text string) []compose.Selection {
+	by := func(text string) []composite.Selection {
 		selector, err := labels.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []compose.Selection{{Labels: selector}}
+		return []composite.Selection{{Labels: selector}}
 	}
 	for name, c := range map[string]struct {
-		a, b compose.Program
+		a, b composite.Program
 		want bool
 	}{
-		"all and all":         {compose.Program{}, compose.Program{}, true},
-		"all and some":        {compose.Program{}, compose.Program{Selections: by("a=1")}, true},
-		"the same":            {compose.Program{Selections: by("a=1")}, compose.Program{Selections: by("a=1")}, true},
-		"labels apart":        {compose.Program{Selections: by("a=1")}, compose.Program{Selections: by("a=2")}, false},
-		"fields apart":        {compose.Program{Fields: "metadata.name=a"}, compose.Program{Fields: "metadata.name=b"}, false},
-		"all and some fields": {compose.Program{}, compose.Program{Fields: "metadata.name=b"}, true},
-		"a namespace apart":   {compose.Program{Namespace: "a"}, compose.Program{Namespace: "b"}, false},
-		"the same namespace":  {compose.Program{Namespace: "a"}, compose.Program{Namespace: "a"}, true},
-		"one and everywhere":  {compose.Program{Namespace: "a"}, compose.Program{}, true},
-		"a decorator":         {compose.Program{}, compose.Program{Mark: plan.Mark{Key: "a", Value: "b"}}, false},
+		"all and all":         {composite.Program{}, composite.Program{}, true},
+		"all and some":        {composite.Program{}, composite.Program{Selections: by("a=1")}, true},
+		"the same":            {composite.Program{Selections: by("a=1")}, composite.Program{Selections: by("a=1")}, true},
+		"labels apart":        {composite.Program{Selections: by("a=1")}, composite.Program{Selections: by("a=2")}, false},
+		"fields apart":        {composite.Program{Fields: "metadata.name=a"}, composite.Program{Fields: "metadata.name=b"}, false},
+		"all and some fields": {composite.Program{}, composite.Program{Fields: "metadata.name=b"}, true},
+		"a namespace apart":   {composite.Program{Namespace: "a"}, composite.Program{Namespace: "b"}, false},
+		"the same namespace":  {composite.Program{Namespace: "a"}, composite.Program{Namespace: "a"}, true},
+		"one and everywhere":  {composite.Program{Namespace: "a"}, composite.Program{}, true},
+		"a decorator":         {composite.Program{}, composite.Program{Mark: plan.Mark{Key: "a", Value: "b"}}, false},
 	} {
 		c.a.Parent, c.b.Parent = parent, parent
 		if SameParents(&c.a, &c.b) != c.want || SameParents(&c.b, &c.a) != c.want {

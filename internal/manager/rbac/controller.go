@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -63,7 +63,7 @@ func authorPermissions(c *compile.Compiled) Permissions {
 
 // programPermissions returns the permissions of one program. Children need update with every
 // strategy: to adopt, release and label them.
-func programPermissions(p *compose.Program) Permissions {
+func programPermissions(p *composite.Program) Permissions {
 	parents := on(p.Parent, "get", "list", "watch").to("parents")
 	if p.Finalizes() || p.Mark != (plan.Mark{}) {
 		parents = append(parents, on(p.Parent, "update").to("parents")...)
@@ -90,7 +90,7 @@ func programPermissions(p *compose.Program) Permissions {
 }
 
 // handlerPermissions returns the permissions of handlers in each of their namespaces.
-func handlerPermissions(p *handle.Program) Permissions {
+func handlerPermissions(p *handler.Program) Permissions {
 	namespaces := p.NamespacesOf(p.Resource)
 	all := handledObjectPermissions(p)
 	for _, read := range p.Reads {
@@ -113,7 +113,7 @@ func handlerPermissions(p *handle.Program) Permissions {
 }
 
 // handledObjectPermissions returns the permissions for handled objects and their children.
-func handledObjectPermissions(p *handle.Program) Permissions {
+func handledObjectPermissions(p *handler.Program) Permissions {
 	handled := on(p.Resource, "get", "list", "watch").to("handled objects")
 	if len(p.Handlers) == 0 {
 		return handled.in(p.NamespacesOf(p.Resource)...) // The objects are only watched.
@@ -132,7 +132,7 @@ func handledObjectPermissions(p *handle.Program) Permissions {
 
 // writeNamespaces returns the namespaces of a write permission: all of the program if it names
 // none, and none if the program is limited to others.
-func writeNamespaces(p *handle.Program, w handle.WritePermission) []string {
+func writeNamespaces(p *handler.Program, w handler.WritePermission) []string {
 	switch {
 	case w.Namespace == "":
 		return p.NamespacesOf(w.Resource)
@@ -144,7 +144,7 @@ func writeNamespaces(p *handle.Program, w handle.WritePermission) []string {
 
 // writePermissions returns the permissions to write objects that are not owned. Those to be
 // deleted or evicted are read first.
-func writePermissions(w handle.WritePermission) Permissions {
+func writePermissions(w handler.WritePermission) Permissions {
 	var all Permissions
 	if w.Apply {
 		all = on(w.Resource, "create", "patch")

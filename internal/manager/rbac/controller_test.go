@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -31,26 +31,26 @@ func TestControllerPermissions(t *testing.T) {
 	const revisions = "get controllerrevisions, list controllerrevisions, watch controllerrevisions, " +
 		"create controllerrevisions, update controllerrevisions, delete controllerrevisions"
 	for name, c := range map[string]struct {
-		program compose.Program
+		program composite.Program
 		want    string
 	}{
-		"plain":       {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}, parent + ", " + child},
-		"server-side": {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Strategy: plan.ServerSide}}}, parent + ", " + child + ", patch configmaps"},
-		"rolling":     {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
-		"no status":   {compose.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
-		"decorator":   {compose.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
-		"in a namespace": {compose.Program{Parent: shops, Finalize: finalize, Namespace: "a", Namespaces: limited, Children: plan.Rules{{Resource: maps}}},
+		"plain":       {composite.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}, parent + ", " + child},
+		"server-side": {composite.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Strategy: plan.ServerSide}}}, parent + ", " + child + ", patch configmaps"},
+		"rolling":     {composite.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
+		"no status":   {composite.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
+		"decorator":   {composite.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
+		"in a namespace": {composite.Program{Parent: shops, Finalize: finalize, Namespace: "a", Namespaces: limited, Children: plan.Rules{{Resource: maps}}},
 			strings.ReplaceAll(parent+", "+child+", update shops, patch shops, ", ",", " in a,") + "patch controllers"},
 		"in namespaces of a cluster-scoped parent": {
-			compose.Program{Parent: towns, Namespaces: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: compose.Revisions{Namespace: "home"}},
+			composite.Program{Parent: towns, Namespaces: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: composite.Revisions{Namespace: "home"}},
 			"get towns, list towns, watch towns, " + strings.ReplaceAll(child+", ", ",", " in a,") + strings.ReplaceAll(child+", ", ",", " in b,") +
 				strings.ReplaceAll(revisions, ",", " in home,") + " in home",
 		},
-		"finalizing": {compose.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
+		"finalizing": {composite.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Two programs share permissions.
-			twice := &compile.Compiled{Programs: []compose.Program{c.program, c.program}}
+			twice := &compile.Compiled{Programs: []composite.Program{c.program, c.program}}
 			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, twice))
 		})
 	}
@@ -76,36 +76,36 @@ func TestHandlerPermissions(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes"}
 	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
-	some := []handle.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
+	some := []handler.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
 	for name, c := range map[string]struct {
-		program handle.Program
+		program handler.Program
 		want    string
 	}{
-		"plain":  {handle.Program{Handlers: some, Resource: maps}, plain},
-		"status": {handle.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning": {handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"plain":  {handler.Program{Handlers: some, Resource: maps}, plain},
+		"status": {handler.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning": {handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
 		"owning in namespaces": {
-			handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []handle.WritePermission{
+			handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []handler.WritePermission{
 				{Resource: shops, Apply: true}, {Resource: pods, Apply: true, Namespace: "c"},
 			}},
 			strings.ReplaceAll(plain+", create configmaps, delete configmaps, create shops, patch shops, ", ",", " in a,") + "get nodes, list nodes, watch nodes, patch nodes",
 		},
-		"applying":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"deleting pods": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
-		"evicting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
-		"either":        {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in one namespace": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"applying":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
+		"evicting":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
+		"either":        {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in one namespace": {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
-		"limited": {handle.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
+		"limited": {handler.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
-		"cluster-scoped":             {handle.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
-		"watching only":              {handle.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
-		"finalizing, with an object": {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
-		"optional, with an object":   {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
+		"cluster-scoped":             {handler.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
+		"watching only":              {handler.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
+		"finalizing, with an object": {handler.Program{Resource: maps, Handlers: []handler.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
+		"optional, with an object":   {handler.Program{Resource: maps, Handlers: []handler.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}))
+			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -23,11 +23,11 @@ func TestGrantRoles(t *testing.T) {
 	secret := object.Secrets.Ref("ops", "token")
 	process := &Process{Namespace: "setpoint-system"}
 	controller := func(name string, account identity.Account, credentials []object.Ref, children ...object.Resource) Controller {
-		p := compose.Program{Name: "compositecontroller.setpoint.dev/" + name, Parent: shops, Account: account}
+		p := composite.Program{Name: "compositecontroller.setpoint.dev/" + name, Parent: shops, Account: account}
 		for _, child := range children {
 			p.Children = append(p.Children, plan.Rule{Resource: child})
 		}
-		return process.Controller(object.Resource{}, &compile.Compiled{Programs: []compose.Program{p}, Account: account, Credentials: credentials})
+		return process.Controller(object.Resource{}, &compile.Compiled{Programs: []composite.Program{p}, Account: account, Credentials: credentials})
 	}
 	g := Grant{
 		Name: "apps", Process: identity.Account{Namespace: "setpoint-system", Name: "setpoint"}, Aggregate: true,

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -28,7 +28,7 @@ func TestIdentityPermissions(t *testing.T) {
 		want        string
 	}{
 		"of one namespace": {
-			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}}},
+			compiled: &compile.Compiled{Programs: []composite.Program{{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}}},
 			account:  identity.Account{Namespace: "team", Name: "shops"},
 			want: `own in ""
 - configmaps: list watch
@@ -43,7 +43,7 @@ example.org shops/status: update
 `,
 		},
 		"of each parent's namespace, and a finalizer of the controller": {
-			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Finalize: hook.Func(nil)}}},
+			compiled: &compile.Compiled{Programs: []composite.Program{{Parent: shops, Finalize: hook.Func(nil)}}},
 			account:  identity.Account{Name: "shops"},
 			want: `own in ""
 - serviceaccounts: get impersonate of shops
@@ -71,8 +71,8 @@ admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconf
 		},
 		// What a handler may delete is listed once, as the identity, and not watched.
 		"handlers, constrained": {
-			compiled: &compile.Compiled{Handlers: []handle.Program{{
-				Resource: maps, Handlers: []handle.Handler{{}}, Writes: []handle.WritePermission{{Resource: shops, Delete: true, Namespace: "b"}},
+			compiled: &compile.Compiled{Handlers: []handler.Program{{
+				Resource: maps, Handlers: []handler.Handler{{}}, Writes: []handler.WritePermission{{Resource: shops, Delete: true, Namespace: "b"}},
 			}}},
 			account:     identity.Account{Namespace: "team", Name: "shops"},
 			constrained: true,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -40,9 +40,9 @@ func TestRequiredClusterRules(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
 	secrets := object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	sets := object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
-	reacting := func(p handle.Program) *compile.Compiled {
-		p.Handlers = []handle.Handler{{}}
-		return &compile.Compiled{Handlers: []handle.Program{p}}
+	reacting := func(p handler.Program) *compile.Compiled {
+		p.Handlers = []handler.Handler{{}}
+		return &compile.Compiled{Handlers: []handler.Program{p}}
 	}
 	definitions, err := crds.Parse([][]byte{[]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")}, false)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestRequiredClusterRules(t *testing.T) {
 			want:    "\n- secrets: get update of setpoint-inspect",
 		},
 		"handlers of a kind of its own": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates, Owns: []object.Resource{maps}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: rates, Owns: []object.Resource{maps}})},
 			process:  Process{CRDs: definitions, LeaderElection: leader.Election{Enabled: true, Name: "rates"}},
 			want: `
 - configmaps: get list watch create patch delete
@@ -70,55 +70,55 @@ example.org rates: get list watch patch
 example.org rates/finalizers: update
 example.org rates/status: patch`},
 		"a kind that others define": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: rates})},
 			want: `
 - events: create patch
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch patch
 example.org rates/status: patch`},
 		"two kinds, one rule": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: secrets}), reacting(handle.Program{Resource: maps})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: secrets}), reacting(handler.Program{Resource: maps})},
 			want: `
 - configmaps,secrets: get list watch patch
 - events: create patch`},
 		"what is only looked on at": {
-			compiled: []*compile.Compiled{{Handlers: []handle.Program{{Resource: maps}}}},
+			compiled: []*compile.Compiled{{Handlers: []handler.Program{{Resource: maps}}}},
 			want: `
 - configmaps: get list watch`},
 		"what is read beside": {
-			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: maps, Reads: []object.Resource{secrets, maps, rates}}}}},
+			compiled: []*compile.Compiled{{Programs: []composite.Program{{Parent: maps, Reads: []object.Resource{secrets, maps, rates}}}}},
 			want: `
 - configmaps,secrets: get list watch
 - events: create patch
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch`},
 		"pods are evicted": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Evict: true}}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Evict: true}}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
 - pods: get list
 - pods/eviction: create`},
 		"a program that finalizes": {
-			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: maps, Finalize: hook.Func(nil)}}}},
+			compiled: []*compile.Compiled{{Programs: []composite.Program{{Parent: maps, Finalize: hook.Func(nil)}}}},
 			want: `
 - configmaps: get list watch update
 - events: create patch`},
 		"pods are looked at": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps, Reads: []object.Resource{pods}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Reads: []object.Resource{pods}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
 - pods: list`},
 		"old objects are kept": {
-			compiled: []*compile.Compiled{reacting(handle.Program{Resource: maps}), {Handlers: []handle.Program{{Resource: pods, Handlers: []handle.Handler{{KeepPreviousState: true}}}}}},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps}), {Handlers: []handler.Program{{Resource: pods, Handlers: []handler.Handler{{KeepPreviousState: true}}}}}},
 			want: `
 - configmaps,pods: get list watch patch
 - events: create patch
 - pods/status: patch
 apps controllerrevisions: get list create delete`},
 		"parents and children": {
-			compiled: []*compile.Compiled{{Programs: []compose.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
+			compiled: []*compile.Compiled{{Programs: []composite.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
 			want: `
 - events: create patch
 - pods: get list watch create update delete
@@ -139,9 +139,9 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []handle.WritePermission{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
-		{Handlers: []handle.Program{{Handlers: []handle.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
-		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}}, Resource: pods}}},
+		{Handlers: []handler.Program{{Handlers: []handler.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handler.Program{{Handlers: []handler.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
+		{Handlers: []handler.Program{{Handlers: []handler.Handler{{}}, Resource: pods}}},
 	}
 	process := Process{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Namespace: "home", Name: "own"}}
 	got := ""

@@ -1,0 +1,128 @@
+package composite
+
+import (
+	"context"
+	"hash/maphash"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// inputSeed makes input digests differ between processes.
+var inputSeed = maphash.MakeSeed()
+
+// inputChanged reports whether the hook must be called: its input is new, or a cause requires a
+// call.
+func (r *run) inputChanged() bool {
+	r.inputDigest = r.digestInput(r.visibleParent())
+	if r.inputDigest != r.memory.syncedInput {
+		return true
+	}
+	return r.calls == 0 && r.mustCall()
+}
+
+// forceCallCauses are the causes that require a call even if the input is unchanged.
+var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged,
+	queue.LogicChanged, queue.LogicCompared}
+
+// mustCall reports whether a cause requires a call, or whether the last run failed and so did not
+// apply its response.
+func (r *run) mustCall() bool {
+	for _, kind := range forceCallCauses {
+		if r.Item.Causes.Has(kind) {
+			return true
+		}
+	}
+	return r.memory.Result.Failing
+}
+
+// digestInput returns a digest of the parts of a request whose change requires a call.
+func (r *run) digestInput(parent *object.Object) uint64 {
+	var h maphash.Hash
+	h.SetSeed(inputSeed)
+	maphash.WriteComparable(&h, r.Phase)
+	maphash.WriteComparable(&h, r.logic.Version)
+	maphash.WriteComparable(&h, r.relatedObjects.Digest)
+	if r.program.SyncOnStatusChange {
+		maphash.WriteComparable(&h, parent.Digest())
+	} else {
+		maphash.WriteComparable(&h, contentDigest(parent))
+	}
+	for _, revision := range r.storedRevisions {
+		maphash.WriteComparable(&h, revision.Digest())
+	}
+	for _, children := range r.children {
+		maphash.WriteComparable(&h, len(children))
+		for _, child := range children {
+			maphash.WriteComparable(&h, child.Digest())
+		}
+	}
+	return max(h.Sum64(), 1)
+}
+
+func (r *run) callHook(ctx context.Context) error {
+	r.memory.syncedInput = 0
+	h := r.logic.Sync
+	if r.Phase == controller.PhaseFinalizing {
+		h = r.logic.Finalize
+	}
+	if err := r.loadRevisions(); err != nil {
+		return err
+	}
+	r.calls++
+	wait := r.callFormer(ctx, h)
+	parent := r.visibleParent()
+	request := r.request(parent)
+	response, err := r.call(ctx, h, request, r.latestRevision())
+	wait()
+	r.compareLater(ctx, request, response, err)
+	if err != nil {
+		return hookFailure(r.hookName(), r.program.explainMissing(err))
+	}
+	r.response = response
+	r.noteVersion(r.Stored)
+	if err := r.checkDeterminism(ctx, h, parent); err != nil {
+		return err
+	}
+	r.mergeResponses()
+	return nil
+}
+
+// hookName returns "sync" or "finalize".
+func (r *run) hookName() string {
+	if r.Phase == controller.PhaseFinalizing {
+		return "finalize"
+	}
+	return "sync"
+}
+
+// request builds a hook request from the cached objects without copying them.
+func (r *run) request(parent *object.Object) *hook.Request {
+	request := &hook.Request{
+		Controller:      r.program.Object,
+		Parent:          r.program.objectJSON(parent),
+		ParentNamespace: parent.Namespace(),
+		Finalizing:      r.Phase == controller.PhaseFinalizing,
+		Related:         r.relatedObjects.Groups,
+		Children:        make([]hook.Group, len(r.children)),
+	}
+	for i, children := range r.children {
+		resource := r.program.Children[i].Resource
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(children))}
+		for j, child := range children {
+			group.Objects[j] = hook.Entry{Namespace: child.Namespace(), Name: child.Name(), Object: r.program.objectJSON(child)}
+		}
+		request.Children[i] = group
+	}
+	return request
+}
+
+// objectJSON returns an object as hooks get it.
+func (p *Program) objectJSON(o *object.Object) []byte {
+	if p.FullObjects {
+		return o.JSONWithManagedFields()
+	}
+	return o.JSON()
+}

@@ -1,0 +1,202 @@
+// Package composite is the reconcile loop of composites and decorators. It watches parents and
+// children, calls the hooks, plans the children from the response, writes them and stores the
+// parent's status.
+//
+// Each file has one step of a run or one kind of state. Package plan decides what to write and
+// package apply writes it. Compile makes the programs from the API objects, and the manager runs
+// the controllers and reports their health.
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// Program is a compiled controller of one kind of parent. A controller with several parent kinds
+// has several programs.
+type Program struct {
+	// Name identifies the controller in logs and metrics.
+	Name string
+	// Object is the controller as its hooks get it.
+	Object json.RawMessage
+	// FullObjects includes metadata.managedFields in the objects that hooks get.
+	FullObjects bool
+	// Parent is the kind of the parents.
+	Parent object.Resource
+	// Selections select parents: a parent has to match one of them. None selects all.
+	Selections []Selection
+	// Namespace limits the parents, and the children beside them, to a namespace; empty for all.
+	// Cluster-scoped kinds are not limited. Scope has the namespaces of cluster-scoped parents'
+	// children.
+	Namespace string
+	// Fields is a field selector of parents for the API server; empty for all. Parents that stop
+	// matching disappear and cannot be finalized.
+	Fields string
+	// Children are the rules for the kinds of children.
+	Children plan.Rules
+	// Sync returns the desired state; nil if only Finalize is called.
+	Sync hook.Hook
+	// Finalize returns the desired state of a parent that is being deleted; may be nil. Finalizer
+	// stays on the parent until a response says that it is finalized. It is removed from parents
+	// that do not need it.
+	Finalize  hook.Hook
+	Finalizer string
+	// Version names Sync, Finalize and Customize; empty if the controller has no rollouts.
+	Version string
+	// Former is the version for the parents that have not moved yet; nil if all have.
+	Former *Logic
+	// FailureReason is the event reason of failed runs; empty for the reason of the error.
+	FailureReason string
+	// Lenient is as in plan.Planner.
+	Lenient bool
+	// Customize selects the related objects of a request; may be nil.
+	Customize hook.Customizer
+	// Reads are the kinds that Customize may select, if they are known.
+	Reads []object.Resource
+	// Scope limits what Customize may select.
+	Scope related.Scope
+	// Namespaces are those of the parents, of which each has a program of its own, or of the children of a
+	// cluster-scoped parent; empty for all.
+	Namespaces []string
+	// GenerateSelector selects children by a label with the parent's UID instead of by
+	// spec.selector.
+	GenerateSelector bool
+	// Mark makes the controller a decorator: its children have this annotation, and its responses
+	// may set labels and annotations of the parent.
+	Mark plan.Mark
+	// Conditions means that the status schema of the parents has conditions, and that the
+	// controller sets its own there.
+	Conditions bool
+	// StatusOwners are controllers of a higher precedence that store the status of the parents they select. The
+	// status in responses for these parents is ignored.
+	StatusOwners []StatusOwner
+	// SyncOnStatusChange calls the hook also when only the parent's status changed.
+	SyncOnStatusChange bool
+	// Resync is the period of hook calls without changes; 0 for none.
+	Resync time.Duration
+	// LastApplied is the annotation with the last applied configuration. OmitValues stores only
+	// field names in it.
+	LastApplied string
+	OmitValues  bool
+	// Manager is the field manager of server-side apply.
+	Manager string
+	// Revisions configures rolling updates; unused if no rule in Children is rolling.
+	Revisions Revisions
+	// DeletionLimit is the limit above which deletions are held; nil for none.
+	DeletionLimit *plan.DeletionLimit
+	// Account is as which ServiceAccount the controller writes, and what hooks may read; zero for Setpoint's
+	// own rights.
+	Account identity.Account
+	// Workers is the maximum of concurrent reconciles; 32 if zero.
+	Workers int
+}
+
+func (p *Program) isDecorator() bool { return p.Mark != plan.Mark{} }
+
+// Selection selects parents. A nil selector matches everything.
+type Selection struct{ Labels, Annotations labels.Selector }
+
+// String returns the selectors, such as "labels app=web, annotations tier".
+func (s Selection) String() string {
+	var parts []string
+	if s.Labels != nil {
+		parts = append(parts, "labels "+s.Labels.String())
+	}
+	if s.Annotations != nil {
+		parts = append(parts, "annotations "+s.Annotations.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// StatusOwner is a controller and the parents it selects, as in Program.
+type StatusOwner struct {
+	Name       string
+	Selections []Selection
+	Namespace  string
+}
+
+// Revisions says which changes of a parent are rolled out child by child.
+type Revisions struct {
+	// FieldPaths are the fields whose change makes a new revision, such as {"spec", "template"};
+	// the whole spec if empty.
+	FieldPaths [][]string
+	// Namespace is where the revisions of cluster-scoped parents are stored.
+	Namespace string
+}
+
+// Tools are the dependencies of a controller.
+type Tools struct {
+	Store *cache.Cache
+	// Resolve finds the resource that a customize hook names.
+	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+	// Known returns a kind that Resolve has found before; may be nil.
+	Known  func(apiVersion, plural string) (object.Resource, bool)
+	Writer *apply.Writer
+	// Access reviews what Accounts may read; not used without an Account.
+	Access   *identity.Reviewer
+	Observer controller.Observer
+	// Versions is shared by the programs of one controller, if they have a Former.
+	Versions *Versions
+	// LogicVersions is shared by the programs of one controller; nil for its own.
+	LogicVersions *LogicVersions
+	// DeletionGuard is shared by the programs of one controller; nil for its own.
+	DeletionGuard *DeletionGuard
+	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
+	Unrecorded bool
+	Log        *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
+	Queue queue.Options
+	// Sequential makes the calls of one run one after another, so that a run can be repeated exactly.
+	Sequential bool
+}
+
+// Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
+const (
+	// ReasonHookFailed: the hook is unreachable, timed out, or returned another status than 200.
+	ReasonHookFailed = "HookFailed"
+	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path.
+	ReasonInvalidResponse = "InvalidResponse"
+	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one.
+	ReasonInvalidParent = "InvalidParent"
+	// ReasonConflicting: the hook returns different responses to the same request, or each
+	// response changes the next request. The message names the field.
+	ReasonConflicting = "Conflicting"
+	// ReasonFlapping: another client or the API server keeps changing a child. The message names
+	// the field and the field manager. Setpoint waits up to 30 s before it writes the child again.
+	ReasonFlapping = "Flapping"
+	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which
+	// Setpoint ignores.
+	ReasonNamespaceIgnored = "NamespaceIgnored"
+	// ReasonChildUndeclared: a controller of metacontroller.k8s.io does not declare the kind of a child, which Setpoint
+	// leaves out. The message has the line to add to the controller.
+	ReasonChildUndeclared = "ChildUndeclared"
+	// ReasonStatusIgnored: another controller of the same parent takes precedence and stores the status.
+	ReasonStatusIgnored = "StatusIgnored"
+	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent.
+	ReasonRolloutFailed = "RolloutFailed"
+	// ReasonDeletionsHeld: the deletion guard holds deletions of children until a user confirms
+	// them or the hook desires the children again.
+	ReasonDeletionsHeld = "DeletionsHeld"
+	// ReasonRelatedMissing: Setpoint cannot read related objects that the customize hook selects.
+	ReasonRelatedMissing = "RelatedMissing"
+)

@@ -1,0 +1,42 @@
+package composite
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// A run that has used its calls because a recreated child is slow goes on in the next one. One that recreates a child
+// again and again has a conflict.
+func TestARecreateThatWaitsIsNoConflict(t *testing.T) {
+	pod := object.Ref{Kind: object.NewKind("v1", "Pod"), Namespace: "town", Name: "a"}
+	deleted := apply.Result{Action: plan.Action{Verb: plan.Delete, DryRunVerb: plan.Update, Ref: pod}}
+	removed := apply.Result{Action: plan.Action{Verb: plan.Delete, Ref: pod}}
+	created := apply.Result{Action: plan.Action{Verb: plan.Create, Ref: pod}}
+	remembered := &memory{}
+	for _, c := range []struct {
+		name      string
+		results   []apply.Result
+		conflicts bool
+	}{
+		{"nothing was recreated", []apply.Result{removed, created}, true},
+		{"deleted", []apply.Result{deleted}, false},
+		{"created in the next run", []apply.Result{created}, false},
+		{"the run after", nil, true},
+		{"recreated", []apply.Result{deleted, created}, false},
+		{"recreated twice", []apply.Result{deleted, created, deleted, created}, true},
+	} {
+		r := &run{Controller: &Controller{tools: Tools{Now: time.Now}}, Run: &controller.Run{}, memory: remembered}
+		for _, result := range c.results {
+			r.noteRecreation(result)
+		}
+		if err := r.notConvergedError(); errors.Is(err, errIncomplete) == c.conflicts {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

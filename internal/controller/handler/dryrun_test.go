@@ -1,0 +1,163 @@
+package handler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// dryRun returns the dry run of a program for a rate, by a process other than the running one.
+func (e *fakeHandler) dryRun(t *testing.T, s *server, p Program, of DryRunRequest) DryRunResult {
+	t.Helper()
+	st := &testEnv{server: s}
+	e.lock.Lock()
+	e.env = st
+	e.lock.Unlock()
+	c := New(p, s.tools(st))
+	defer c.Close()
+	of.Key.Namespace = "town"
+	result, err := c.DryRun(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// summary returns one line with the calls and the writes.
+func (p DryRunResult) summary() string {
+	var parts []string
+	for _, c := range p.Calls {
+		text := c.Handler + " " + strings.ToLower(string(c.Reason))
+		for _, change := range c.Changes {
+			text += fmt.Sprintf(" %s:%s->%s", change.Path, change.From, change.To)
+		}
+		for _, w := range c.Writes {
+			text += fmt.Sprintf(" %s %s", w.Verb, w.Ref.Name)
+		}
+		if c.Err != nil {
+			text += fmt.Sprintf(" failed %v", c.GaveUp)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// A dry run finds out what the next run does, and writes nothing.
+func TestDryRun(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	created := s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"n":1}}`)
+	s.create(configMaps, "former", `{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Rate","name":"eur","uid":"`+
+		field(created, "metadata", "uid").(string)+`","controller":true}],"labels":{"age":"old"}}}`)
+	p := program(
+		Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Debounce: time.Hour, Do: e},
+		Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e},
+		Handler{Name: "t", Every: time.Hour, Do: e},
+	)
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if !n.DryRun {
+			t.Error("the request does not say that it is a dry run")
+		}
+		return &hook.HandlerResponse{
+			Patch: json.RawMessage(`{"spec":{"seen":true}}`), Status: json.RawMessage(`{"ok":true}`),
+			Apply:  []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"next"}}`)}},
+			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "ConfigMap", Selector: "age=old"}},
+		}, nil
+	})
+	before := len(s.wrote(""))
+	got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
+	if want := "h create delete former create next"; got.summary() != want {
+		t.Errorf("got %q, want %q", got.summary(), want)
+	}
+	if since := got.Calls[0].Since; since.Format(time.RFC3339) != "2026-01-02T03:04:05Z" {
+		t.Errorf("due since %s", since)
+	}
+	if len(got.Timers) != 1 || got.Timers[0].Handler != "t" || !got.Timers[0].At.After(time.Now()) {
+		t.Errorf("timers %+v", got.Timers)
+	}
+	for path, want := range map[string]string{"spec": `{"n":1,"seen":true}`, "status": `{"ok":true}`} {
+		if text := string(got.Object.Field(path)); text != want {
+			t.Errorf("%s would be %s, want %s", path, text, want)
+		}
+	}
+	if !got.StateChanged || !slices.Contains(got.Object.Finalizers(), finalizer) || len(got.Stored.Finalizers()) > 0 {
+		t.Errorf("recorded %v, finalizers %v", got.StateChanged, got.Object.Finalizers())
+	}
+	if after := len(s.wrote("")); after != before {
+		t.Errorf("%d writes", after-before)
+	}
+}
+
+// Handled states need no call; changed ones do, with the known previous state; a start alone
+// triggers nothing.
+func TestDryRunOfHandledState(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	p := program(
+		Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Do: e},
+		Handler{Name: "v", On: []hook.Reason{hook.ReasonEvent}, Do: e},
+	)
+	st := e.start(t, s, p)
+	eventually(t, "dealt with", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	st.waitIdle(t)
+	st.stop()
+	if got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}}); got.summary() != "" || got.StateChanged {
+		t.Errorf("got %q of what is known, recorded %v", got.summary(), got.StateChanged)
+	}
+	text, err := json.Marshal(s.get(rates, "eur"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := object.Parse([]byte(strings.Replace(string(text), `"n":1`, `"n":2`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := DryRunRequest{Key: queue.Key{Name: "eur"}, Object: given}
+	if got, want := e.dryRun(t, s, p, of).summary(), "h update spec.n:1->2; v event spec.n:1->2"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	of.SkipCalls = true
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		t.Error("called")
+		return nil, errors.New("called")
+	})
+	if got, want := e.dryRun(t, s, p, of).summary(), "h update spec.n:1->2; v event spec.n:1->2"; got != want {
+		t.Errorf("without calls: got %q, want %q", got, want)
+	}
+}
+
+// A handler that fails, one that gave up, and one that exceeds its permissions.
+func TestDryRunOfFailures(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	p := program(
+		Handler{Name: "a", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		Handler{Name: "b", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+	)
+	e.respond("a", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("late") })
+	e.respond("b", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return nil, &hook.TerminalError{Err: errors.New("never")}
+	})
+	e.respond("c", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
+	})
+	got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
+	if want := "a create failed false; b create failed true; c create failed true"; got.summary() != want {
+		t.Errorf("got %q, want %q", got.summary(), want)
+	}
+	st := e.start(t, s, p)
+	eventually(t, "given up", func() bool { return stateIn(s.get(rates, "eur"))["c"].Failed })
+	st.stop()
+	got = e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
+	if want := "a create failed false"; got.summary() != want || !slices.Equal(got.GaveUp, []string{"b", "c"}) {
+		t.Errorf("got %q, given up %q", got.summary(), got.GaveUp)
+	}
+}

@@ -1,0 +1,233 @@
+package handler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// checkResponse returns an error if a response is invalid or exceeds the program's
+// permissions. Setpoint applies no part of such a response.
+func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+	for _, part := range []struct {
+		path string
+		text json.RawMessage
+	}{{"patch", a.Patch}, {"status", a.Status}, {"progress", a.Progress}} {
+		if err := isObject(part.text); err != nil {
+			return &hook.MalformedError{Path: part.path, Err: err}
+		}
+	}
+	for i, one := range a.Apply {
+		if err := p.checkApplied(n, one); err != nil {
+			return errorAt(fmt.Sprintf("apply[%d]", i), err)
+		}
+	}
+	for i, one := range a.Delete {
+		if err := p.checkDeletion(n, one); err != nil {
+			return errorAt(fmt.Sprintf("delete[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// checkResponse returns an error if a response has fields that make no sense for the request.
+func (h *Handler) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+	repeated := n.Reason != hook.ReasonEvent && n.Reason != hook.ReasonDaemon && !n.Deleted
+	switch {
+	case a.NotApplicable && !h.Conditional:
+		return malformed("applicable", "the handler is not conditional, so it is always applicable; set conditional of the handler")
+	case n.Reason == hook.ReasonMatch && writesSomething(a):
+		return malformed("", "with the reason %s, a response has only applicable or an error", n.Reason)
+	case a.Progress != nil && !repeated:
+		return malformed("progress", "not allowed with the reason %s, whose calls are not repeated", n.Reason)
+	case len(a.Progress) > hook.MaxProgress:
+		return malformed("progress", "must not exceed %d bytes, has %d", hook.MaxProgress, len(a.Progress))
+	case a.Finished && n.Reason != hook.ReasonDaemon:
+		return malformed("finished", "only for the reason %s", hook.ReasonDaemon)
+	case a.Err != nil && len(a.Apply)+len(a.Delete) > 0:
+		return malformed("apply", "not allowed with an error")
+	}
+	return nil
+}
+
+// writesSomething reports whether a response asks for more than to be repeated.
+func writesSomething(a *hook.HandlerResponse) bool {
+	changes := (&pendingResponse{response: a}).changesObject()
+	return changes || len(a.Apply)+len(a.Delete)+len(a.Events) > 0
+}
+
+func malformed(path, format string, args ...any) error {
+	return &hook.MalformedError{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// errorAt adds a path in the response to an error.
+func errorAt(path string, err error) error {
+	if hook.IsTerminal(err) {
+		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
+	}
+	return &hook.MalformedError{Path: path, Err: err}
+}
+
+func isObject(text json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if text == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return errors.New("must be a JSON object")
+	}
+	return nil
+}
+
+func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
+	o, err := object.Parse(a.Object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.APIVersion() == "":
+		return errors.New("apiVersion: required")
+	case o.Kind() == "":
+		return errors.New("kind: required")
+	case o.Name() == "":
+		return errors.New("metadata.name: required")
+	}
+	_, err = p.resourceToApply(n.Namespace, o)
+	return err
+}
+
+// resourceToApply returns the kind of an object to apply, or an error if the program may not
+// apply it.
+func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
+	all := p.permissions(verbApply, o.APIVersion(), o.Kind())
+	for _, w := range all {
+		if w.allowsNamespace(namespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
+			return w.Resource, p.checkNamespace(w.Resource, ownNamespace, o.Namespace())
+		}
+	}
+	return object.Resource{}, undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
+}
+
+func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
+	switch _, err := labels.Parse(d.Selector); {
+	case d.APIVersion == "" || d.Kind == "":
+		return errors.New("apiVersion and kind: required")
+	case (d.Name == "") == (d.Selector == ""):
+		return errors.New("must have either a name or a selector")
+	case err != nil:
+		return fmt.Errorf("selector: %w", err)
+	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
+		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
+	}
+	all := p.deletePermissions(d)
+	for _, w := range all {
+		if w.allowsNamespace(namespaceFor(w.Resource, n.Namespace, d.Namespace)) {
+			return p.checkNamespace(w.Resource, n.Namespace, d.Namespace)
+		}
+	}
+	return undeclared(deletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
+}
+
+// The verbs of permissions.
+const (
+	verbApply  = "apply"
+	verbDelete = "delete"
+	verbEvict  = "evict"
+)
+
+// deletionVerb returns the verb of a deletion.
+func deletionVerb(d hook.Deletion) string {
+	if d.Evict {
+		return verbEvict
+	}
+	return verbDelete
+}
+
+// permission permits to write objects of a kind; with owned, it permits to delete only those that
+// the handled object controls.
+type permission struct {
+	WritePermission
+
+	owned bool
+}
+
+// permissions returns the permissions for a verb and a kind.
+func (p *Program) permissions(verb, apiVersion, kind string) []permission {
+	var all []permission
+	for _, resource := range p.Owns {
+		if matchesKind(resource, apiVersion, kind) {
+			all = append(all, permission{WritePermission{Resource: resource}, true})
+		}
+	}
+	for _, w := range p.Writes {
+		permits := map[string]bool{verbApply: w.Apply, verbDelete: w.Delete, verbEvict: w.Evict}[verb]
+		if permits && matchesKind(w.Resource, apiVersion, kind) {
+			all = append(all, permission{WritePermission: w})
+		}
+	}
+	return all
+}
+
+// deletePermissions returns the permissions for the objects of a deletion.
+func (p *Program) deletePermissions(d hook.Deletion) []permission {
+	return p.permissions(deletionVerb(d), d.APIVersion, d.Kind)
+}
+
+func matchesKind(resource object.Resource, apiVersion, kind string) bool {
+	return resource.APIVersion() == apiVersion && resource.Kind == kind
+}
+
+// allowsNamespace reports whether the permission includes a namespace.
+func (w *WritePermission) allowsNamespace(namespace string) bool {
+	return w.Namespace == "" || w.Namespace == namespace
+}
+
+// matchesLabels reports whether the permission includes an object by its labels.
+func (w *WritePermission) matchesLabels(o *object.Object) bool {
+	selector, err := labels.Parse(w.Labels)
+	return err == nil && selector.Matches(o.Labels())
+}
+
+// namespaceFor returns the namespace of an object, which defaults to that of the handled one.
+func namespaceFor(resource object.Resource, ownNamespace, namespace string) string {
+	switch {
+	case !resource.Namespaced:
+		return ""
+	case namespace == "":
+		return ownNamespace
+	}
+	return namespace
+}
+
+// checkNamespace returns an error if a namespaced object has no namespace, or one to which the
+// program is not limited.
+func (p *Program) checkNamespace(resource object.Resource, ownNamespace, namespace string) error {
+	namespace = namespaceFor(resource, ownNamespace, namespace)
+	switch {
+	case !resource.Namespaced:
+		return nil
+	case namespace == "":
+		return errors.New("namespace: required, because the handled object is cluster-scoped")
+	case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace):
+		return &hook.TerminalError{Err: fmt.Errorf("namespace: %q is not one of the controller's namespaces, %s",
+			namespace, strings.Join(p.Namespaces, ", "))}
+	}
+	return nil
+}
+
+// undeclared returns the error of a response that exceeds what was declared.
+func undeclared(verb string, known bool, apiVersion, kind string) error {
+	if known {
+		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller "+
+			"declares", verb, kind)}
+	}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it "+
+		"owns or may %[1]s", verb, apiVersion, kind)}
+}

@@ -1,0 +1,242 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// stepHandler takes three steps, one each call, by its progress.
+type stepHandler struct {
+	mu    sync.Mutex
+	lines []string
+	// fails makes it return an error beside the progress; patch is what it changes.
+	fails bool
+	patch string
+}
+
+func (h *stepHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, fmt.Sprintf("%s %s %d", n.Reason, strings.Replace(string(n.Progress), `,"text":"\u003cü\u0026\u003e"`, "", 1), n.Attempt))
+	var done struct{ Steps int }
+	_ = json.Unmarshal(n.Progress, &done)
+	if done.Steps == 2 {
+		return &hook.HandlerResponse{}, nil
+	}
+	r := &hook.HandlerResponse{Progress: fmt.Appendf(nil, `{"steps":%d,"text":"<ü&>"}`, done.Steps+1)}
+	if h.patch != "" {
+		r.Patch = json.RawMessage(h.patch)
+	}
+	if h.fails {
+		r.Err = errors.New("not yet")
+	} else {
+		r.RetryAfter = time.Minute
+	}
+	return r, nil
+}
+
+func (h *stepHandler) expect(t *testing.T, want ...string) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(h.lines, want) {
+		t.Errorf("called %q, want %q", h.lines, want)
+	}
+	h.lines = nil
+}
+
+// Progress is stored with the record, survives a restart and edits, and goes when the call is
+// complete; an update with the edits follows. It works with the record in the status too.
+func TestProgress(t *testing.T) {
+	for _, location := range []string{"annotation", "status"} {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fails %v", location, fails), func(t *testing.T) {
+				t.Setenv(stateLocationVariable, location)
+				synctest.Test(t, func(t *testing.T) { testProgress(t, &stepHandler{fails: fails}) })
+			})
+		}
+	}
+}
+
+func testProgress(t *testing.T, h *stepHandler) {
+	s := newBubbleServer(t)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Backoff: time.Minute, MaxBackoff: time.Minute})
+	do := map[string]handlerFunc{"h": h.handle}
+	attempt := 0
+	if h.fails {
+		attempt = 1
+	}
+	w := startEnv(s, p, s, do)
+	defer func() { w.stop() }()
+	pass(time.Second)
+	h.expect(t, "Create  0")
+	if e := stateIn(s.get(rates, "eur"))["h"]; !strings.HasPrefix(string(e.Progress), `{"steps":1,`) || e.Digest != "" {
+		t.Errorf("recorded %+v", e)
+	}
+	w.stop()
+	writes := len(s.wrote("PATCH"))
+	w = startEnv(s, p, s, do)
+	pass(time.Second)
+	h.expect(t, `Create {"steps":1} 0`)
+	for range 3 {
+		w.Queue.Add(queue.Key{Namespace: "town", Name: "eur"}, queue.Cause{Kind: queue.RequeueAfter})
+		pass(time.Second)
+	}
+	if n := len(s.wrote("PATCH")) - writes; n != 1 {
+		t.Errorf("%d writes of one progress", n)
+	}
+	pass(2 * time.Minute)
+	h.expect(t, fmt.Sprintf(`Create {"steps":2} %d`, attempt))
+	if e := stateIn(s.get(rates, "eur"))["h"]; e.Progress != "" || e.ProgressInput != "" || e.Digest == "" {
+		t.Errorf("recorded %+v", e)
+	}
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	pass(time.Second)
+	s.edit(rates, "eur", `{"status":{"n":2}}`) // Not watched.
+	pass(90 * time.Second)
+	h.expect(t, "Update  0", fmt.Sprintf(`Update {"steps":1} %d`, attempt))
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	pass(time.Second)
+	h.expect(t, fmt.Sprintf(`Update {"steps":2} %d`, 2*attempt), "Update  0")
+	s.edit(rates, "eur", `{"spec":{"n":1}}`)
+	pass(time.Second)
+	s.drop(rates, "eur")
+	pass(time.Hour)
+	if s.get(rates, "eur") != nil {
+		t.Error("the object is not gone")
+	}
+}
+
+// What a handler changes in the object itself is no other input: progress and backoff stay.
+func TestProgressWithOwnChanges(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, h := newBubbleServer(t), &stepHandler{fails: fails, patch: `{"spec":{"seen":true}}`}
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDelete}, Backoff: time.Minute, MaxBackoff: time.Minute})
+			w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
+			defer w.stop()
+			attempt := func(n int) int {
+				if fails {
+					return n
+				}
+				return 0
+			}
+			pass(time.Second)
+			h.expect(t, "Create  0")
+			pass(4 * time.Minute)
+			h.expect(t, fmt.Sprintf(`Create {"steps":1} %d`, attempt(1)), fmt.Sprintf(`Create {"steps":2} %d`, attempt(2)))
+			h.mu.Lock()
+			h.patch = `{"spec":{"seen":null}}`
+			h.mu.Unlock()
+			s.drop(rates, "eur")
+			pass(time.Second)
+			h.expect(t, "Delete  0")
+			pass(4 * time.Minute)
+			h.expect(t, fmt.Sprintf(`Delete {"steps":1} %d`, attempt(1)), fmt.Sprintf(`Delete {"steps":2} %d`, attempt(2)))
+			if s.get(rates, "eur") != nil {
+				t.Error("the object is not gone")
+			}
+		})
+	}
+}
+
+// An error beside writes: they land, and the call counts as failed.
+func TestErrorBesideWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+		var response atomic.Pointer[hook.HandlerResponse]
+		response.Store(&hook.HandlerResponse{
+			Patch: json.RawMessage(`{"spec":{"seen":true}}`), Status: json.RawMessage(`{"phase":"waiting"}`), Message: "waits",
+			Events: []hook.Event{{Type: "Normal", Reason: "Waits", Message: "for the bank"}}, Err: errors.New("the bank is closed"),
+		})
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Retries: 1, Backoff: time.Minute, MaxBackoff: time.Minute})
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return response.Load(), nil
+		}})
+		defer w.stop()
+		pass(time.Second)
+		o := s.get(rates, "eur")
+		if text(field(o, "spec")) != `{"n":1,"seen":true}` || field(o, "status", "phase") != "waiting" || field(o, "status", "message") != "waits" ||
+			!strings.Contains(conditionsOf(o), `handler h: the bank is closed`) || stateIn(o)["h"].Attempts != 1 {
+			t.Errorf("stored %s", text(o))
+		}
+		if got := w.eventLines(); !slices.Contains(got, "eur Waits for the bank") || !slices.Contains(got, "eur HandlerFailed handler h: the bank is closed") {
+			t.Errorf("events %q", got)
+		}
+		if got := w.callsOf("h", ""); len(got) != 1 {
+			t.Errorf("called %v", got)
+		}
+		pass(2 * time.Minute)
+		o = s.get(rates, "eur")
+		if e := stateIn(o)["h"]; !e.Failed || len(w.callsOf("h", "")) != 2 || !strings.Contains(conditionsOf(o), ReasonGaveUp) {
+			t.Errorf("recorded %+v in %s after %v", e, text(o), w.callsOf("h", ""))
+		}
+		pass(time.Hour)
+		if got := w.callsOf("h", ""); len(got) != 2 {
+			t.Errorf("called %v", got)
+		}
+		response.Store(&hook.HandlerResponse{Status: json.RawMessage(`{"phase":"failed"}`), Patch: json.RawMessage(`{"spec":{"seen":null}}`), Err: &hook.TerminalError{Err: errors.New("no such bank")}})
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		pass(time.Hour)
+		o = s.get(rates, "eur")
+		if e := stateIn(o)["h"]; !e.Failed || field(o, "status", "phase") != "failed" || len(w.callsOf("h", "")) != 3 {
+			t.Errorf("recorded %+v in %s after %v", e, text(o), w.callsOf("h", ""))
+		}
+		response.Store(&hook.HandlerResponse{Err: &hook.RetryAfterError{After: 10 * time.Second, Err: errors.New("soon")}, Message: "soon"})
+		s.edit(rates, "eur", `{"spec":{"n":3}}`)
+		pass(5 * time.Second)
+		response.Store(&hook.HandlerResponse{})
+		pass(10 * time.Second)
+		if e := stateIn(s.get(rates, "eur"))["h"]; e.Failed || e.Attempts != 0 || len(w.callsOf("h", "")) != 5 {
+			t.Errorf("recorded %+v after %v", e, w.callsOf("h", ""))
+		}
+	})
+}
+
+// A refused write beside an error is retried without another call, and the error of the handler
+// is reported again once the write has landed.
+func TestRefusedWriteBesideError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+		var refusing atomic.Bool
+		refusing.Store(true)
+		s.reject = func(_, _ string, body map[string]any) int {
+			if refusing.Load() && field(body, "spec", "seen") != nil {
+				return http.StatusUnprocessableEntity
+			}
+			return 0
+		}
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Backoff: time.Hour, MaxBackoff: time.Hour})
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"seen":true}}`), Err: errors.New("closed")}, nil
+		}})
+		defer w.stop()
+		pass(time.Minute)
+		if got := w.callsOf("h", ""); len(got) != 1 || !strings.Contains(conditionsOf(s.get(rates, "eur")), controller.ReasonWriteFailed) {
+			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))
+		}
+		refusing.Store(false)
+		pass(10 * time.Minute)
+		if got := w.callsOf("h", ""); len(got) != 1 || field(s.get(rates, "eur"), "spec", "seen") != true || !strings.Contains(conditionsOf(s.get(rates, "eur")), "handler h: closed") {
+			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package handler
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// relatedProgram is a program whose related objects name in spec.for the object that they are
+// for.
+func relatedProgram(handlers ...Handler) Program {
+	p := program(handlers...)
+	p.Owns, p.Related = nil, []Related{{Resource: configMaps, Map: func(o *object.Object) []types.NamespacedName {
+		name, _ := field(decodeObject(o.JSON()), "data", "for").(string)
+		return []types.NamespacedName{{Namespace: o.Namespace(), Name: name}, {Namespace: o.Namespace(), Name: "unknown"}}
+	}}}
+	return p
+}
+
+// A change of a related object calls the handler for the objects before and after it. The
+// initial list and a status of the same content do not.
+func TestRelated(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	s.create(rates, "eur", `{}`)
+	s.create(rates, "usd", `{}`)
+	s.create(configMaps, "settings", `{"data":{"for":"eur"}}`)
+	st := e.start(t, s, relatedProgram(Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Do: e}))
+	st.waitIdle(t)
+	st.expectCalls(t)
+	s.edit(configMaps, "settings", `{"data":{"value":"1"}}`)
+	st.expectCalls(t, "r related eur")
+	s.edit(configMaps, "settings", `{"data":{"for":"usd"}}`)
+	eventually(t, "called for both", func() bool { return len(st.calledLines()) == 3 && st.wasCalled("r related usd") })
+	s.drop(configMaps, "settings")
+	eventually(t, "called for the deletion", func() bool { return len(st.calledLines()) == 4 })
+	s.create(configMaps, "settings", `{"data":{"for":"none"}}`)
+	st.waitIdle(t)
+	if n := len(st.calledLines()); n != 4 {
+		t.Errorf("called for an object that does not exist: %q", st.calledLines())
+	}
+	if writes := s.wrote("PATCH"); len(writes) > 0 {
+		t.Errorf("wrote %q", writes)
+	}
+}
+
+// A related change is handled once, also by a call for another reason, and ends a backoff and
+// the giving up of a handler.
+func TestRelatedChangeRetries(t *testing.T) {
+	for name, failure := range map[string]error{
+		"backoff":  errors.New("no settings"),
+		"given up": &hook.TerminalError{Err: errors.New("no settings")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newFakeHandler()
+			var has atomic.Bool
+			e.respond("r", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				if !has.Load() {
+					return nil, failure
+				}
+				return &hook.HandlerResponse{}, nil
+			})
+			s.create(rates, "eur", `{}`)
+			st := e.start(t, s, relatedProgram(Handler{
+				Name: "r", On: []hook.Reason{hook.ReasonCreate, hook.ReasonRelated}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e,
+			}))
+			st.expectCalls(t, "r create eur")
+			s.create(configMaps, "settings", `{"data":{"for":"eur"}}`)
+			eventually(t, "called again", func() bool { return len(st.calledLines()) == 2 })
+			has.Store(true)
+			s.edit(configMaps, "settings", `{"data":{"value":"1"}}`)
+			eventually(t, "handled", func() bool { return st.Health().Failing == 0 && len(st.calledLines()) == 3 })
+			st.waitIdle(t)
+			if n := len(st.calledLines()); n != 3 {
+				t.Errorf("called again for a change that is handled: %q", st.calledLines())
+			}
+			if got := stateIn(s.get(rates, "eur"))["r"]; got.Digest == "" || got.Failed {
+				t.Errorf("recorded %+v", got)
+			}
+		})
+	}
+}
+
+// A failed call for a related change is retried until it succeeds.
+func TestRelatedIsRetried(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	var calls atomic.Int32
+	e.respond("r", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if calls.Add(1) < 3 {
+			return nil, errors.New("not yet")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	s.create(rates, "eur", `{}`)
+	st := e.start(t, s, relatedProgram(Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Backoff: time.Millisecond, Do: e}))
+	st.waitIdle(t)
+	s.create(configMaps, "settings", `{"data":{"for":"eur"}}`)
+	st.expectCalls(t, "r related eur", "r related eur attempt 1", "r related eur attempt 2")
+	eventually(t, "well", func() bool { return st.Health().Failing == 0 })
+}
+
+// A renamed handler has the record of its former name.
+func TestFormerName(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.start(t, s, program(Handler{Name: "old", On: both, Do: e}))
+	st.expectCalls(t, "old create eur")
+	st.stop()
+	renamed := program(Handler{Name: "new", FormerNames: []string{"older", "old"}, On: both, Do: e})
+	st = e.start(t, s, renamed)
+	st.waitIdle(t)
+	st.expectCalls(t)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "called for the change", func() bool { return len(st.calledLines()) == 1 })
+	st.waitIdle(t)
+	if got := stateIn(s.get(rates, "eur")); got["new"].Digest == "" || got["old"].Digest != "" {
+		t.Errorf("recorded %+v", got)
+	}
+	st.stop()
+	st = e.start(t, s, renamed)
+	st.waitIdle(t)
+	st.expectCalls(t)
+}

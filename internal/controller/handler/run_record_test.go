@@ -1,0 +1,277 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// runLines returns the runs that did something, one line each.
+func (s *testEnv) runLines() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var all []string
+	for i := range s.runs {
+		if run := &s.runs[i]; !run.IsNoop() {
+			all = append(all, runLine(run))
+		}
+	}
+	return all
+}
+
+// runLine returns a short form of a run: its outcome, the failures before, and its steps.
+func runLine(run *record.Run) string {
+	words := []string{string(run.Outcome)}
+	if run.Attempt > 0 {
+		words = append(words, fmt.Sprint("after ", run.Attempt))
+	}
+	if run.Trigger != "" {
+		words = append(words, "("+run.Trigger+")")
+	}
+	for _, s := range run.Steps {
+		switch {
+		case s.Call != nil && s.Call.Err != nil:
+			words = append(words, s.Call.Name+"!"+s.Call.Err.Error())
+		case s.Call != nil:
+			words = append(words, s.Call.Name+"?"+strings.ToLower(string(s.Call.Reason)))
+		case s.Write != nil && s.Write.Err != nil:
+			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
+		case s.Write != nil:
+			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind.Kind+" "+s.Write.Part))
+		case s.Event != nil:
+			words = append(words, "event "+s.Event.Reason)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// The record of a creation has the calls and the writes, that of a failing handler its
+// attempts and the next retry, that of a conflict the changed object.
+func TestRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{
+			Status: json.RawMessage(`{"rate":1}`), Events: []hook.Event{{Type: "Normal", Reason: "Published", Message: "done"}},
+			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+		}, nil
+	})
+	st := e.start(t, s, program(Handler{
+		Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: e,
+	}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, event Published"
+	if st.program.HandledStatusKey != "" {
+		created = "synced, h?create, create ConfigMap, patch Rate status, event Published"
+	}
+	st.expectRuns(t, created)
+	hookCall := st.runAt(0).Steps[0].Call
+	if string(hookCall.Request.Handler.Object) == "" || hookCall.Request.Handler.Reader != nil || len(hookCall.Response.Handler.Apply) != 1 {
+		t.Errorf("request %+v", hookCall)
+	}
+	if run := st.runAt(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Controller != "test" || run.Duration <= 0 || run.StartTime.IsZero() {
+		t.Errorf("ran %+v", run)
+	}
+
+	failed := 0
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		failed++
+		if failed <= 2 {
+			return nil, errors.New("no money")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "three calls", func() bool { return len(st.runLines()) > 3 })
+	st.waitIdle(t)
+	last := len(st.runLines()) - 1
+	failing := st.runAt(1)
+	if failing.Err == nil || !strings.Contains(failing.Err.Error(), "no money") || failing.NextRun.IsZero() {
+		t.Errorf("failed with %v, next %v", failing.Err, failing.NextRun)
+	}
+	got := st.runLines()[1:]
+	if !strings.HasPrefix(got[0], "failed, h!no money") || !strings.HasPrefix(got[1], "failed, after 1, h!no money") || !strings.HasPrefix(got[len(got)-1], "synced, after 2, h?update, patch Rate") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+
+	refused := false
+	s.reject = func(method, path string, _ map[string]any) int {
+		if method == "PATCH" && strings.HasSuffix(path, "rates/eur") && !refused {
+			refused = true
+			return 409
+		}
+		return 0
+	}
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil
+	})
+	s.edit(rates, "eur", `{"spec":{"n":3}}`)
+	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
+	st.waitIdle(t)
+	conflict := st.runAt(last + 1)
+	if conflict.Outcome != record.Postponed || !errors.Is(conflict.Err, controller.ErrConflict) || !strings.Contains(runLine(&conflict), "refused patch Rate town/eur") {
+		t.Errorf("a conflict: %s, %v", runLine(&conflict), conflict.Err)
+	}
+}
+
+func (s *testEnv) expectRuns(t *testing.T, want ...string) {
+	t.Helper()
+	if got := s.runLines(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// runAt returns the i-th run that did something.
+func (s *testEnv) runAt(i int) record.Run {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, run := range s.runs {
+		if run.IsNoop() {
+			continue
+		}
+		if i == 0 {
+			return run
+		}
+		i--
+	}
+	return record.Run{}
+}
+
+// The writes of a daemon, and the calls for a deleted object, have records of their own.
+func TestDetachedRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	s.drop(rates, "eur")
+	eventually(t, "called for the deletion", func() bool { return slices.Contains(st.runLines(), "synced, (it is gone), end?delete") })
+}
+
+// A daemon without a change to write makes no record, and one that was interrupted has not
+// failed.
+func TestDaemonRunRecords(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st.waitIdle(t)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		ctx   context.Context
+		err   error
+		steps bool
+		want  record.Outcome
+	}{
+		{t.Context(), nil, false, record.Skipped},
+		{t.Context(), nil, true, record.Synced},
+		{t.Context(), errors.New("no"), false, record.Failed},
+		{stopped, context.Canceled, false, record.Postponed},
+	} {
+		_, run := st.NewDetachedRun(t.Context(), st.Objects()[0], "a test")
+		if c.steps {
+			run.Record.EventSent(hook.Event{})
+		}
+		run.FinishDetached(c.ctx, c.err)
+		st.lock.Lock()
+		ran := st.runs[len(st.runs)-1]
+		st.lock.Unlock()
+		if ran.Outcome != c.want || ran.IsNoop() != (c.want == record.Skipped || c.want == record.Postponed) {
+			t.Errorf("%v, steps %v: %s", c.err, c.steps, ran.Outcome)
+		}
+	}
+}
+
+// ObjectStates can be called at any time.
+func TestObjectStates(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if n.Name == "bad" {
+			return nil, errors.New("no money")
+		}
+		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + n.Name + `"}}`)}}}, nil
+	})
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e}))
+	s.create(rates, "good", `{}`)
+	s.create(rates, "bad", `{}`)
+	s.create(rates, "paused", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
+	st.waitIdle(t)
+	said := map[string]string{}
+	for _, c := range st.ObjectStates() {
+		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q %s, paused %t, waiting %t, ran %t, next %t, %d owned",
+			c.Failing, c.Attempts, c.Error, faultKind(c.Fault), c.Paused, c.Queued, !c.LastRun.IsZero(), !c.NextRun.IsZero(), c.Children)
+	}
+	for name, want := range map[string]string{
+		"good":   `failing false 0 "" , paused false, waiting false, ran true, next false, 1 owned`,
+		"bad":    `failing true 1 "handler h: no money" handler, paused false, waiting false, ran true, next true, 0 owned`,
+		"paused": `failing false 0 "" , paused true, waiting false, ran true, next false, 0 owned`,
+	} {
+		if said[name] != want {
+			t.Errorf("%s: %s\nwant %s", name, said[name], want)
+		}
+	}
+	good, is := st.ObjectState(controller.KeyOf(st.Objects()[1]))
+	if !is || len(st.Children(good.Object)) != 1 {
+		t.Errorf("the family of %v is %v", good.Object, st.Children(good.Object))
+	}
+	st.stop()
+	if good, is = st.ObjectState(controller.KeyOf(good.Object)); !is || !good.Standby || good.Queued {
+		t.Errorf("of who does not work: %+v", good)
+	}
+}
+
+// The error of a rejected write may quote what was written, whether by a run or by a daemon,
+// so its locations are recorded.
+func TestObjectStateLocations(t *testing.T) {
+	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
+	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing *Live) error {
+		_, err := existing.Write(sign)
+		return err
+	}
+	for name, h := range map[string]func(*fakeHandler) Handler{
+		"a run":    func(e *fakeHandler) Handler { return Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e} },
+		"a daemon": func(*fakeHandler) Handler { return Handler{Name: "h", Daemon: daemon, Backoff: time.Hour} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newFakeHandler()
+			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return sign, nil })
+			s.reject = func(_, path string, _ map[string]any) int {
+				if strings.Contains(path, "configmaps") {
+					return 403
+				}
+				return 0
+			}
+			st := e.start(t, s, program(h(e)))
+			s.create(rates, "eur", `{}`)
+			var state record.ObjectState
+			eventually(t, "failed", func() bool {
+				if all := st.ObjectStates(); len(all) == 1 {
+					state = all[0]
+				}
+				return state.Failing
+			})
+			if len(state.Locations) != 1 || state.Locations[0].Resource.Kind != "ConfigMap" || state.Locations[0].Namespace != "town" {
+				t.Errorf("%q among %v", state.Error, state.Locations)
+			}
+			if last := st.Health().LastError; len(last.Locations) != 1 {
+				t.Errorf("last %+v", last)
+			}
+		})
+	}
+}
+
+func faultKind(f *failure.Fault) failure.FaultKind {
+	if f == nil {
+		return ""
+	}
+	return f.Kind
+}

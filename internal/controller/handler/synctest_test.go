@@ -1,0 +1,158 @@
+package handler
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// A synctest bubble has no network: clients call the server through its transport, and time
+// passes when all goroutines wait.
+
+// newBubbleServer returns a server without a network.
+func newBubbleServer(t *testing.T) *server {
+	return &server{t: t, version: 1, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	if r.URL.Query().Get("watch") == "true" && r.URL.Query().Get("sendInitialEvents") != "true" {
+		return s.stream(r), nil
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// stream serves a watch until its context ends or its body is closed.
+func (s *server) stream(r *http.Request) *http.Response {
+	ctx, cancel := context.WithCancel(r.Context())
+	from, to := io.Pipe()
+	go func() {
+		defer cancel()
+		s.watch(&streamWriter{PipeWriter: to}, r.WithContext(ctx))
+		_ = to.CloseWithError(io.EOF)
+	}()
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: &cancelOnClose{from, cancel}, Request: r,
+	}
+}
+
+type streamWriter struct{ *io.PipeWriter }
+
+func (*streamWriter) Header() http.Header { return http.Header{} }
+func (*streamWriter) WriteHeader(int)     {}
+func (*streamWriter) Flush()              {}
+
+type cancelOnClose struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (c *cancelOnClose) Close() error {
+	c.cancel()
+	return c.PipeReader.Close()
+}
+
+// elapse waits in the time of the bubble.
+func elapse(d time.Duration) { <-time.After(d) }
+
+// callRecord is one call of a handler and its start.
+type callRecord struct {
+	handler, object string
+	reason          hook.Reason
+	attempt         int
+	at              time.Time
+}
+
+// bubbleEnv is a controller in a bubble, with its calls and events.
+type bubbleEnv struct {
+	*Controller
+
+	mu     sync.Mutex
+	calls  []callRecord
+	events []string
+	stop   func()
+}
+
+func (w *bubbleEnv) Ran(record.Run) {}
+
+func (w *bubbleEnv) Deleted(record.Run) {}
+
+func (w *bubbleEnv) Handled(string, string, hook.Reason, time.Duration, error) {}
+
+func (w *bubbleEnv) OwnEvent(o *object.Object, event hook.Event) { w.Event(o, event) }
+
+func (w *bubbleEnv) Event(o *object.Object, e hook.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, o.Name()+" "+e.Reason+" "+e.Message)
+}
+
+func (w *bubbleEnv) recordCall(n *hook.HandlerRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, callRecord{n.Handler, n.Name, n.Reason, n.Attempt, time.Now()})
+}
+
+// callsOf returns the calls of a handler, for one object or for all.
+func (w *bubbleEnv) callsOf(handler, object string) []callRecord {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.calls), func(c callRecord) bool {
+		return c.handler != handler || object != "" && c.object != object
+	})
+}
+
+func (w *bubbleEnv) eventLines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.events)
+}
+
+// handlerFunc is a handler as a function.
+type handlerFunc func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error)
+
+// startEnv starts a program on a server; do has its handlers by name.
+func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]handlerFunc) *bubbleEnv {
+	w := &bubbleEnv{}
+	for i := range p.Handlers {
+		h := &p.Handlers[i]
+		if h.Daemon != nil {
+			continue
+		}
+		h.Do = hook.HandlerFunc(func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			w.recordCall(n)
+			if f := do[n.Handler]; f != nil {
+				return f(ctx, n)
+			}
+			return &hook.HandlerResponse{}, nil
+		})
+	}
+	tools := s.toolsFor(s.clientVia("http://server", transport), w)
+	w.Controller = New(p, tools)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		w.Close()
+		tools.Store.Close()
+		synctest.Wait()
+	})
+	return w
+}
