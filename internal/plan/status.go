@@ -11,6 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// FieldObservedGeneration is the field of the status that Setpoint sets, for a composite of a custom resource.
+const FieldObservedGeneration = "observedGeneration"
+
 // OverlayResponse returns the parent with the status of a response and, for a decorator, its labels
 // and annotations. It returns the same parent if nothing changes.
 func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object,
@@ -89,7 +92,7 @@ func (s statusOverlay) complete(have, want map[string]any, generation int64) map
 	}
 	withoutNulls(want)
 	if s.resource.Custom && !s.decorates {
-		want["observedGeneration"] = generation
+		want[FieldObservedGeneration] = generation
 	}
 	return want
 }

@@ -56,3 +56,34 @@ func TestPrunedStatusIsWrittenAgain(t *testing.T) {
 		})
 	}
 }
+
+// What Setpoint itself adds to a status is nothing that an author could leave out: only what the response has is reported.
+func TestPrunedStatusOfSetpoint(t *testing.T) {
+	decorator := plan.Mark{Key: "d", Value: "d"}
+	for name, c := range map[string]struct {
+		mark          plan.Mark
+		returns, want string
+	}{
+		"nothing of the hook":         {plan.Mark{}, `{"ready":true}`, ""},
+		"a later field of the hook":   {plan.Mark{}, `{"ready":true,"zone":"a"}`, "status.zone was not stored"},
+		"its own kind of condition":   {plan.Mark{}, `{"conditions":[{"type":"Open","status":"True"}]}`, "status.conditions was not stored"},
+		"a condition like Setpoint's": {plan.Mark{}, `{"conditions":[{"type":"Synced","status":"True"}]}`, "status.conditions was not stored"},
+		"what a decorator returns":    {decorator, `{"observedGeneration":1}`, "status.observedGeneration was not stored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newCluster(t, newShop)
+			s.prune = func(status map[string]any) {
+				for _, field := range [...]string{"observedGeneration", "conditions", "zone"} {
+					delete(status, field)
+				}
+			}
+			b := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Status: json.RawMessage(c.returns)} }}
+			shops := shopsOf(t, s, Program{Sync: b, Mark: c.mark, Conditions: c.mark == plan.Mark{}})
+			shops.run(queue.Start)
+			events := strings.Join(shops.events, "\n")
+			if reported := strings.Contains(events, controller.ReasonStatusPruned); reported != (c.want != "") || !strings.Contains(events, c.want) {
+				t.Errorf("%q, want %q", shops.events, c.want)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -68,10 +69,24 @@ func (r *run) noteStatus(wanted, stored *object.Object) {
 	}
 	want, _ := object.Decode(wanted.Field("status"))
 	have, _ := object.Decode(stored.Field("status"))
-	if missing, field := object.Missing(want, have); missing != nil {
-		known.prunedAt = r.tools.Now()
-		r.ReportPruned(field)
+	if missing, _ := object.Missing(want, have); missing == nil {
+		return
 	}
+	known.prunedAt = r.tools.Now()
+	_, field := object.Missing(r.returnedStatus(wanted), have)
+	r.ReportPruned(field)
+}
+
+// returnedStatus is a status without what Setpoint itself adds to that of a response: no author can leave that out.
+func (r *run) returnedStatus(wanted *object.Object) map[string]any {
+	if bare, err := plan.WithoutOwnConditions(wanted, r.memory.hookConditions); err == nil && r.program.Conditions {
+		wanted = bare
+	}
+	status, _ := object.Decode(wanted.Field("status"))
+	if r.program.Parent.Custom && !r.program.isDecorator() {
+		delete(status, plan.FieldObservedGeneration)
+	}
+	return status
 }
 
 // retryPruned returns when to write a status again of which the server did not store a field; zero if it stored all.
