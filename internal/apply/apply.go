@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -209,6 +210,9 @@ func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb s
 	if err != nil {
 		err = statusErrorOf(body, err)
 	}
+	if resource != object.Namespaces && verb != "create" && verb != "apply" {
+		err = ExplainNamespace(err)
+	}
 	endSpan(span, body, err)
 	w.options.Observe(resource, verb, outcome(err), time.Since(started))
 	return body, err
@@ -236,7 +240,35 @@ func AlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }
 func Forbidden(err error) bool { return apierrors.IsForbidden(err) }
 
 // NotFound reports whether the object does not exist.
-func NotFound(err error) bool { return apierrors.IsNotFound(err) }
+func NotFound(err error) bool {
+	_, namespace := errors.AsType[*NamespaceGoneError](err)
+	return !namespace && apierrors.IsNotFound(err)
+}
+
+// NamespaceGoneError says that a namespace went before an object in it, because its own finalizer was removed by hand, or
+// because the kind was not served while the namespace was deleted. The API server refuses every update there.
+type NamespaceGoneError struct {
+	Namespace string
+	// Err is the error of the API server.
+	Err error
+}
+
+func (e *NamespaceGoneError) Error() string {
+	return fmt.Sprintf("the namespace %s is gone, and the API server stores no change in it; to let the object go, run: "+
+		"kubectl create namespace %[1]s && kubectl delete namespace %[1]s", e.Namespace)
+}
+
+func (e *NamespaceGoneError) Unwrap() error { return e.Err }
+
+// ExplainNamespace returns a NamespaceGoneError for the error of an update of which the API server does not find the
+// namespace, and any other error as it is.
+func ExplainNamespace(err error) error {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if is && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces" {
+		return &NamespaceGoneError{Namespace: status.ErrStatus.Details.Name, Err: err}
+	}
+	return err
+}
 
 // Unreachable reports whether the server returned no response, or none about the object. A retry
 // may help.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -153,7 +154,7 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 		ref.UID = stored.UID()
 		patched, err := r.perms.api.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
 		if err != nil {
-			return fmt.Errorf("remove the finalizer %s from %s: %w", name, nameOf(ref), err)
+			return fmt.Errorf("remove the finalizer %s from %s: %w", name, nameOf(ref), apply.ExplainNamespace(err))
 		}
 		r.say(stored, ref, name, "removed")
 		if stored, err = object.Parse(patched); err != nil {

@@ -45,7 +45,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	}
 	namespace, err := a.Own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
 	if apply.NotFound(err) {
-		return nil, namespaceGone(r.Stored.Namespace())
+		return nil, &apply.NamespaceGoneError{Namespace: r.Stored.Namespace(), Err: err}
 	}
 	if err != nil || !namespace.Deleting() {
 		return nil, nil //nolint:nilnil,nilerr // The cause says what is missing.
@@ -73,14 +73,6 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	// The namespace accepts no events either, so this one is about it.
 	r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
 	return stored, nil
-}
-
-// namespaceGone tells the only way in which an object goes whose namespace went first, because the namespace's own
-// finalizer was removed by hand, or because the kind was not served while the namespace was deleted. The API server
-// refuses every update in a namespace that does not exist.
-func namespaceGone(name string) error {
-	return fmt.Errorf("the namespace %s is gone, and the API server stores no change in it; to let the object go, run: "+
-		"kubectl create namespace %[1]s && kubectl delete namespace %[1]s", name)
 }
 
 // IsForbidden reports whether the API server, or a review of it, forbids what a run did, other than to create
