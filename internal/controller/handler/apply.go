@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // systemFields are the fields of metadata that the API server sets. A handler may return them
@@ -28,6 +29,9 @@ func (r *run) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	case resource.Unserved && r.Stored.Deleting():
 		r.Log.Debug("not applied: the kind is not served", "applied", desired.Ref().String())
 		return nil
+	case resource.Unserved:
+		// No watch would show it: the next run would see it as deleted, which is drift.
+		return fmt.Errorf("apply %s: %s: %w any more", desired.Ref(), resource, served.ErrNotServed)
 	case r.isUnchanged(desired):
 		return nil
 	}

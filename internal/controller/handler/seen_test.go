@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -127,5 +128,46 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 		w = start()
 		expect("started again")
 		w.stop()
+	})
+}
+
+// Nothing is applied of a kind that is not served, because no watch would show it: each run would see what the former
+// one applied as deleted. Once the kind is served again, what is missing is applied, and that is no drift.
+func TestKindReturnsWithoutDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+		expect := func(step string, served bool, want ...string) {
+			t.Helper()
+			kind := configMaps
+			kind.Unserved = !served
+			p.Owns = []object.Resource{kind}
+			w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap("own")}}}, nil
+			}})
+			pass(time.Hour)
+			w.stop()
+			var calls []string
+			for _, c := range w.callsOf("h", "") {
+				calls = append(calls, string(c.reason))
+			}
+			if !slices.Equal(calls, want) {
+				t.Errorf("%s: %d calls, want %v", step, len(calls), want)
+			}
+			if applied := s.get(configMaps, "own") != nil; applied != served {
+				t.Errorf("%s: applied: %t", step, applied)
+			}
+			if events := strings.Join(w.eventLines(), "\n"); strings.Contains(events, "not served") == served || strings.Contains(events, ReasonConflicting) {
+				t.Errorf("%s: events:\n%s", step, events)
+			}
+		}
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		expect("created while the kind is gone", false, "Create")
+		expect("the kind is back", true, "Create")
+		expect("nothing changes", true)
+		s.drop(configMaps, "own")
+		expect("the kind is gone again, with what was applied", false, "Drift")
+		expect("the kind is back again", true, "Drift")
+		expect("nothing changes again", true)
 	})
 }
