@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // UIDLabel is the label that a generated selector selects.
@@ -60,6 +61,8 @@ type Planner struct {
 	// Mark, if set, marks the attachments of a decorator. A decorator has no selector and adopts
 	// nothing.
 	Mark Mark
+	// Secrets are the values that no problem may have in another form.
+	Secrets *redact.Values
 }
 
 // Mark is the key and value of an annotation on attachments.
@@ -157,10 +160,10 @@ func (f *Planner) child(path string, data json.RawMessage) (child Child, ignored
 }
 
 // undeclared describes a child of an undeclared kind, with the line that declares it. The plural of its kind is a
-// guess by the rules of English.
+// guess by the rules of English, in small letters, in which nobody would find the value of a Secret any more.
 func (f *Planner) undeclared(path string, o *object.Object) Ignored {
 	version, _ := schema.ParseGroupVersion(o.APIVersion())
-	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(o.Kind()))
+	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(f.Secrets.Text(o.Kind())))
 	return Ignored{Path: path + ".kind", Undeclared: o.GroupKind(), Problem: fmt.Sprintf(
 		"%s of %s is not among the controller's %s; to apply it, add to spec.%[3]s: - {apiVersion: %[2]s, resource: %[4]s}",
 		o.Kind(), o.APIVersion(), f.rulesField(), plural.Resource)}

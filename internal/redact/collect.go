@@ -108,6 +108,7 @@ func (v *Values) add(stored string, encoded bool) {
 	plain, inData := v.replacementOf(used) // Of forms of one length, the first counts.
 	for _, whole := range slices.Compact([]string{used, trimmed}) {
 		v.index.add(whole, base64.StdEncoding.EncodeToString, inData, false)
+		v.index.add(whole, encodedTwice, plain, false)
 	}
 	for _, form := range append(formsOf(trimmed), asIs) {
 		v.index.add(trimmed, form, plain, len(trimmed) < minPart) // A short value counts where it stands alone.

@@ -61,6 +61,11 @@ func within(encoding *base64.Encoding, before int) form {
 	}
 }
 
+// encodedTwice is the form of a value of which a hook encodes the base64, which it finds in the data of the Secret.
+func encodedTwice(value []byte) string {
+	return within(base64.RawStdEncoding, 0)([]byte(base64.StdEncoding.EncodeToString(value)))
+}
+
 // headBytes is how much of a value is enough to recognize it, so that a quote may be cut.
 const headBytes = 24
 

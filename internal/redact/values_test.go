@@ -59,6 +59,7 @@ func TestForms(t *testing.T) {
 			"quoted as ASCII":     strconv.QuoteToASCII(value),
 			"base64":              encode([]byte(value)),
 			"base64, no padding":  base64.RawStdEncoding.EncodeToString([]byte(value)),
+			"base64 of base64":    encode([]byte(encode([]byte(value)))),
 			"base64 of URLs":      base64.URLEncoding.EncodeToString([]byte(value)),
 			"after one byte":      encode([]byte("u" + value)),
 			"user and password":   "Basic " + encode([]byte("me:"+value)),

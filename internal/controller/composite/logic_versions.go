@@ -172,9 +172,14 @@ func (c *Controller) QueueOlder(limit int) (left int) {
 	return limit
 }
 
-// noteVersion notes the version in the latest response.
+// noteVersion notes the version in the latest response, without values of Secrets. A known one has none.
 func (r *run) noteVersion(parent *object.Object) {
-	if r.Phase == controller.PhaseManaged {
-		r.tools.LogicVersions.note(r.shadowed(parent), r.logic.Version, r.response.LogicVersion, r.tools.Now())
+	if r.Phase != controller.PhaseManaged {
+		return
 	}
+	of, version := r.shadowed(parent), r.response.LogicVersion
+	if version != r.tools.LogicVersions.versionOf(of) {
+		version = r.Secrets.Text(version)
+	}
+	r.tools.LogicVersions.note(of, r.logic.Version, version, r.tools.Now())
 }

@@ -11,6 +11,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	parent := of.Stored
 	r := &run{Controller: c, Run: of, memory: remembered.(*memory), parent: parent, logic: c.logicOf(parent)}
 	r.planner = c.program.planner(parent)
+	r.planner.Secrets = of.Secrets
 	return r
 }
 
