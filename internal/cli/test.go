@@ -209,8 +209,11 @@ func (f *testFlags) filtered() string {
 // missing says what to add if there is no test.
 func (f *testFlags) missing(w *workspace.Workspace) string {
 	const examples = "docs/test.md has examples"
-	if !slices.Contains(f.only, partExplore) || f.run != "" {
+	switch {
+	case f.run != "" || len(w.Controllers) == 0 || !f.runs(partExplore):
 		return examples
+	case len(f.only) == 0:
+		return "--only explore explores each controller with its samples; " + examples
 	}
 	var kinds []string
 	for _, c := range w.Controllers {

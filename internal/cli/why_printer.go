@@ -49,9 +49,9 @@ func (t printer) styled(depth int, in style, format string, args ...any) {
 func (t printer) print(a explanation, state bool) {
 	if state {
 		if a.stored == nil {
-			text := "no longer exists"
+			text := "does not exist" // It may never have existed, such as after the review of a dry run.
 			if a.neverStored {
-				text = "does not exist: its creation was denied"
+				text += ": its creation was denied"
 			}
 			t.line(0, "%s %s.", nameOf(a.Object), text)
 		}

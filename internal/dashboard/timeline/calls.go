@@ -52,14 +52,17 @@ func RevisionLabel(steps []inspect.Step, hookCall *inspect.Call) string {
 	return "latest revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
 }
 
-// NeverStored reports whether the creation of an object was denied in the latest run. The
-// runs are newest first.
+// NeverStored reports whether the creation of an object was denied, although another webhook may have allowed the same
+// request since. The runs are newest first.
 func NeverStored(runs []inspect.Run) bool {
-	if len(runs) == 0 {
-		return false
+	stored := slices.IndexFunc(runs, func(run inspect.Run) bool {
+		r := run.Review()
+		return r == nil || r.Operation != "create"
+	})
+	if stored >= 0 {
+		runs = runs[:stored]
 	}
-	r := runs[0].Review()
-	return r != nil && r.Denied && !r.DryRun && r.Operation == "create"
+	return inspect.LastDenial(runs) != nil
 }
 
 // Decision returns the decision of a review, such as "Creation denied"; "" for other runs

@@ -146,6 +146,29 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// A webhook that allows the request after the one that denies it, and a webhook that denies no longer.
+func TestNeverStored(t *testing.T) {
+	reviewed := func(by, outcome string) inspect.Run {
+		return inspect.Run{Controller: by, Outcome: outcome, Steps: []inspect.Step{{Call: &inspect.Call{
+			Name: "check", Review: &inspect.Review{Operation: "create", Denied: outcome == inspect.ReviewDenied}}}}}
+	}
+	denied, ran := reviewed("a", inspect.ReviewDenied), inspect.Run{Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync"}}}}
+	for name, c := range map[string]struct {
+		runs []inspect.Run
+		want bool
+	}{
+		"no run":                   {nil, false},
+		"another one allowed it":   {[]inspect.Run{reviewed("b", inspect.ReviewAllowed), denied}, true},
+		"the same one allowed it":  {[]inspect.Run{reviewed("a", inspect.ReviewAllowed), denied}, false},
+		"stored after the denial":  {[]inspect.Run{ran, denied}, false},
+		"stored before the denial": {[]inspect.Run{denied, ran}, true},
+	} {
+		if got := NeverStored(c.runs); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // Fault U1: the first run about a new object was triggered by its creation, not by a change.
 func TestIsCreation(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
