@@ -231,6 +231,12 @@ func (c *cluster) lostTents(ctx context.Context) ([]unstructured.Unstructured, e
 
 // checkCamps wants each deleted namespace gone with its tent, and in the others what tents want.
 func (f *state) checkCamps(ctx context.Context) {
+	for _, plural := range campKinds() {
+		// A removal whose response was lost may have come after restoreCamps.
+		if err := f.cluster.bringBack(ctx, plural); err != nil {
+			f.problem("%v", err)
+		}
+	}
 	lost, err := f.cluster.lostTents(ctx)
 	if err != nil {
 		f.problem("%v", err)

@@ -345,7 +345,8 @@ func (f *state) checkRollouts() {
 	}
 	for version, uids := range r.called {
 		for uid := range uids {
-			if !rollout.Moved(uid, r.position[version]) {
+			// A rollout may come and go while the API server is away from this test. How many were moved is checked in any case.
+			if position := r.position[version]; position > 0 && !rollout.Moved(uid, position) {
 				f.problem("%s was called for the barn with the UID %s, which is beyond the position %d", version, uid, r.position[version])
 			}
 		}
