@@ -160,7 +160,7 @@ func (s *faultInjector) withoutKind(ctx context.Context, plural string) error {
 	return nil
 }
 
-// bringBack creates a kind of camps unless it is served, and not while it is being deleted.
+// bringBack creates a kind of camps unless it is defined, and not while it is being deleted. It wants it served.
 func (c *cluster) bringBack(ctx context.Context, plural string) error {
 	made, err := c.Resource(definitions()).Create(ctx, campDefinition(plural), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -171,6 +171,9 @@ func (c *cluster) bringBack(ctx context.Context, plural string) error {
 		return fmt.Errorf("bring back the kind %s: %w", plural, err)
 	case made.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("the kind %s is still being deleted", plural)
+	}
+	if _, err := c.Resource(resourceOf("camp.soak.test/v1", title(strings.TrimSuffix(plural, "s")))).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return fmt.Errorf("the kind %s is defined and not served: %w; %v", plural, err, made.Object["status"])
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 			"import {pod} from './pod.js'; export const name = 'a'; export const sync = () => pod()\n" +
 				"-- pod.js --\nimport {name} from './sync.js'; import * as all from './deep/all.js'; export const pod = () => ({name, ...all})\n" +
 				"-- deep/all.js --\nexport {pod as x} from '../pod.js'; export const y = 1\n",
-			`{}`, `response.x is a function`,
+			`{}`, `sync.js:1:76: response.x is a function`,
 		},
 		"a module that nothing imports": {
 			"export const sync = () => ({})\n-- notes.js --\nthis is not code", `{}`, `{}`,
