@@ -160,7 +160,7 @@ func (f *Planner) child(path string, data json.RawMessage) (child Child, ignored
 }
 
 // undeclared describes a child of an undeclared kind, with the line that declares it. The plural of its kind is a
-// guess by the rules of English, in small letters, in which nobody would find the value of a Secret any more.
+// guess in small letters, so that a value of a Secret in the kind is masked before.
 func (f *Planner) undeclared(path string, o *object.Object) Ignored {
 	version, _ := schema.ParseGroupVersion(o.APIVersion())
 	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(f.Secrets.Text(o.Kind())))

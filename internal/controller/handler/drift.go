@@ -60,6 +60,9 @@ func (r *run) findApplied(ctx context.Context) error {
 			existing, err := r.writer().Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
+			case apply.Forbidden(err):
+				// A program may watch what it may not get. It can go on without.
+				r.noteOwner(o.Ref(), false)
 			case err != nil:
 				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:

@@ -113,6 +113,8 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		s.edit(configMaps, "anothers", `{"data":{"n":"3"}}`)
 		expect("edited", "Update")
+		s.create(configMaps, "lost", strings.Replace(owner, `"metadata":{`, `"metadata":{"managedFields":[{"manager":"`+p.Manager+`"}],`, 1))
+		expect("a create lands whose response is lost", "Drift")
 		w.stop()
 		s.drop(configMaps, "anothers")
 		s.create(configMaps, "more", owner)
