@@ -56,6 +56,9 @@ type callModel struct {
 	atRest bool
 }
 
+// unknownState is no count of changes: any state is another one.
+const unknownState = -1
+
 // sight is what a handler saw last for a change.
 type sight struct {
 	process *process
@@ -141,7 +144,12 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 			m.t.Errorf("%s: Update with its own changes, from %s to %s; changes %v", key, before, now, n.Changes)
 		}
 	}
-	if was.inProgress {
+	switch {
+	case len(n.Progress) > 0 && was.process != p:
+		// The former process may have been done, and ended before it recorded that: the progress, and so the state from
+		// which its calls count, are those of an earlier call.
+		changes = unknownState
+	case was.inProgress:
 		changes = was.changes
 	}
 	return sight{process: p, changes: changes}

@@ -36,7 +36,7 @@ func TestRandomScenarios(t *testing.T) {
 	}
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
-			t.Logf("to run it alone: %s=%d go test ./internal/controller/handle -run TestRandomScenarios", seedVariable, seed)
+			t.Logf("to run it alone: %s=%d go test ./internal/controller/handler -run TestRandomScenarios", seedVariable, seed)
 			synctest.Test(t, func(t *testing.T) { newScenario(t, seed).play() })
 		})
 	}
