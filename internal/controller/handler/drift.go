@@ -52,11 +52,13 @@ func (r *run) findApplied(ctx context.Context) error {
 	if r.Phase != controller.PhaseManaged || !r.program.handles(hook.ReasonDrift) {
 		return nil
 	}
+	asked := false
 	for i, resource := range r.program.Owns {
 		for _, o := range r.owned[i] {
 			if _, known := r.memory.appliedNames[appliedName(o.Ref())]; known {
 				continue
 			}
+			asked = true
 			existing, err := r.writer().Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
@@ -70,7 +72,9 @@ func (r *run) findApplied(ctx context.Context) error {
 			}
 		}
 	}
-	r.ownedDigest = r.digests.owned(r.appliedNow())
+	if asked {
+		r.ownedDigest = r.digests.owned(r.appliedNow())
+	}
 	return nil
 }
 
