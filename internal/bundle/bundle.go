@@ -2,7 +2,7 @@
 // for each of many things, and nothing that is meant to be secret; what looks like a secret is masked. What cannot be read
 // is listed, and the rest is written.
 //
-// It does not find processes and knows no command: internal/cli calls it.
+// It does not find processes and knows no command.
 package bundle
 
 import (
