@@ -16,6 +16,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -86,6 +87,17 @@ func (p *Program) AllowAll() *Program {
 		})
 	}
 	return &gone
+}
+
+// SelectsAs reports whether two programs, of which each may be nil, have webhooks of the same names, for the same changes.
+func (p *Program) SelectsAs(other *Program) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return slices.EqualFunc(p.Webhooks, other.Webhooks, func(a, b Webhook) bool {
+		a.Admitter, b.Admitter = nil, nil
+		return equality.Semantic.DeepEqual(a, b)
+	})
 }
 
 // Rule selects operations on resources of one group and version.

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -55,6 +57,35 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 	again.Handlers[0].Resource.Status = false
 	if r.equivalent(again) {
 		t.Error("equivalent to another kind")
+	}
+}
+
+// An operator's webhooks select kinds. One that is served while they are looked up, one after another, is a kind of
+// the later webhook alone, until discovery has it.
+func TestAnotherReviewIsNotEquivalent(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
+	webhooks := func(first ...admission.Rule) *compile.Compiled {
+		admit := hook.AdmitterFunc(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil })
+		return &compile.Compiled{AdmissionKinds: []object.Resource{shops}, Admission: &admission.Program{Name: "checks", Webhooks: []admission.Webhook{
+			{Name: "whole", Rules: first, Admitter: admit},
+			{Name: "parts", Rules: []admission.Rule{{Group: "example.org", Version: "v1", Resources: []string{"shops/*"}}}, Admitter: admit},
+		}}}
+	}
+	whole := admission.Rule{Group: "example.org", Version: "v1", Resources: []string{"shops"}}
+	for _, c := range []struct {
+		name              string
+		running, compiled *compile.Compiled
+		want              bool
+	}{
+		{"the same", webhooks(whole), webhooks(whole), true},
+		{"a rule more", webhooks(), webhooks(whole), false},
+		{"a rule less", webhooks(whole), webhooks(), false},
+		{"no reviews", webhooks(whole), &compile.Compiled{AdmissionKinds: []object.Resource{shops}}, false},
+		{"without reviews", &compile.Compiled{}, &compile.Compiled{}, true},
+	} {
+		if got := (&runningController{Compiled: c.running}).equivalent(c.compiled); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -221,10 +221,11 @@ func allKinds(c *compile.Compiled) []object.Resource {
 }
 
 // equivalent reports whether a controller with an unchanged object compiles to what already
-// runs: its code is the same, and its kinds are served as before, with the same status fields.
+// runs: its code is the same, its webhooks select the same changes, and its kinds are served as before, with the same
+// status fields.
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) &&
-		slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
+		slices.Equal(allKinds(r.Compiled), allKinds(compiled)) && r.Admission.SelectsAs(compiled.Admission) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b composite.Program) bool {
 			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Namespaces, b.Namespaces) &&
 				slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)

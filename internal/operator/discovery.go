@@ -72,11 +72,11 @@ func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	defer d.mu.Unlock()
 	if !d.fixed && time.Since(d.fetchedAt) > discoveryAge {
 		changed, err := d.fetch(ctx)
-		if err != nil {
-			return nil, err
-		}
 		if changed {
 			d.sendChanged() // Other controllers were compiled with the former kinds.
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	var all []served.Kind
