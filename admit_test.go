@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 func injectSidecar(context.Context, *Review[corev1.Pod]) error { return nil }
@@ -233,7 +234,7 @@ func TestReviewResponses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate("do", c.do)
-			req, err := app.Reviewer("do")
+			req, err := sdk.Of(app).Reviewer("do")
 			if err != nil {
 				t.Fatal(err)
 			}

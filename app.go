@@ -16,7 +16,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // App is the controllers of one program and how they run.
@@ -24,6 +26,8 @@ import (
 // One goroutine sets up an App and runs it once. Run and Main report all problems of the
 // setup at once.
 type App struct {
+	handle
+
 	name        string
 	crds        crdSet
 	controllers []*controller
@@ -39,8 +43,9 @@ type App struct {
 	flags    *flag.FlagSet
 	command  command
 	inFlight inFlight
-	// dashboard is set by UseDashboard.
-	dashboard Dashboard
+	// dashboard and flagsOfDashboard are set by UseDashboard.
+	dashboard        manager.Dashboard
+	flagsOfDashboard func(*flag.FlagSet)
 	// required and bound are declared permissions.
 	required, bound []rbacv1.PolicyRule
 	// running reports whether the app runs against a cluster.
@@ -50,6 +55,12 @@ type App struct {
 	// code is that of the program.
 	code call.Code
 }
+
+// handle gives package sdk access to the app.
+type handle = sdk.Handle
+
+// implementation is what package sdk has of an app.
+type implementation struct{ *App }
 
 // LifecycleFunc runs once, before or after the controllers.
 type LifecycleFunc func(ctx context.Context) error
@@ -63,6 +74,7 @@ const maxName = 40
 // at most 40.
 func New(name string) *App {
 	a := &App{name: name, code: programCode(), flags: flag.NewFlagSet(name, flag.ContinueOnError), metrics: serving.NewMetrics()}
+	a.handle = sdk.NewHandle(implementation{a})
 	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.controllers) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.addProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)
@@ -141,17 +153,16 @@ func (a *App) deriveNames() {
 	}
 }
 
-// Handler returns the handler of a name, such as "publish", or "exchangerate/publish" if
-// several kinds have one. It is for tests: see package setpointtest.
-func (a *App) Handler(name string) (hook.Handler, error) { return findFunction[hook.Handler](a, name) }
+func (a implementation) Handler(name string) (hook.Handler, error) {
+	return findFunction[hook.Handler](a.App, name)
+}
 
-// Hook returns a function of Compose: "sync" or "finalize", or "team/sync" if the app
-// composes several kinds.
-func (a *App) Hook(name string) (hook.Hook, error) { return findFunction[hook.Hook](a, name) }
+func (a implementation) Hook(name string) (hook.Hook, error) {
+	return findFunction[hook.Hook](a.App, name)
+}
 
-// Reviewer returns the function of Mutate or Validate with a name, like Handler.
-func (a *App) Reviewer(name string) (hook.Admitter, error) {
-	return findFunction[hook.Admitter](a, name)
+func (a implementation) Reviewer(name string) (hook.Admitter, error) {
+	return findFunction[hook.Admitter](a.App, name)
 }
 
 // findFunction returns the only function of a type and a name.
@@ -183,9 +194,7 @@ func findFunction[H any](a *App, name string) (H, error) {
 	return none, fmt.Errorf("the app %s has several functions named %q; use KIND/NAME", a.name, name)
 }
 
-// KindOf returns the kind of an object, from the object itself or from its type as in
-// For.
-func (a *App) KindOf(o any) (apiVersion, kindName string, err error) {
+func (a implementation) KindOf(o any) (apiVersion, kindName string, err error) {
 	known, err := a.kinds()
 	if err != nil {
 		return "", "", err

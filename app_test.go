@@ -3,6 +3,7 @@ package setpoint_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 func publish(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
@@ -20,6 +22,11 @@ func remove(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
 type service struct{}
 
 func (*service) serve(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
+
+// flagsOnly is what a program that ignores the documentation may try as its dashboard.
+type flagsOnly struct{}
+
+func (flagsOnly) RegisterFlags(*flag.FlagSet) {}
 
 func generic[T any](context.Context, *setpoint.Call[T]) error { return nil }
 
@@ -55,6 +62,10 @@ func TestAppProblems(t *testing.T) {
 			app.AddReadyCheck("cache", healthy)
 			app.AddReadyCheck("cache", healthy)
 		}, []string{"AddHealthCheck: the name is empty", `AddHealthCheck(""): the function is nil`, `AddReadyCheck("cache"): another check has this name`}},
+		"a dashboard of one's own": {func(app *setpoint.App, h handlers) {
+			h.OnCreate("publish", publish)
+			app.UseDashboard(flagsOnly{})
+		}, []string{"UseDashboard: must be a *dashboard.Options, not a setpoint_test.flagsOnly"}},
 		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.OnUpdate("publish", remove) }, []string{`"publish"`, "another function is registered under this name"}},
 		"a field path": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate("publish", publish, setpoint.Field("spec..x", "spec.a[0]"))
@@ -114,7 +125,7 @@ func TestAppProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app, h := rates()
 			c.wrong(app, h)
-			_, err := app.Handler("publish")
+			_, err := sdk.Of(app).Handler("publish")
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v\n\twant an error about %q", err, want)
@@ -130,11 +141,11 @@ func TestHandlersAreFoundByName(t *testing.T) {
 	h.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
 	h.OnDelete("serve", (&service{}).serve)
 	for _, name := range []string{"publish", "serve", "exchangerate/publish"} {
-		if _, err := app.Handler(name); err != nil {
+		if _, err := sdk.Of(app).Handler(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := app.Handler("none"); err == nil || !strings.Contains(err.Error(), `no function named "none", only exchangerate/publish, exchangerate/serve`) {
+	if _, err := sdk.Of(app).Handler("none"); err == nil || !strings.Contains(err.Error(), `no function named "none", only exchangerate/publish, exchangerate/serve`) {
 		t.Errorf("none: got %v", err)
 	}
 }
@@ -151,13 +162,13 @@ func TestKindsAreKnownByTheirTypes(t *testing.T) {
 		{map[string]any{"apiVersion": "a/v1", "kind": "B"}, "a/v1", "B"},
 		{&setpoint.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}, "a/v1", "B"},
 	} {
-		apiVersion, kind, err := app.KindOf(c.object)
+		apiVersion, kind, err := sdk.Of(app).KindOf(c.object)
 		if err != nil || apiVersion != c.apiVersion || kind != c.kind {
 			t.Errorf("%T: got %s %s, %v; want %s %s", c.object, apiVersion, kind, err, c.apiVersion, c.kind)
 		}
 	}
 	for _, unknown := range []any{nil, &setpoint.Unstructured{}, map[string]any{}, 7} {
-		if _, _, err := app.KindOf(unknown); err == nil {
+		if _, _, err := sdk.Of(app).KindOf(unknown); err == nil {
 			t.Errorf("%T: is of a kind", unknown)
 		}
 	}

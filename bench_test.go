@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // BenchmarkHandle is what a handler costs beside what it does itself: one that
@@ -22,7 +23,7 @@ func BenchmarkHandle(b *testing.B) {
 		c.Object.Status.Message = "published"
 		return nil
 	})
-	h, err := app.Handler("publish")
+	h, err := sdk.Of(app).Handler("publish")
 	if err != nil {
 		b.Fatal(err)
 	}

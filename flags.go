@@ -32,8 +32,8 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.BoolVar(&o.AllowBreakingCRDs, "allow-breaking-crds", false, "upgrade CRDs even if that can break stored objects or clients")
 	set.BoolVar(&o.RecreateCRDs, "recreate-crds", false, "recreate CRDs that are deleted while the program runs")
 	set.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return at shutdown")
-	if a.dashboard != nil {
-		a.dashboard.RegisterFlags(set)
+	if a.flagsOfDashboard != nil {
+		a.flagsOfDashboard(set)
 	}
 }
 

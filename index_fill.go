@@ -11,11 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// FillIndexes fills the indexes of an app that is not running with objects, as JSON,
-// until release is called. Concurrent calls wait for each other. The options Labels and
-// Namespaces of the kinds apply. It is for tests: see package setpointtest. It returns an
-// error if the app is invalid or has no index of a kind.
-func (a *App) FillIndexes(objects ...json.RawMessage) (release func(), err error) {
+func (a implementation) FillIndexes(objects ...json.RawMessage) (release func(), err error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}

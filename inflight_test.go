@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // What is at work is known by name.
@@ -21,7 +22,7 @@ func TestInFlightCalls(t *testing.T) {
 		<-end
 		return nil
 	})
-	h, err := app.Handler("linger")
+	h, err := sdk.Of(app).Handler("linger")
 	if err != nil {
 		t.Fatal(err)
 	}

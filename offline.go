@@ -45,12 +45,9 @@ func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	}
 }
 
-// CRDs returns the texts of InstallCRDs. It is for tests: see package setpointtest.
-func (a *App) CRDs() [][]byte { return slices.Clone(a.crds.texts) }
+func (a implementation) CRDs() [][]byte { return slices.Clone(a.crds.texts) }
 
-// Compile returns the controllers compiled for an environment. It is for tests: see package setpointtest. It returns an
-// error if the app is invalid.
-func (a *App) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
+func (a implementation) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -74,5 +71,5 @@ func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, e
 	if err != nil {
 		return nil, err
 	}
-	return a.Compile(ctx, offlineEnvironment(known, o))
+	return implementation{a}.Compile(ctx, offlineEnvironment(known, o))
 }

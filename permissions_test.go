@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // Fault G3: what a program has to be allowed to write roles and bindings can be said, and
@@ -106,7 +108,7 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 				return
 			}
 			for _, called := range []string{"sizes", "configmap/sizes", "configmap-admission/sizes"} {
-				if _, err := app.Reviewer(called); err != nil {
+				if _, err := sdk.Of(app).Reviewer(called); err != nil {
 					t.Errorf("%s: %v", called, err)
 				}
 			}

@@ -81,10 +81,7 @@ func (a *App) relatedKinds() []relatedKind {
 	return all
 }
 
-// HandledBy returns the objects that the functions of Watches return for an object, as JSON,
-// sorted and once each. It is for tests: see package setpointtest. It returns an error if the
-// app is invalid or watches no objects of the kind.
-func (a *App) HandledBy(related json.RawMessage) ([]types.NamespacedName, error) {
+func (a implementation) HandledBy(related json.RawMessage) ([]types.NamespacedName, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}

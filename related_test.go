@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // mountingApp handles pods when a Secret changes that they mount.
@@ -51,7 +52,7 @@ func TestWatchesBecomeAProgram(t *testing.T) {
 func TestFunctionOfWatchesPanics(t *testing.T) {
 	app, pods := mountingApp(func(*corev1.Secret) []types.NamespacedName { panic("oh") })
 	secret := []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"s","labels":{"app":"web"}}}`)
-	if _, err := app.HandledBy(secret); err == nil || !strings.Contains(err.Error(), "the function of Watches panicked: oh") {
+	if _, err := sdk.Of(app).HandledBy(secret); err == nil || !strings.Contains(err.Error(), "the function of Watches panicked: oh") {
 		t.Errorf("got %v", err)
 	}
 	parsed, err := object.Parse(secret)

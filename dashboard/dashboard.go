@@ -50,6 +50,9 @@ type Options struct {
 	SessionLifetime time.Duration
 }
 
+// The setpoint.App that uses the dashboard expects this.
+var _ manager.Dashboard = (*Options)(nil)
+
 // Check validates the options.
 func (o *Options) Check() error {
 	if (o.CertFile == "") != (o.KeyFile == "") {

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // State is what is stored at one time.
@@ -20,7 +21,7 @@ type State struct {
 
 // List returns the stored objects of the kind of T, sorted by namespace and name.
 func List[T any](s *State) []*T {
-	apiVersion, kind, err := s.app.KindOf(new(T))
+	apiVersion, kind, err := sdk.Of(s.app).KindOf(new(T))
 	if err != nil {
 		panic(err) // The invariant is wrong, in every state.
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
@@ -77,7 +78,7 @@ func TestIndexesAreFilledForACall(t *testing.T) {
 }
 
 func TestOnlyIndexedKindsCanBeFilled(t *testing.T) {
-	if _, err := mountApp().FillIndexes([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
+	if _, err := sdk.Of(mountApp()).FillIndexes([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // Option configures a request.
@@ -65,7 +66,7 @@ func (b *requestBuilder) setObject(o any) error {
 
 // toUnstructured adds the apiVersion and kind.
 func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, error) {
-	apiVersion, kind, err := b.app.KindOf(o)
+	apiVersion, kind, err := sdk.Of(b.app).KindOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (b *requestBuilder) fillIndexes() (release func(), err error) {
 	if b.indexed == nil {
 		return func() {}, nil
 	}
-	return b.app.FillIndexes(b.indexed...)
+	return sdk.Of(b.app).FillIndexes(b.indexed...)
 }
 
 // storedObjects is a hook.Reader of test objects.

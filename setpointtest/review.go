@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // ReviewResult is the response of a function of Mutate or Validate for an object of type
@@ -40,7 +41,7 @@ type ReviewResult[T any] struct {
 // fails if the function denies that or changes it.
 func Review[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) ReviewResult[T] {
 	t.Helper()
-	reviewer, err := app.Reviewer(name)
+	reviewer, err := sdk.Of(app).Reviewer(name)
 	if err != nil {
 		t.Fatal(err)
 	}

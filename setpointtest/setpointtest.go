@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // Result is the response of a handler for an object of type T.
@@ -70,7 +71,7 @@ func (a Applied) As(t testing.TB, into any) {
 // the object if they are missing.
 func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) Result[T] {
 	t.Helper()
-	handler, err := app.Handler(name)
+	handler, err := sdk.Of(app).Handler(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ type ComposeResult[T any] struct {
 // option Owned sets its observed children.
 func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, options ...Option) ComposeResult[T] {
 	t.Helper()
-	req, err := app.Hook(name)
+	req, err := sdk.Of(app).Hook(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, opt
 func HandledBy(t testing.TB, app *setpoint.App, related any, options ...Option) []types.NamespacedName {
 	t.Helper()
 	b := newRequestBuilder(t, app, "", related, options)
-	names, err := withIndexes(t, b, func() ([]types.NamespacedName, error) { return app.HandledBy(b.Object) })
+	names, err := withIndexes(t, b, func() ([]types.NamespacedName, error) { return sdk.Of(app).HandledBy(b.Object) })
 	if err != nil {
 		t.Fatal(err)
 	}

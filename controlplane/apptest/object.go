@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // Apply creates objects or changes those that are there, by server-side apply. Each
@@ -321,7 +322,7 @@ func (c *Cluster) kindOf(o any) (kind, error) {
 	c.mu.Lock()
 	app := c.app
 	c.mu.Unlock()
-	apiVersion, name, err := app.KindOf(o)
+	apiVersion, name, err := sdk.Of(app).KindOf(o)
 	return kind{apiVersion, name}, err
 }
 
