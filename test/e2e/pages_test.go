@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,31 +15,34 @@ import (
 
 var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages that show it")
 
-// TestTutorial does what docs/getting-started.md says, once for each language: it writes the files of
-// the page, runs setpoint dev, and compares what the commands print with what the page shows.
+// TestTutorial does what docs/getting-started.md says, with the logic in the manifest and in a webhook: it writes the
+// files of the page, runs setpoint dev, and compares what the commands print with what the page shows.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, "docs/getting-started.md")
-	for name, sections := range map[string][]string{
-		"One file": {"## One file"},
-		"Python":   {"## The logic elsewhere", "### A webhook in Python"},
-		"Go":       {"## The logic elsewhere", "### A program in Go"},
-	} {
-		files := map[string]string{}
-		for _, heading := range sections {
-			maps.Copy(files, page.files(heading))
-		}
+	oneFile, webhook := page.files("## One file"), page.files("## A webhook")
+	webhook["teams.yaml"] = replaceHooks(t, oneFile["teams.yaml"], webhook["teams.yaml"])
+	for name, files := range map[string]map[string]string{"One file": oneFile, "Python": webhook} {
 		t.Run(name, func(t *testing.T) {
 			runInParallel(t)
 			c := startTutorial(t, files)
 			run := testedPages[0]
 			for _, shown := range page.commands(run.heading, run.commands...) {
-				if name != "Go" || !strings.Contains(shown.command, "compositecontrollers") {
-					c.expect(shown)
-				}
+				c.expect(shown)
 			}
 		})
 	}
+}
+
+// replaceHooks gives the controller of some manifests other hooks.
+func replaceHooks(t *testing.T, manifests, hooks string) string {
+	t.Helper()
+	before, rest, found := strings.Cut(manifests, "  hooks:\n")
+	_, after, ends := strings.Cut(rest, "---\n")
+	if !found || !ends {
+		t.Fatalf("no controller with hooks in\n%s", manifests)
+	}
+	return before + hooks + "---\n" + after
 }
 
 // testedPages lists the sections whose commands TestTutorial and TestPages run, by the first words of
@@ -52,7 +54,7 @@ var testedPages = []struct {
 }{
 	{"docs/getting-started.md", "## Run it", nil, []string{"kubectl"}},
 	{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
-	{"docs/dashboard.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
+	{"docs/operate.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
 	{"docs/change-logic.md", "## Plan", []string{"blue-green"}, []string{"setpoint"}},
 }
 
@@ -90,19 +92,16 @@ type pageCluster struct {
 func startTutorial(t *testing.T, files map[string]string) *pageCluster {
 	t.Helper()
 	dir := t.TempDir()
-	if _, program := files["main.go"]; program {
-		addModule(t, dir, files)
-	}
 	if err := os.Mkdir(filepath.Join(dir, "teams"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, "teams", name), text)
 	}
-	if _, one := files["teams.yaml"]; one {
-		return startPage(t, dir, filepath.Join(dir, "teams", "teams.yaml"))
+	if _, folder := files["setpoint.yaml"]; folder {
+		return startPage(t, dir, filepath.Join(dir, "teams"))
 	}
-	return startPage(t, dir, filepath.Join(dir, "teams"))
+	return startPage(t, dir, filepath.Join(dir, "teams", "teams.yaml"))
 }
 
 // startExamples runs examples, and the commands in the root of the repository.
@@ -158,20 +157,6 @@ func repositoryRoot(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return root
-}
-
-// addModule makes the program a module beside this repository, as `go get` would make one that
-// requires a release of it.
-func addModule(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	root := repositoryRoot(t)
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := regexp.MustCompile(`(?m)^go .*$`).FindString(string(text))
-	files["go.mod"] = "module teams\n\n" + version + "\n"
-	writeFile(t, filepath.Join(dir, "go.work"), fmt.Sprintf("%s\n\nuse (\n\t./teams\n\t%s\n)\n", version, root))
 }
 
 var (
