@@ -144,6 +144,6 @@ func (m *Manager) Get(ctx context.Context, resource object.Resource, namespace, 
 
 // Close closes a Manager that does not run.
 func (m *Manager) Close() {
-	m.events.close()
+	m.events.Close()
 	m.store.Close()
 }

@@ -11,6 +11,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -79,6 +80,6 @@ func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition
 	default:
 		return event, false
 	}
-	event.Message = eventText(event.Message, "; see the condition "+condition.Type+" for the rest")
+	event.Message = events.Text(event.Message, "; see the condition "+condition.Type+" for the rest")
 	return event, true
 }

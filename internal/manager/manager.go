@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lease"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -55,7 +56,7 @@ type Manager struct {
 	access          *identity.Reviewer
 	leases          *lease.Observer
 	metrics         *serving.Metrics
-	events          *eventWriter
+	events          *events.Writer
 	controllers     *controllerSet
 	webhooks        *serving.Webhooks
 	inFlight        *inFlight
@@ -113,7 +114,10 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
-	m.events = newEventWriter(client, o, m.metrics)
+	m.events = events.NewWriter(client, events.Options{
+		Component: m.name(), Instance: serving.InstanceName(), QPS: o.EventsQPS, Burst: o.EventsBurst, Dropped: m.metrics.ObserveDroppedEvent,
+		Log: o.Log,
+	})
 	if m.crds, err = newInstaller(m); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -17,7 +18,7 @@ import (
 // observer passes what controllers report to metrics, events and the history.
 type observer struct {
 	*serving.Metrics
-	events  *eventWriter
+	events  *events.Writer
 	account identity.Account
 	history *inspect.History
 	// recorders are those of the process.
@@ -31,7 +32,7 @@ func (m *Manager) observer(account identity.Account) observer {
 
 // Event sends an event as the ServiceAccount.
 func (o observer) Event(at *object.Object, event hook.Event) {
-	o.events.eventAs(o.account.UserFor(at.Namespace()), at, event)
+	o.events.EventAs(o.account.UserFor(at.Namespace()), at, event)
 }
 
 // OwnEvent sends an event as Setpoint.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -80,8 +80,8 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*cont
 	}
 	m := &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(m.store.Close)
-	m.events = newEventWriter(client, Options{}, serving.NewMetrics())
-	t.Cleanup(m.events.close)
+	m.events = events.NewWriter(client, events.Options{Dropped: func(string) {}})
+	t.Cleanup(m.events.Close)
 	if m.crds, err = newInstaller(m); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 }
 
 // EventAt records an event on an object that a review names.
-func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.events.eventAtAs(user, event) }
+func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.events.EventAtAs(user, event) }
 
 // admissionWorker represents the reviews of a controller among its workers. The webhook server
 // runs them in every replica.

@@ -234,7 +234,6 @@ func (cs *controllerSet) recordRollout(e *controllerEntry, previous, now setpoin
 	if after.Reason == setpoint.ReasonRolledBack || after.Reason == setpoint.ReasonRolloutBlocked {
 		event.Type = corev1.EventTypeWarning
 	}
-	event.Message = truncateText(event.Message, maxEventMessage)
 	cs.manager.events.Event(e.object, event)
 }
 

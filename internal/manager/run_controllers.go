@@ -13,7 +13,7 @@ import (
 // work has stopped.
 func (m *Manager) runControllers(ctx context.Context) error {
 	defer m.store.Close()
-	defer m.events.close()
+	defer m.events.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	leaderCtx, stopLeading := context.WithCancel(context.WithoutCancel(ctx))

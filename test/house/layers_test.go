@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/inspect/locate", "internal/inspect/locate/token", "internal/dashboard"},
 	{"internal/request"},
-	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/leader"},
+	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/events", "internal/manager/leader"},
 	{"internal/manager/rbac", "internal/manager/serving"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/bundle", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver/...", "dashboard"},

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -83,7 +84,7 @@ func NewMetrics() *Metrics {
 		"event, unknown (a kind that no controller of the process handles) or malformed.", "result")
 	m.droppedEvents = counter("setpoint_events_dropped_total",
 		"Events on objects that were not sent, by reason: QueueFull, Rejected or Unreachable.", "reason")
-	for _, reason := range []string{EventQueueFull, EventRejected, EventUnreachable} {
+	for _, reason := range []string{events.QueueFull, events.Rejected, events.Unreachable} {
 		m.droppedEvents.WithLabelValues(reason) // An increase from nothing is not seen by increase().
 	}
 	m.droppedSpans = counter("setpoint_trace_spans_dropped_total",
@@ -130,16 +131,6 @@ func (m *Metrics) ObserveHookCall(program, address string, e call.Result) {
 func (m *Metrics) ObserveNotification(result backend.Result) {
 	m.notes.WithLabelValues(string(result)).Inc()
 }
-
-// Reasons of the metric setpoint_events_dropped_total.
-const (
-	// EventQueueFull: too many events wait to be sent.
-	EventQueueFull = "QueueFull"
-	// EventRejected: the API server refuses the event.
-	EventRejected = "Rejected"
-	// EventUnreachable: the API server did not respond for two minutes, or until Setpoint ended.
-	EventUnreachable = "Unreachable"
-)
 
 // ObserveDroppedEvent counts an event that is not sent.
 func (m *Metrics) ObserveDroppedEvent(reason string) { m.droppedEvents.WithLabelValues(reason).Inc() }

@@ -1,7 +1,6 @@
-package manager
+package events
 
 import (
-	"cmp"
 	"context"
 	"hash/fnv"
 	"log/slog"
@@ -15,79 +14,77 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // The limits of the event queue. The queue takes what all workers send in a burst, and the API
 // server gets it from a few writers. An event that cannot be sent is retried for two minutes.
 const (
-	maxQueuedEvents  = 10_000
-	eventWriters     = 4
-	maxEventTries    = 12
-	eventRetryDelay  = 10 * time.Second
-	eventsFlushLimit = 2 * time.Second
+	writers    = 4
+	maxTries   = 12
+	retryDelay = 10 * time.Second
+	flushLimit = 2 * time.Second
 )
 
-// queuedEvent is an event that is not sent yet.
-type queuedEvent struct {
+// queued is an event that is not sent yet.
+type queued struct {
 	*corev1.Event
 
 	// user is the user that sends the event; empty for Setpoint itself.
 	user string
 }
 
-// eventQueue sends events in the background. client-go's broadcaster has a queue of 1000 and one
+// queue sends events in the background. client-go's broadcaster has a queue of 1000 and one
 // writer, and drops what comes in a burst of many objects. Its correlator aggregates equal events and
 // limits those of one object.
-type eventQueue struct {
-	sink    eventSink
+type queue struct {
+	sink    sink
 	log     *slog.Logger
 	dropped func(reason string, err error)
 	limit   int64
 	// shards have the events by object, so that those of one object are sent in order.
-	shards []chan *queuedEvent
-	// queued counts the events in all shards, and full means that one was dropped since they were
+	shards []chan *queued
+	// waiting counts the events in all shards, and full means that one was dropped since they were
 	// empty.
-	queued atomic.Int64
-	full   atomic.Bool
+	waiting atomic.Int64
+	full    atomic.Bool
 
 	stopping context.Context //nolint:containedctx // It is that of the writers, which outlive all calls.
 	stop     context.CancelFunc
 	abort    context.CancelFunc
-	writers  sync.WaitGroup
+	running  sync.WaitGroup
 }
 
-// newEventQueue starts the writers of a queue with a limit. dropped counts the events that are not sent.
-func newEventQueue(sink eventSink, o Options, limit int, dropped func(reason string)) *eventQueue {
-	q := &eventQueue{sink: sink, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: int64(limit)}
+// newQueue starts the writers of a queue.
+func newQueue(to sink, o Options) *queue {
+	q := &queue{sink: to, log: o.Log, limit: int64(o.Limit)}
 	q.dropped = func(reason string, err error) {
-		dropped(reason)
-		if reason != serving.EventQueueFull {
+		o.Dropped(reason)
+		if reason != QueueFull {
 			q.log.Warn("event not sent", "reason", reason, "error", failure.OneLine(err))
 		} else if q.full.CompareAndSwap(false, true) {
-			q.log.Warn("event queue is full; events are dropped until it is empty", "limit", limit)
+			q.log.Warn("event queue is full; events are dropped until it is empty", "limit", o.Limit)
 		}
 	}
 	q.stopping, q.stop = context.WithCancel(context.Background())
 	ctx, abort := context.WithCancel(context.Background())
 	q.abort = abort
-	for range eventWriters {
-		shard := make(chan *queuedEvent, limit)
+	for range writers {
+		shard := make(chan *queued, o.Limit)
 		q.shards = append(q.shards, shard)
-		correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
-		q.writers.Go(func() { q.write(ctx, shard, correlator) })
+		correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{QPS: o.QPS, BurstSize: o.Burst})
+		q.running.Go(func() { q.write(ctx, shard, correlator) })
 	}
 	return q
 }
 
 // add queues an event without waiting.
-func (q *eventQueue) add(e *queuedEvent) {
+func (q *queue) add(e *queued) {
 	if q.stopping.Err() != nil {
 		return
 	}
-	if q.queued.Add(1) > q.limit {
-		q.queued.Add(-1)
-		q.dropped(serving.EventQueueFull, nil)
+	if q.waiting.Add(1) > q.limit {
+		q.waiting.Add(-1)
+		q.dropped(QueueFull, nil)
 		return
 	}
 	at := e.InvolvedObject
@@ -97,22 +94,22 @@ func (q *eventQueue) add(e *queuedEvent) {
 }
 
 // close sends what is queued, for a short time.
-func (q *eventQueue) close() {
+func (q *queue) close() {
 	q.stop()
 	defer q.abort()
 	done := make(chan struct{})
 	go func() {
-		q.writers.Wait()
+		q.running.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
-	case <-time.After(eventsFlushLimit):
+	case <-time.After(flushLimit):
 	}
 }
 
 // write sends the events of a shard until the queue is closed and the shard is empty.
-func (q *eventQueue) write(ctx context.Context, shard <-chan *queuedEvent, correlator *record.EventCorrelator) {
+func (q *queue) write(ctx context.Context, shard <-chan *queued, correlator *record.EventCorrelator) {
 	for {
 		select {
 		case e := <-shard:
@@ -129,18 +126,18 @@ func (q *eventQueue) write(ctx context.Context, shard <-chan *queuedEvent, corre
 	}
 }
 
-func (q *eventQueue) sendNext(ctx context.Context, e *queuedEvent, correlator *record.EventCorrelator) {
+func (q *queue) sendNext(ctx context.Context, e *queued, correlator *record.EventCorrelator) {
 	q.send(ctx, e, correlator)
-	if q.queued.Add(-1) == 0 {
+	if q.waiting.Add(-1) == 0 {
 		q.full.Store(false)
 	}
 }
 
 // send correlates an event with the former ones, and sends what results from that.
-func (q *eventQueue) send(ctx context.Context, e *queuedEvent, correlator *record.EventCorrelator) {
+func (q *queue) send(ctx context.Context, e *queued, correlator *record.EventCorrelator) {
 	result, err := correlator.EventCorrelate(e.Event)
 	if err != nil {
-		q.dropped(serving.EventRejected, err)
+		q.dropped(Rejected, err)
 		return
 	}
 	if result.Skip {
@@ -153,7 +150,7 @@ func (q *eventQueue) send(ctx context.Context, e *queuedEvent, correlator *recor
 			correlator.UpdateState(stored)
 			return
 		case ctx.Err() != nil:
-			q.dropped(serving.EventUnreachable, context.Cause(ctx))
+			q.dropped(Unreachable, context.Cause(ctx))
 			return
 		case apply.AlreadyExists(err):
 			return // The response to a former try was lost.
@@ -161,10 +158,10 @@ func (q *eventQueue) send(ctx context.Context, e *queuedEvent, correlator *recor
 			q.log.Debug("event not sent: the namespace is being deleted", "namespace", e.Namespace)
 			return
 		case !apply.Unreachable(err):
-			q.dropped(serving.EventRejected, err)
+			q.dropped(Rejected, err)
 			return
-		case tries == maxEventTries || !controller.Sleep(q.stopping, eventRetryDelay):
-			q.dropped(serving.EventUnreachable, err)
+		case tries == maxTries || !controller.Sleep(q.stopping, retryDelay):
+			q.dropped(Unreachable, err)
 			return
 		}
 	}

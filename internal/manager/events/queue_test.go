@@ -1,4 +1,4 @@
-package manager
+package events
 
 import (
 	"bytes"
@@ -7,20 +7,22 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
-// eventServer stores events while it is open.
-type eventServer struct {
+// apiServer stores events while it is open.
+type apiServer struct {
 	mu    sync.Mutex
 	posts map[string]int
 	open  chan struct{}
@@ -28,7 +30,7 @@ type eventServer struct {
 	code int
 }
 
-func (s *eventServer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent corev1.Event
 	body, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(body, &sent)
@@ -48,33 +50,34 @@ func (s *eventServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// testEvents is an event writer with a limit, and what it logs and counts.
-type testEvents struct {
-	*eventWriter
-	*eventServer
+// testWriter is an event writer with a limit, and what it logs and counts.
+type testWriter struct {
+	*Writer
+	*apiServer
 
 	log     bytes.Buffer
 	mu      sync.Mutex
 	dropped map[string]int
 }
 
-func newTestEvents(t *testing.T, limit int) *testEvents {
+func newTestWriter(t *testing.T, limit int) *testWriter {
 	t.Helper()
-	e := &testEvents{eventServer: &eventServer{posts: map[string]int{}, open: make(chan struct{})}, dropped: map[string]int{}}
-	client, err := newClient(Options{Config: &rest.Config{Host: "http://events", Transport: e.eventServer}})
+	e := &testWriter{apiServer: &apiServer{posts: map[string]int{}, open: make(chan struct{})}, dropped: map[string]int{}}
+	codecs := serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://events", Transport: e.apiServer, APIPath: "/", QPS: -1,
+		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: codecs}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Log: slog.New(slog.NewTextHandler(&e.log, nil))}
-	e.eventWriter = &eventWriter{queue: newEventQueue(eventSink{client}, o, limit, func(reason string) {
+	e.Writer = NewWriter(client, Options{Limit: limit, Log: slog.New(slog.NewTextHandler(&e.log, nil)), Dropped: func(reason string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.dropped[reason]++
-	})}
+	}})
 	return e
 }
 
-func (e *testEvents) sendBurst(objects int) {
+func (e *testWriter) sendBurst(objects int) {
 	var workers sync.WaitGroup
 	for i := range objects {
 		workers.Go(func() {
@@ -85,17 +88,17 @@ func (e *testEvents) sendBurst(objects int) {
 }
 
 // finish waits until all events are sent or dropped, however long that takes.
-func (e *testEvents) finish() {
-	for e.queue.queued.Load() > 0 {
-		runtime.Gosched()
+func (e *testWriter) finish() {
+	for e.queue.waiting.Load() > 0 {
+		goruntime.Gosched()
 	}
-	e.close()
-	e.queue.writers.Wait()
+	e.Close()
+	e.queue.running.Wait()
 }
 
 // A burst that the API server does not take yet is sent later, and nothing waits for it.
 func TestEventsOfABurst(t *testing.T) {
-	e := newTestEvents(t, 3000)
+	e := newTestWriter(t, 3000)
 	e.sendBurst(3000)
 	close(e.open)
 	e.finish()
@@ -106,43 +109,43 @@ func TestEventsOfABurst(t *testing.T) {
 
 // What exceeds the limit is counted, and logged once.
 func TestDroppedEvents(t *testing.T) {
-	e := newTestEvents(t, 10)
+	e := newTestWriter(t, 10)
 	e.sendBurst(100)
 	close(e.open)
 	e.finish()
-	if len(e.posts) != 10 || e.dropped[serving.EventQueueFull] != 90 || strings.Count(e.log.String(), "event queue is full") != 1 {
+	if len(e.posts) != 10 || e.dropped[QueueFull] != 90 || strings.Count(e.log.String(), "event queue is full") != 1 {
 		t.Errorf("%d events sent, dropped %v, logged %s", len(e.posts), e.dropped, &e.log)
 	}
 }
 
 // An event that the API server refuses is dropped without a retry.
 func TestRejectedEvents(t *testing.T) {
-	e := newTestEvents(t, 10)
+	e := newTestWriter(t, 10)
 	e.code = http.StatusForbidden
 	close(e.open)
 	e.sendBurst(1)
 	e.finish()
-	if e.posts["POST p-0"] != 1 || e.dropped[serving.EventRejected] != 1 || !strings.Contains(e.log.String(), "event not sent") {
+	if e.posts["POST p-0"] != 1 || e.dropped[Rejected] != 1 || !strings.Contains(e.log.String(), "event not sent") {
 		t.Errorf("sent %v, dropped %v, logged %s", e.posts, e.dropped, &e.log)
 	}
 }
 
 // What is not sent when the queue is closed is counted.
 func TestUnsentEventsAtTheEnd(t *testing.T) {
-	e := newTestEvents(t, 10)
+	e := newTestWriter(t, 10)
 	e.code = http.StatusServiceUnavailable
 	close(e.open)
 	e.sendBurst(1)
-	e.close()
-	e.queue.writers.Wait()
-	if e.dropped[serving.EventUnreachable] != 1 {
+	e.Close()
+	e.queue.running.Wait()
+	if e.dropped[Unreachable] != 1 {
 		t.Errorf("sent %v, dropped %v, logged %s", e.posts, e.dropped, &e.log)
 	}
 }
 
 // Repeated events are one, and many different ones of one object are limited.
 func TestRepeatedEvents(t *testing.T) {
-	e := newTestEvents(t, 1000)
+	e := newTestWriter(t, 1000)
 	close(e.open)
 	for range 5 {
 		e.EventAt(hook.ObjectEvent{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "p", Event: hook.Event{Type: "Normal", Reason: "Seen", Message: "same"}})

@@ -1,0 +1,149 @@
+// Package events sends events on objects to the API server, in the background: equal ones as one, and of each
+// object a limited number. What cannot be sent is counted.
+package events
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+
+	authentication "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Options configure a Writer.
+type Options struct {
+	// Component is the source of events, and Instance this process among its replicas.
+	Component, Instance string
+	// QPS and Burst limit the events on one object per second on average, and at once; by default 1 in 5 minutes,
+	// and 25.
+	QPS   float32
+	Burst int
+	// Limit is the number of events that wait to be sent, 10,000 by default.
+	Limit int
+	// Dropped counts an event that is not sent, with its reason.
+	Dropped func(reason string)
+	// Log is discarded if nil.
+	Log *slog.Logger
+}
+
+// The reasons why events are dropped.
+const (
+	// QueueFull: too many events wait to be sent.
+	QueueFull = "QueueFull"
+	// Rejected: the API server refuses the event.
+	Rejected = "Rejected"
+	// Unreachable: the API server did not respond for two minutes, or until Setpoint ended.
+	Unreachable = "Unreachable"
+)
+
+// Writer records events on objects.
+type Writer struct {
+	options Options
+	queue   *queue
+}
+
+// NewWriter starts a Writer. Close stops it.
+func NewWriter(client rest.Interface, o Options) *Writer {
+	o.Limit, o.Log = cmp.Or(o.Limit, 10_000), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Writer{o, newQueue(sink{client}, o)}
+}
+
+// Close sends what is queued, for a short time.
+func (w *Writer) Close() { w.queue.close() }
+
+// maxMessage is the longest message the API server accepts.
+const maxMessage = 1024
+
+// Text returns a message for an event. Roles in one that is too long are left out as a whole, since a
+// part of them cannot be applied; rest says where they are.
+func Text(message, rest string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	first, _, _ := strings.Cut(message, "\n")
+	return truncate(first, maxMessage-len(rest)) + rest
+}
+
+// truncate returns at most limit bytes of a text.
+func truncate(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+}
+
+// Event records an event on an object.
+func (w *Writer) Event(o *object.Object, event hook.Event) { w.EventAs("", o, event) }
+
+// EventAs records an event as a user; empty for Setpoint itself.
+func (w *Writer) EventAs(user string, o *object.Object, event hook.Event) {
+	w.record(user, &corev1.ObjectReference{
+		APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name(),
+		UID: types.UID(o.UID()), ResourceVersion: o.ResourceVersion(),
+	}, event)
+}
+
+// EventAt records an event on an object that is known by name only.
+func (w *Writer) EventAt(event hook.ObjectEvent) { w.EventAtAs("", event) }
+
+// EventAtAs is EventAt as a user.
+func (w *Writer) EventAtAs(user string, event hook.ObjectEvent) {
+	w.record(user, &corev1.ObjectReference{
+		APIVersion: event.APIVersion, Kind: event.Kind, Namespace: event.Namespace, Name: event.Name, UID: types.UID(event.UID),
+	}, event.Event)
+}
+
+func (w *Writer) record(user string, at *corev1.ObjectReference, event hook.Event) {
+	made := newEvent(at, metav1.Now())
+	made.Type, made.Reason, made.Message = event.Type, event.Reason, truncate(event.Message, maxMessage)
+	// The source has no host, so that equal events of several replicas are aggregated.
+	made.Source = corev1.EventSource{Component: w.options.Component}
+	made.ReportingController, made.ReportingInstance = w.options.Component, w.options.Instance
+	w.queue.add(&queued{made, user})
+}
+
+// newEvent returns an event on an object. Those on objects without a namespace are in default.
+func newEvent(at *corev1.ObjectReference, now metav1.Time) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()),
+			Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
+		InvolvedObject: *at, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+}
+
+// sink writes events through the shared client.
+type sink struct{ client rest.Interface }
+
+// store creates an event, or patches the one that it repeats, if that still exists.
+func (s sink) store(ctx context.Context, user string, of *record.EventCorrelateResult) (*corev1.Event, error) {
+	e := of.Event
+	if e.Count > 1 {
+		req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
+		if stored, err := s.send(ctx, user, req.Body(of.Patch)); !apply.NotFound(err) {
+			return stored, err
+		}
+	}
+	sent := e.DeepCopy()
+	sent.TypeMeta, sent.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ""
+	return s.send(ctx, user, s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")).Body(sent))
+}
+
+// send sends a request as a user; empty for Setpoint itself.
+func (s sink) send(ctx context.Context, user string, req *rest.Request) (*corev1.Event, error) {
+	if user != "" {
+		req = req.SetHeader(authentication.ImpersonateUserHeader, user)
+	}
+	var stored corev1.Event
+	return &stored, req.Do(ctx).Into(&stored)
+}
