@@ -8,10 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
-
-// metadataOnly requests only the metadata of an object.
-const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // takeOver transfers the fields of former managers to the manager in managedFields, and removes
 // their annotations. The apply that follows changes the rest. It returns the new resource version.
@@ -53,7 +51,7 @@ func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Re
 
 // getManagedMetadata reads the owners of the fields of an action's object.
 func (w *Writer) getManagedMetadata(ctx context.Context, a plan.Action) (*managedMetadata, error) {
-	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", metadataOnly)
+	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", request.Metadata)
 	body, err := w.doRequest(ctx, a.Resource, "get", request)
 	if err != nil {
 		return nil, fmt.Errorf("read its managed fields: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // CreateFor is Create with a field manager; the writer's own if empty.
@@ -27,7 +28,7 @@ type Ownership struct {
 
 // Ownership reads who owns an object.
 func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*Ownership, error) {
-	request := w.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", metadataOnly)
+	request := w.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", request.Metadata)
 	body, err := w.doRequest(ctx, resource, "get", request)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 const (
@@ -115,7 +116,7 @@ func (r *Reviewer) CheckExists(ctx context.Context, user string) error {
 	account := ofUser(user)
 	exists, err := r.decide(ctx, question{user: user, verb: "exist"}, func(ctx context.Context, _ question) (bool, error) {
 		err := r.client.Get().AbsPath(object.ServiceAccounts.Path(account.Namespace, account.Name)).
-			SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
+			SetHeader("Accept", request.Metadata).Do(ctx).Error()
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

@@ -37,7 +37,7 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	if by := storedStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
 		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
 	}
-	m.resolver.known.addStored(declared)
+	m.resolver.Known.AddUsed(storedStatus(declared).Kinds)
 	compiled, err := kind.Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -125,8 +125,8 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() composite.Tools {
-	return composite.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve,
-		Known: m.resolver.known.find}
+	return composite.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.Resolve,
+		Known: m.resolver.Known.Find}
 }
 
 func (m *Manager) dryRunWriter() *apply.Writer {

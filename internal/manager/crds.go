@@ -18,7 +18,7 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 	o := &m.options
 	installer := crds.Options{
 		Skip: o.SkipCRDs, Recreate: o.RecreateCRDs, RecreateFlag: "--crds=recreate", Program: m.name(),
-		Client: m.client, Log: m.log, Resolve: m.resolver.resolve,
+		Client: m.client, Log: m.log, Resolve: m.resolver.Resolve,
 		Leads:   func() bool { return m.leader.Leads() },
 		EventAt: m.events.EventAt,
 		Checked: func() { m.controllers.resetReported() },

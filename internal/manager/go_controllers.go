@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/served"
@@ -107,7 +108,7 @@ func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*co
 		return compiled, err
 	}
 	env.Known = func(apiVersion, name string) (object.Resource, bool) {
-		if known, was := cs.manager.resolver.known.find(apiVersion, name); was {
+		if known, was := cs.manager.resolver.Known.Find(apiVersion, name); was {
 			return known, true
 		}
 		return served.Guess(apiVersion, name), true
@@ -117,8 +118,8 @@ func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*co
 		return nil, err
 	}
 	for resource, finalizer := range held.Finalizers() {
-		removal := finalizerRemoval{Manager: cs.manager, finalizer: finalizer, dryRun: true}
-		if removal.removeFrom(ctx, resource) == nil && removal.removed.Load() > 0 {
+		removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: finalizer, DryRun: true}
+		if removal.RemoveFrom(ctx, resource) == nil && removal.Removed.Load() > 0 {
 			return held, nil
 		}
 	}

@@ -36,6 +36,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -50,7 +52,7 @@ type Manager struct {
 	log             *slog.Logger
 	client          rest.Interface
 	requests        *rbac.Requests
-	resolver        *resolver
+	resolver        *kinds.Resolver
 	crds            *crds.Installer
 	store           *cache.Cache
 	access          *identity.Reviewer
@@ -90,7 +92,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &resolver{client: client}, inFlight: newInFlight(),
+	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client}, inFlight: newInFlight(),
 		endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		ready: make(chan struct{})}
 	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
@@ -174,6 +176,13 @@ func newClient(o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientForConfigAndClient(c, client)
 }
 
+// finalizers returns where finalizers are removed.
+func (m *Manager) finalizers() *finalizers.Cluster {
+	return &finalizers.Cluster{
+		Client: m.client, Resolver: m.resolver, Access: m.access, FieldManager: programName, Limits: m.options.Namespaces,
+	}
+}
+
 // Run runs until the context ends. An error says why it could not start or stop.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.stopTraces()
@@ -228,9 +237,9 @@ func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(addr
 func (m *Manager) compileEnvironment() compile.Environment {
 	reach := m.options.reach()
 	return compile.Environment{
-		Resolve:       m.resolver.resolve,
-		ResolveKind:   m.resolver.resolveKind,
-		Known:         m.resolver.known.find,
+		Resolve:       m.resolver.Resolve,
+		ResolveKind:   m.resolver.ResolveKind,
+		Known:         m.resolver.Known.Find,
 		StatusOf:      m.crds.StatusOf,
 		Dial:          m.options.Dial,
 		Routed:        m.options.Routed,
@@ -272,8 +281,8 @@ func (m *Manager) composeTools(account identity.Account) composite.Tools {
 		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(),
 		Log:     m.log,
 		Tracer:  m.tracer,
-		Resolve: m.resolver.resolve,
-		Known:   m.resolver.known.find,
+		Resolve: m.resolver.Resolve,
+		Known:   m.resolver.Known.Find,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
@@ -20,7 +21,7 @@ import (
 type ObjectPermissions struct {
 	options  Options
 	client   rest.Interface
-	resolver *resolver
+	resolver *kinds.Resolver
 }
 
 // NewObjectPermissions returns the permissions for a process with these options. The
@@ -35,12 +36,12 @@ func NewObjectPermissions(o Options, definitions []*object.Object) (*ObjectPermi
 	if err != nil {
 		return nil, err
 	}
-	return &ObjectPermissions{o, client, &resolver{client: client, defined: defined}}, nil
+	return &ObjectPermissions{o, client, &kinds.Resolver{Client: client, Defined: defined}}, nil
 }
 
 // Assume resolves kinds without the cluster.
 func (p *ObjectPermissions) Assume(find func(ctx context.Context, apiVersion, plural string) (object.Resource, error)) {
-	p.resolver.assume = find
+	p.resolver.Assume = find
 }
 
 // Of returns what a controller object needs, and whether a customize hook selects kinds at run
@@ -71,7 +72,7 @@ func (p *ObjectPermissions) Environment() compile.Environment {
 	o := p.options
 	reach := o.reach()
 	return compile.Environment{
-		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
+		Resolve: p.resolver.Resolve, ResolveKind: p.resolver.ResolveKind, Workers: o.Workers,
 		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
 		Expressions: o.Expressions,
 	}

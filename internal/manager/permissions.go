@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // RequiredPermissions returns the permissions that a Go program needs to run these controllers
@@ -121,7 +122,7 @@ func absentNamespaces(ctx context.Context, client rest.Interface, names []string
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		err := client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", metadataOnly).Do(ctx).Error()
+		err := client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", request.Metadata).Do(ctx).Error()
 		return !apierrors.IsNotFound(err)
 	})
 }

@@ -26,8 +26,8 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 	if err != nil {
 		return err
 	}
-	m.resolver.defined = defined
-	defer func() { m.resolver.defined = nil }()
+	m.resolver.Defined = defined
+	defer func() { m.resolver.Defined = nil }()
 	others, err := m.otherControllers(ctx)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -78,7 +79,7 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
+	m := &Manager{client: client, resolver: &kinds.Resolver{Client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(m.store.Close)
 	m.events = events.NewWriter(client, events.Options{Dropped: func(string) {}})
 	t.Cleanup(m.events.Close)

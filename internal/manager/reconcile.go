@@ -85,7 +85,7 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
-	cs.manager.resolver.known.addStored(declared)
+	cs.manager.resolver.Known.AddUsed(storedStatus(declared).Kinds)
 	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err

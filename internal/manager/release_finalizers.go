@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -58,14 +59,14 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 		return cmp.Or(err, errNotOwner)
 	}
 	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
-	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity),
-		namespaces: foot.Namespaces}
+	removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+		Namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
 		if cs.finalizes(key, resource) {
 			return nil
 		}
-		if err := removal.removeFrom(ctx, resource); err != nil {
+		if err := removal.RemoveFrom(ctx, resource); err != nil {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
 		}
 	}
@@ -95,12 +96,12 @@ func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *o
 		if len(foot.Limits[i]) == 0 {
 			continue
 		}
-		removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity),
-			outside: foot.Limits[i]}
-		if err := removal.removeFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
+		removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+			Outside: foot.Limits[i]}
+		if err := removal.RemoveFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
 		}
-		released += removal.removed.Load()
+		released += removal.Removed.Load()
 	}
 	cs.releasedOutside[key] = generation
 	if released > 0 {

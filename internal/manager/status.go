@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -266,3 +267,24 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 }
 
 func clampInt32(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
+// maxUsedKinds limits the kinds in a status. A customize hook may select any number of them over time.
+const maxUsedKinds = 100
+
+// usedKinds returns the kinds in the status of a controller: those before, and those that it uses now.
+func usedKinds(before []setpoint.UsedKind, running *runningController) []setpoint.UsedKind {
+	if running == nil {
+		return before
+	}
+	all := slices.Clone(before)
+	for _, r := range append(allKinds(running.Compiled), running.relatedResources()...) {
+		used := setpoint.UsedKind{APIVersion: r.APIVersion(), Resource: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced}
+		if r.Custom && !r.Unserved && len(all) < maxUsedKinds && !slices.Contains(all, used) {
+			all = append(all, used)
+		}
+	}
+	slices.SortFunc(all, func(a, b setpoint.UsedKind) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Resource, b.Resource))
+	})
+	return all
+}

@@ -242,3 +242,10 @@ func (r *uninstaller) deleteCRDs(ctx context.Context) error {
 	}
 	return nil
 }
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

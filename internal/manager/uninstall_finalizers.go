@@ -12,6 +12,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -82,10 +83,10 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 		if err := r.clearFinalizes(ctx, path, o); err != nil {
 			return err
 		}
-		removal := finalizerRemoval{Manager: r.Manager, finalizer: setpoint.FinalizerReleaseParents}
+		removal := finalizers.Removal{Cluster: r.finalizers(), Finalizer: setpoint.FinalizerReleaseParents}
 		declared := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.Name(), UID: types.UID(o.UID()),
 			Finalizers: o.Finalizers()}}
-		if err := removal.removeFromObject(ctx, kind.Resource, declared); err != nil {
+		if err := removal.RemoveFromObject(ctx, kind.Resource, declared); err != nil {
 			return err
 		}
 	}
@@ -138,13 +139,13 @@ func (r *uninstaller) releaseProgram(ctx context.Context) error {
 
 // release removes a finalizer from all objects of a kind, with the rights of the user.
 func (r *uninstaller) release(ctx context.Context, name compile.ResourceName, finalizer string) error {
-	removal := finalizerRemoval{Manager: r.Manager, finalizer: finalizer, dryRun: r.DryRun}
-	err := removal.removeFrom(ctx, name)
+	removal := finalizers.Removal{Cluster: r.finalizers(), Finalizer: finalizer, DryRun: r.DryRun}
+	err := removal.RemoveFrom(ctx, name)
 	note := ""
-	if n := removal.deleting.Load(); n > 0 {
+	if n := removal.Deleting.Load(); n > 0 {
 		note = fmt.Sprintf("; %d in deletion, without a call of the finalize hook", n)
 	}
-	if n := removal.removed.Load(); n > 0 {
+	if n := removal.Removed.Load(); n > 0 {
 		r.report("finalizer %s removed from %s of %s%s", finalizer, countObjects(int(n)), name, note)
 	}
 	if err != nil {

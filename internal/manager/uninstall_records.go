@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,7 +21,7 @@ func (r *uninstaller) handBack(ctx context.Context, p *handler.Program) error {
 	}
 	var written, outdated atomic.Int64
 	var writes errgroup.Group
-	writes.SetLimit(releaseConcurrency)
+	writes.SetLimit(finalizers.Concurrency)
 	for _, namespace := range p.NamespacesOf(p.Resource) {
 		objects, err := r.writer().List(ctx, p.Resource, namespace, "")
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -53,7 +54,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := slog.New(slog.DiscardHandler)
-			m := &Manager{client: client, resolver: &resolver{client: client}, log: log, metrics: serving.NewMetrics(), backends: backend.New(log, nil), store: cache.New(client, cache.Options{Log: log}), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
+			m := &Manager{client: client, resolver: &kinds.Resolver{Client: client}, log: log, metrics: serving.NewMetrics(), backends: backend.New(log, nil), store: cache.New(client, cache.Options{Log: log}), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
 			t.Cleanup(m.store.Close)
 			cs := newTestControllers(m)
 			for _, kind := range compile.Kinds() {

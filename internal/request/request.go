@@ -12,6 +12,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// The media types of an object and of a list with nothing but the metadata of the objects.
+const (
+	Metadata     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	MetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
 // Do sends a request. Unlike the raw response, its error has the message of the API
 // server.
 func Do(ctx context.Context, request *rest.Request) ([]byte, error) {

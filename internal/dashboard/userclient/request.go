@@ -22,10 +22,9 @@ const (
 
 // Media types.
 const (
-	mediaTypeJSON     = "application/json"
-	mediaTypeMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	mediaTypeList     = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	mediaTypeTable    = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+	mediaTypeJSON  = "application/json"
+	mediaTypeList  = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	mediaTypeTable = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 )
 
 // ErrUnreachable is wrapped by errors about an API server that does not respond or is

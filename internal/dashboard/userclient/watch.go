@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // The backoff of a failed watch.
@@ -78,7 +79,7 @@ func (c *Client) watchOnce(ctx context.Context, watch func() *rest.Request, noti
 		return err
 	}
 	notify()
-	stream, err := watch().SetHeader("Accept", mediaTypeMetadata).
+	stream, err := watch().SetHeader("Accept", request.Metadata).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", list.ResourceVersion).Stream(ctx)
 	if err != nil {
 		return classifyError(ctx, err)

@@ -37,7 +37,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// The reasons why events are dropped.
+// Reasons of the metric setpoint_events_dropped_total.
 const (
 	// QueueFull: too many events wait to be sent.
 	QueueFull = "QueueFull"

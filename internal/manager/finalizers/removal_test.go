@@ -1,10 +1,9 @@
-package manager
+package finalizers
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,10 +11,15 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 )
 
 // finalizerServer is an API server with a few objects. It supports lists in pages, reads and
@@ -114,15 +118,19 @@ func (s *finalizerServer) patch(w http.ResponseWriter, r *http.Request, name str
 	}
 }
 
-func managerAt(t *testing.T, handler http.Handler) *Manager {
+func clusterAt(t *testing.T, handler http.Handler) *Cluster {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := newClient(Options{Config: &rest.Config{Host: server.URL}})
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // decodes Status
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, APIPath: "/", QPS: -1, ContentConfig: rest.ContentConfig{
+		GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: serializer.NewCodecFactory(known).WithoutConversion(),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler)}
+	return &Cluster{Client: client, Resolver: &kinds.Resolver{Client: client}, Access: identity.NewReviewer(client), FieldManager: "setpoint"}
 }
 
 func TestRemoveFinalizer(t *testing.T) {
@@ -138,7 +146,7 @@ func TestRemoveFinalizer(t *testing.T) {
 		},
 	}
 	// The version is no longer served.
-	err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"})
+	err := (&Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer}).RemoveFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +161,7 @@ func TestKindThatIsNotServedHasNoFinalizers(t *testing.T) {
 	for _, name := range []compile.ResourceName{
 		{APIVersion: "example.org/v1", Plural: "gone"}, {APIVersion: "gone.example.org/v1", Plural: "shops"}, {APIVersion: "v1", Plural: "gone"},
 	} {
-		if err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), name); err != nil {
+		if err := (&Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer}).RemoveFrom(t.Context(), name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -168,7 +176,7 @@ func TestFailedReleaseIsReported(t *testing.T) {
 		s.beforePatch["a"] = stubborn
 	}
 	s.beforePatch["a"] = stubborn
-	err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
+	err := (&Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer}).RemoveFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
 	if err == nil || !strings.Contains(err.Error(), "/a: ") || s.patches != maxReleaseAttempts {
 		t.Errorf("%d patches, error %v", s.patches, err)
 	}
@@ -189,10 +197,8 @@ func TestReleaseWithoutServiceAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}, onlyAs: test.onlyAs}
-			m := managerAt(t, s)
-			m.access = identity.NewReviewer(m.client)
-			removal := finalizerRemoval{Manager: m, finalizer: testFinalizer, account: identity.Account{Namespace: "web", Name: test.account}}
-			err := removal.removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
+			removal := Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer, Account: identity.Account{Namespace: "web", Name: test.account}}
+			err := removal.RemoveFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
 			if !errors.Is(err, test.err) || len(s.objects["a"]) != test.finalizers {
 				t.Errorf("finalizers %v, error %v", s.objects["a"], err)
 			}

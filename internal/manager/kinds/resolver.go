@@ -1,4 +1,5 @@
-package manager
+// Package kinds finds what the API server serves of a kind, and remembers what it has served.
+package kinds
 
 import (
 	"context"
@@ -16,35 +17,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// resolver finds the resources of the API server.
-type resolver struct {
-	client rest.Interface
-	// known are the kinds that were found.
-	known knownKinds
-	// defined are resources of CRDs that may not be stored yet.
-	defined []object.Resource
-	// assume resolves the others without the API server; nil to use that.
-	assume func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+// Resolver finds the resources of the API server.
+type Resolver struct {
+	Client rest.Interface
+	// Known are the kinds that were found.
+	Known Known
+	// Defined are resources of CRDs that may not be stored yet.
+	Defined []object.Resource
+	// Assume resolves the others without the API server; nil to use that.
+	Assume func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 }
 
-// resolve returns the resource of an apiVersion and plural.
-func (r *resolver) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
-	for _, one := range r.defined {
+// Resolve returns the resource of an apiVersion and plural.
+func (r *Resolver) Resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+	for _, one := range r.Defined {
 		if one.APIVersion() == apiVersion && one.Plural == plural {
 			return one, nil
 		}
 	}
-	if r.assume != nil {
-		return r.assume(ctx, apiVersion, plural)
+	if r.Assume != nil {
+		return r.Assume(ctx, apiVersion, plural)
 	}
 	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
-// resolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
+// ResolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
 // may have the same kind.
-func (r *resolver) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
+func (r *Resolver) ResolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
 	return r.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
@@ -53,7 +55,7 @@ func (r *resolver) resolveKind(ctx context.Context, apiVersion, kind string) (ob
 const lookupTimeout = 10 * time.Second
 
 // find returns the resource that meant selects.
-func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
+func (r *Resolver) find(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	served, err := r.servedResources(ctx, apiVersion)
@@ -74,18 +76,18 @@ func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func
 	if resource.Custom, err = r.isCustom(ctx, resource); err != nil {
 		return resource, fmt.Errorf("read CustomResourceDefinition %s: %w", crds.NameOf(resource), cache.StableError(err))
 	}
-	r.known.add(resource)
+	r.Known.Add(resource)
 	return resource, nil
 }
 
 // servedResources returns the resources of an apiVersion.
-func (r *resolver) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
+func (r *Resolver) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
 	path := "/apis/" + apiVersion
 	if !strings.Contains(apiVersion, "/") {
 		path = "/api/" + apiVersion
 	}
 	var list metav1.APIResourceList
-	err := r.client.Get().AbsPath(path).Do(ctx).Into(&list)
+	err := r.Client.Get().AbsPath(path).Do(ctx).Into(&list)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
 	}
@@ -94,12 +96,12 @@ func (r *resolver) servedResources(ctx context.Context, apiVersion string) ([]me
 
 // isCustom reports whether a CRD defines the resource. Where Setpoint may not read CRDs it
 // guesses by the group: those of built-in kinds have no dot or end in .k8s.io.
-func (r *resolver) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
+func (r *Resolver) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
 	if !strings.Contains(resource.Group, ".") {
 		return false, nil
 	}
-	err := r.client.Get().AbsPath(crds.Resource.Path("", resource.Plural+"."+resource.Group)).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
+	err := r.Client.Get().AbsPath(crds.Resource.Path("", resource.Plural+"."+resource.Group)).
+		SetHeader("Accept", request.Metadata).Do(ctx).Error()
 	switch {
 	case err == nil:
 		return true, nil
@@ -109,4 +111,28 @@ func (r *resolver) isCustom(ctx context.Context, resource object.Resource) (bool
 		return !strings.HasSuffix(resource.Group, ".k8s.io"), nil
 	}
 	return false, err
+}
+
+// ServedVersion returns the apiVersion in which a resource is served; "" for none.
+func (r *Resolver) ServedVersion(ctx context.Context, name compile.ResourceName) (string, error) {
+	if name.Group() == "" {
+		return "", nil
+	}
+	var group metav1.APIGroup
+	if err := r.Client.Get().AbsPath("/apis/" + name.Group()).Do(ctx).Into(&group); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", err
+	}
+	for _, version := range group.Versions {
+		served, err := r.servedResources(ctx, version.GroupVersion)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == name.Plural }) {
+			return version.GroupVersion, nil
+		}
+	}
+	return "", nil
 }
