@@ -161,14 +161,23 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 	r.base.options.Observer.Ran(r.finished(outcome))
 }
 
+// IsDry reports whether this is a dry run: it sends no events, and its object need not be stored.
+func (r *Run) IsDry() bool { return r.Record == nil }
+
 // StillExists reports whether the object is still in the cache, and the same one.
 func (r *Run) StillExists() bool {
+	if r.IsDry() {
+		return true
+	}
 	now := r.base.Get(r.Item.Key)
 	return now != nil && now.UID() == r.Stored.UID()
 }
 
 // SendEvent sends an event about the object.
 func (r *Run) SendEvent(event hook.Event) {
+	if r.IsDry() {
+		return
+	}
 	event.Reason, event.Message = r.Secrets.Text(event.Reason), r.Secrets.Text(event.Message)
 	r.base.options.Observer.Event(r.Stored, event)
 	r.Record.EventSent(event)
@@ -180,7 +189,7 @@ const finalizingAfter = 10 * time.Second
 // ReportWaiting sends an event about what the deletion of the object waits for, unless it has just begun: then it
 // queues the object for the time when it has not.
 func (r *Run) ReportWaiting(what string) {
-	if r.Record == nil || !r.Stored.Deleting() {
+	if r.IsDry() || !r.Stored.Deleting() {
 		return
 	}
 	if left := finalizingAfter - r.base.Since(r.Stored.Time("deletionTimestamp")); left > 0 {
@@ -192,7 +201,7 @@ func (r *Run) ReportWaiting(what string) {
 
 // SendOnce sends an event, unless the latest one of its reason said the same.
 func (r *Run) SendOnce(event hook.Event) {
-	if r.memory == nil || r.Record == nil || r.memory.said[event.Reason] == event.Message {
+	if r.memory == nil || r.IsDry() || r.memory.said[event.Reason] == event.Message {
 		return
 	}
 	if r.memory.said == nil {

@@ -184,15 +184,14 @@ func (s target) planCompose(ctx context.Context, r *run, into *Object) *redact.V
 	preview, err := r.composers[s.program].DryRun(ctx, s.key, s.manifest)
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
+	}
+	if preview.Parent == nil {
 		return preview.Secrets
 	}
 	into.Hook, into.Skipped = preview.Hook, preview.SkipReason
-	desired := into.setResponse(preview.Response)
-	for _, p := range []plan.Plan{preview.Claims, preview.Revisions, preview.Plan} {
-		into.Changes = append(into.Changes, dryRunPlan(ctx, r, p, desired)...)
-	}
+	into.Changes = dryRunPlan(ctx, r, preview.Plan, into.setResponse(preview.Response))
 	into.markRemovals(preview.Removals)
-	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Parent); err != nil {
+	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Parent); err != nil && into.Error == nil {
 		into.Error = newProblem(err)
 	}
 	if preview.Held != nil {

@@ -43,8 +43,8 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 	if r.rollout != nil && r.rollout.err != nil {
 		return r.rollout.err
 	}
-	if todo.Empty() && !kept {
-		// After a write the hook is called again with the result.
+	if todo.Empty() && !kept || r.dry != nil {
+		// After a write the hook is called again with the result. A dry run shows what it has responded now.
 		r.memory.syncedInput = r.inputDigest
 	}
 	return nil
@@ -112,15 +112,15 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
 	if result.Updated != nil {
 		// Its event is that of an own write too.
-		r.viewOf(action.Resource, result.Updated).ObserveWrite(result.Updated)
+		r.observeWrite(action.Resource, result.Updated)
 		r.memory.noteOwners(result)
 	}
 	switch {
 	case err == nil && result.Stored == nil:
-		r.viewOf(action.Resource, action.Before).ObserveDelete(action.Before)
+		r.observeDelete(action.Resource, action.Before)
 		r.detectFlapping(ctx, action)
 	case err == nil:
-		r.viewOf(action.Resource, result.Stored).ObserveWrite(result.Stored)
+		r.observeWrite(action.Resource, result.Stored)
 		if action.Desired != 0 {
 			r.memory.upToDate.add(result.Stored, action.Desired)
 		}
@@ -128,7 +128,7 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 			r.detectFlapping(ctx, action)
 		}
 	case apply.NotFound(err) && action.Before != nil:
-		r.viewOf(action.Resource, action.Before).ObserveDelete(action.Before)
+		r.observeDelete(action.Resource, action.Before)
 	case apply.AlreadyExists(err):
 		return r.handleExisting(ctx, action)
 	case apply.Conflict(err):
@@ -164,7 +164,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	case r.program.isDecorator():
 		return r.handleExistingAttachment(action.Resource, live)
 	case r.planner.Selector.Matches(live.Labels()):
-		r.viewOf(action.Resource, live).ObserveWrite(live)
+		r.observeWrite(action.Resource, live)
 		return nil
 	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live, plan.UIDLabel)
@@ -211,7 +211,7 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
 			mark.Key, mark.Value))
 	}
-	r.viewOf(resource, live).ObserveWrite(live)
+	r.observeWrite(resource, live)
 	return nil
 }
 
@@ -248,7 +248,7 @@ func (r *run) update(ctx context.Context, resource object.Resource, what string,
 	if err != nil {
 		return nil, updateError(what, before, err)
 	}
-	r.viewOf(resource, stored).ObserveWrite(stored)
+	r.observeWrite(resource, stored)
 	return stored, nil
 }
 
@@ -257,6 +257,20 @@ func updateError(what string, o *object.Object, err error) error {
 		return controller.ErrConflict
 	}
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
+}
+
+// observeWrite puts the result of a write into the cache at once. A dry run shares the caches with live runs.
+func (r *run) observeWrite(resource object.Resource, stored *object.Object) {
+	if r.dry == nil {
+		r.viewOf(resource, stored).ObserveWrite(stored)
+	}
+}
+
+// observeDelete is observeWrite for an object that is gone.
+func (r *run) observeDelete(resource object.Resource, deleted *object.Object) {
+	if r.dry == nil {
+		r.viewOf(resource, deleted).ObserveDelete(deleted)
+	}
 }
 
 // viewOf returns the watch of a written object.

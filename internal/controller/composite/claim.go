@@ -49,7 +49,7 @@ func (r *run) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	r.children, r.storedRevisions = r.children[:0], r.revisionsOf(r.Stored)
 	for _, kind := range r.Controller.children {
-		claim, err := r.planner.Claim(kind.rule.Resource, kind.watches.owned(r.Stored), r.orphans(kind))
+		claim, err := r.planner.Claim(kind.rule.Resource, r.owned(kind), r.orphans(kind))
 		if err != nil {
 			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}
@@ -57,6 +57,15 @@ func (r *run) listChildren() ([]plan.Action, error) {
 		changes = append(changes, claim.Changes...)
 	}
 	return changes, nil
+}
+
+// owned returns the objects of a kind that the parent controls.
+func (r *run) owned(kind childKind) []*object.Object {
+	all := kind.watches.owned(r.Stored)
+	if r.dry != nil {
+		all = append(all, r.dry.Adopted(kind.rule.Resource)...)
+	}
+	return all
 }
 
 // orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents

@@ -39,6 +39,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, parent)))
+	r.Record = record.New(record.Run{}, time.Now)
 	for range controller.MaxConflicts {
 		if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Postponed || reported != 0 {
 			t.Fatalf("%s, reported %d times", outcome, reported)

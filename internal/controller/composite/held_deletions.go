@@ -25,6 +25,10 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	removed := r.unexplainedDeletions(todo)
+	if r.dry != nil {
+		r.dry.removals = removed // Whether they are too many depends on other parents.
+		return todo
+	}
 	confirms := plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions)
 	now := r.deletionGuard.decide(r.guardedParent(), r.isMoved(r.Stored), removed, confirms)
 	if !now.held && now.wait == 0 {

@@ -4,14 +4,30 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // user is the user of the ServiceAccount; empty for Setpoint itself.
 func (r *run) user() string { return r.program.Account.UserFor(r.Stored.Namespace()) }
 
-// writer writes, and reads from the API server, as the controller's ServiceAccount.
-func (r *run) writer() *apply.Writer { return r.tools.Writer.As(r.user()) }
+// writer reads from the API server and writes to it.
+type writer interface {
+	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
+	Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	ApplyPlan(ctx context.Context, p plan.Plan) []apply.Result
+	LastManager(ctx context.Context, a plan.Action) (string, error)
+}
+
+// writer writes as the controller's ServiceAccount. That of a dry run does not write.
+func (r *run) writer() writer {
+	if r.dry != nil {
+		return r.dry
+	}
+	return r.tools.Writer.As(r.user())
+}
 
 // checkReads returns an error unless the ServiceAccount may read the parent and its children.
 func (r *run) checkReads(ctx context.Context) error {

@@ -27,6 +27,8 @@ type run struct {
 	*controller.Run
 
 	memory *memory
+	// dry is nil unless this is a dry run.
+	dry *dryRun
 	// logic is the version that is called for the parent.
 	logic Logic
 	// parent is the stored parent with the latest response applied.
@@ -151,11 +153,11 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return joinErrors([]error{r.nondeterminismErr, err})
 		}
 		r.reportResponseEvents()
-		if r.noteFinalized() {
+		if r.noteFinalized() && !r.hasPlanned() {
 			continue
 		}
-		if err := r.storeResponse(ctx); err != nil {
-			return err
+		if err := r.storeResponse(ctx); err != nil || r.dry != nil {
+			return cmp.Or(err, r.unservedErr) // What the next call of a dry run would get is not known.
 		}
 	}
 	return r.notConvergedError()
