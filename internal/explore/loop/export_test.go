@@ -6,7 +6,29 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
+
+// NewWriter returns a writer that sends its requests to a transport.
+func NewWriter(transport http.RoundTripper) (*apply.Writer, error) {
+	client, err := newClient(transport)
+	return apply.New(client, apply.Options{Parallel: 1}), err
+}
+
+// DryRun is a dry run of an item. It stops at a request to the API server.
+func (p *Process) DryRun(ctx context.Context, view *View, item Item) (composite.DryRunResult, error) {
+	now := func() time.Time { return p.options.Now }
+	s := p.begin(view, p.options.Now)
+	defer s.close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p.transport.begin(nil, s.useExchange, stop)
+	p.calls.begin(ctx)
+	c := p.newComposite(s, item.Program, queue.Options{Now: now, Random: func() float64 { return 0 }})
+	defer c.Close()
+	return c.DryRun(ctx, item.Key, nil)
+}
 
 // Living is a process that keeps its memory between runs, and its delays. Unlike what a Process does, that is no
 // function of values, so that only a walk can use it, not a search.

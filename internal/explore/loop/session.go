@@ -56,11 +56,7 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
 	for i := range p.programs.Compose {
-		s.addCompose(composite.New(s.compose(p.programs.Compose[i]), composite.Tools{
-			Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
-			Unrecorded: p.options.Unrecorded,
-			Log:        silent, Now: clock, Queue: options, Sequential: true,
-		}), p.programs.Compose[i].Customize != nil)
+		s.addCompose(p.newComposite(s, i, options), p.programs.Compose[i].Customize != nil)
 	}
 	for i := range p.programs.Handle {
 		s.addHandle(handler.New(s.handle(p.programs.Handle[i]), handler.Tools{
@@ -72,6 +68,13 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	s.cache.Observe(view.Writes())
 	s.observed = len(s.cache.Writes())
 	return s
+}
+
+func (p *Process) newComposite(s *session, i int, options queue.Options) *composite.Controller {
+	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{
+		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
+		Unrecorded: p.options.Unrecorded, Log: silent, Now: options.Now, Queue: options, Sequential: true,
+	})
 }
 
 // index fills the indexes of functions in Go, before anything reads them.
