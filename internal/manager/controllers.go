@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -38,7 +39,7 @@ type controllerSet struct {
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
 	// compiler compiles that code; nil if this process does not run inline hooks.
-	compiler *inlineCompiler
+	compiler *calls.Compiler
 	queue    *queue.Queue
 	// releaseQueue holds the controller objects whose finalizers are to be removed.
 	releaseQueue *queue.Queue
@@ -148,7 +149,7 @@ func newControllerSet(m *Manager) *controllerSet {
 		entries:      map[queue.Key]*controllerEntry{},
 	}
 	if m.options.Inline != nil {
-		cs.compiler = newInlineCompiler(m.options.Inline, cs.codeCompiled)
+		cs.compiler = calls.NewCompiler(m.options.Inline, cs.codeCompiled)
 	}
 	return cs
 }
@@ -366,7 +367,7 @@ func (cs *controllerSet) runningControllers() []*runningController {
 
 // hookRestarted syncs all parents of the controllers with a hook at an address.
 func (cs *controllerSet) hookRestarted(address string) {
-	behind := func(full string) bool { return sameHost(full, address) }
+	behind := func(full string) bool { return calls.SameHost(full, address) }
 	for _, r := range cs.runningControllers() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
 			r.syncAll(queue.Cause{Kind: queue.HookChanged})

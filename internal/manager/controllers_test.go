@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -18,7 +19,7 @@ import (
 
 // newTestControllers returns the controllers of a Manager that has nothing else.
 func newTestControllers(m *Manager) *controllerSet {
-	m.controllers, m.inFlight = newControllerSet(m), newInFlight()
+	m.controllers, m.inFlight = newControllerSet(m), calls.NewInFlight()
 	m.options.Config, m.crds = &rest.Config{}, cmp.Or(m.crds, crds.NewInstaller(crds.Options{}))
 	m.webhooks = newWebhooks(m)
 	return m.controllers

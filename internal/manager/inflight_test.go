@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -56,23 +57,23 @@ func (s blockingHook) Admit(context.Context, *hook.ReviewRequest) (*hook.ReviewR
 // Ready and the process healthy.
 func TestOverdueCalls(t *testing.T) {
 	const timeout = 10 * time.Second
-	for what, call := range map[string]func(*inFlight, blockingHook){
-		"the sync hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(composite.Program{Name: "shop", Sync: s}).Sync.Call(context.Background(), nil)
+	for what, call := range map[string]func(*calls.InFlight, blockingHook){
+		"the sync hook": func(f *calls.InFlight, s blockingHook) {
+			_, _ = f.WrapProgram(composite.Program{Name: "shop", Sync: s}).Sync.Call(context.Background(), nil)
 		},
-		"the finalize hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(composite.Program{Name: "shop", Finalize: s}).Finalize.Call(context.Background(), nil)
+		"the finalize hook": func(f *calls.InFlight, s blockingHook) {
+			_, _ = f.WrapProgram(composite.Program{Name: "shop", Finalize: s}).Finalize.Call(context.Background(), nil)
 		},
-		"the customize hook": func(f *inFlight, s blockingHook) {
-			_, _ = f.wrapProgram(composite.Program{Name: "shop", Customize: s}).Customize.Customize(context.Background(), nil)
+		"the customize hook": func(f *calls.InFlight, s blockingHook) {
+			_, _ = f.WrapProgram(composite.Program{Name: "shop", Customize: s}).Customize.Customize(context.Background(), nil)
 		},
-		"the handler greet": func(f *inFlight, s blockingHook) {
+		"the handler greet": func(f *calls.InFlight, s blockingHook) {
 			s.timeout = time.Hour // The handler's own goes before.
-			p := f.wrapHandlers(handler.Program{Name: "shop", Handlers: []handler.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
+			p := f.WrapHandlers(handler.Program{Name: "shop", Handlers: []handler.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
 			_, _ = p.Handlers[0].Do.Handle(context.Background(), nil)
 		},
-		"the review limit": func(f *inFlight, s blockingHook) {
-			p := f.wrapReviews(&admission.Program{Name: "shop", Webhooks: []admission.Webhook{{Name: "limit", Timeout: timeout, Admitter: s}}})
+		"the review limit": func(f *calls.InFlight, s blockingHook) {
+			p := f.WrapReviews(&admission.Program{Name: "shop", Webhooks: []admission.Webhook{{Name: "limit", Timeout: timeout, Admitter: s}}})
 			_, _ = p.Webhooks[0].Admitter.Admit(context.Background(), nil)
 		},
 	} {
@@ -80,7 +81,7 @@ func TestOverdueCalls(t *testing.T) {
 	}
 }
 
-func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*inFlight, blockingHook)) {
+func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*calls.InFlight, blockingHook)) {
 	t.Helper()
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), store: cache.New(nil, cache.Options{})}
 	newTestControllers(m)
@@ -104,9 +105,9 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*in
 	<-time.After(timeout)
 	synctest.Wait()
 	see(true, http.StatusOK, "0")
-	<-time.After(overdueAfter + time.Second)
+	<-time.After(calls.OverdueAfter + time.Second)
 	see(false, http.StatusOK, "1")
-	<-time.After(stuckAfter)
+	<-time.After(calls.StuckAfter)
 	see(false, http.StatusServiceUnavailable, "1")
 	close(release)
 	synctest.Wait()
@@ -126,25 +127,4 @@ func scrape(m *Manager) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()
-}
-
-// Calls without a timeout are never overdue: daemons, and Go functions without a limit.
-func TestCallsWithoutTimeout(t *testing.T) {
-	f := newInFlight()
-	do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		if len(f.calls) > 0 {
-			t.Error("it is tracked")
-		}
-		return &hook.HandlerResponse{}, nil
-	})
-	p := f.wrapHandlers(handler.Program{Handlers: []handler.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
-	if p.Handlers[0].Do != nil {
-		t.Error("a daemon has become a handler")
-	}
-	if _, err := p.Handlers[1].Do.Handle(t.Context(), nil); err != nil {
-		t.Error(err)
-	}
-	if program := f.wrapProgram(composite.Program{}); program.Sync != nil || program.Finalize != nil || program.Customize != nil {
-		t.Error("a program without hooks has some")
-	}
 }

@@ -45,7 +45,7 @@ func (m *Manager) serving() serving.Options {
 // checkHealth returns what a process that belongs to this one says of its health, or why one of
 // them is unhealthy.
 func (m *Manager) checkHealth() ([]byte, error) {
-	if err := m.inFlight.checkStuck(); err != nil || m.options.Health == nil {
+	if err := m.inFlight.CheckStuck(); err != nil || m.options.Health == nil {
 		return nil, err
 	}
 	return m.options.Health()

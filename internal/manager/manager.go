@@ -33,6 +33,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lease"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
@@ -61,8 +62,8 @@ type Manager struct {
 	events          *events.Writer
 	controllers     *controllerSet
 	webhooks        *serving.Webhooks
-	inFlight        *inFlight
-	endpoints       *endpoints
+	inFlight        *calls.InFlight
+	endpoints       *calls.Endpoints
 	connections     *webhook.ConnectionLimiter
 	backends        *backend.Backends
 	metacontrollers *conflicts.Detector
@@ -92,8 +93,8 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client}, inFlight: newInFlight(),
-		endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
+	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client}, inFlight: calls.NewInFlight(),
+		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		ready: make(chan struct{})}
 	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
@@ -225,13 +226,13 @@ func (m *Manager) Leads() bool { return m.leader.Leads() }
 // HookRestarted syncs all parents of the controllers with a hook at an address, host or
 // host:port.
 func (m *Manager) HookRestarted(address string) {
-	m.endpoints.setUp(address)
+	m.endpoints.SetUp(address)
 	m.controllers.hookRestarted(address)
 }
 
 // HookDown marks the controllers with a hook at an address, host or host:port, as not ready
 // until HookRestarted.
-func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(address, err) }
+func (m *Manager) HookDown(address string, err error) { m.endpoints.SetDown(address, err) }
 
 // compileEnvironment returns what the compiler depends on.
 func (m *Manager) compileEnvironment() compile.Environment {

@@ -57,7 +57,7 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 // called counts a call of a hook. Calls of handlers and reviews are counted by their names
 // instead.
 func (m *Manager) called(program, address string, e call.Result) {
-	m.endpoints.recordCall(program, address, e)
+	m.endpoints.RecordCall(program, address, e)
 	m.metrics.ObserveHookCall(program, address, e)
 	if e.HookType != call.Handle && e.HookType != call.Admit {
 		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)

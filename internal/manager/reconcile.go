@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -35,7 +36,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
-	if errors.Is(err, errCompiling) {
+	if errors.Is(err, calls.ErrCompiling) {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
 	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
@@ -289,7 +290,7 @@ func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	case now.running == nil:
 		cs.manager.webhooks.Set(key, nil)
 	default:
-		cs.manager.webhooks.Set(key, cs.manager.inFlight.wrapReviews(now.running.Admission))
+		cs.manager.webhooks.Set(key, cs.manager.inFlight.WrapReviews(now.running.Admission))
 	}
 }
 
@@ -347,7 +348,7 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 	if e != nil && e.running != nil {
 		cs.manager.metrics.DeleteController(e.running.Name())
 		cs.manager.webhooks.DropFailures(e.running.Name())
-		cs.manager.endpoints.remove(e.running.Name())
+		cs.manager.endpoints.Remove(e.running.Name())
 	}
 	cs.manager.history.Drop(key.String())
 	if e != nil && e.releasing == "" {

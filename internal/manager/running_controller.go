@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -26,8 +27,8 @@ type runningController struct {
 	*compile.Compiled
 	workers   []worker
 	webhooks  *serving.Webhooks
-	inFlight  *inFlight
-	endpoints *endpoints
+	inFlight  *calls.InFlight
+	endpoints *calls.Endpoints
 	// deletions is the deletion guard of the programs of hooks.
 	deletions *composite.DeletionGuard
 	// versions says which parents have moved to changed hooks; nil if all have.
@@ -74,10 +75,10 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 	for _, program := range compiled.Programs {
 		tools := cs.manager.composeTools(compiled.Account)
 		tools.DeletionGuard, tools.Versions, tools.LogicVersions = r.deletions, r.versions, r.logicVersions
-		r.workers = append(r.workers, composite.New(cs.manager.inFlight.wrapProgram(program), tools))
+		r.workers = append(r.workers, composite.New(cs.manager.inFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handler.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
+		r.workers = append(r.workers, handler.New(cs.manager.inFlight.WrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})
@@ -146,10 +147,10 @@ func (r *runningController) health() controller.Health {
 		addHealth(&sum, controller.Health())
 	}
 	if r.inFlight != nil {
-		sum.Overdue, sum.OverdueMessage = r.inFlight.overdue(r.Name())
+		sum.Overdue, sum.OverdueMessage = r.inFlight.Overdue(r.Name())
 	}
 	if r.endpoints != nil {
-		sum.HookDown, sum.HookUnreachable = r.endpoints.failures(r.Name(), r.HookAddresses)
+		sum.HookDown, sum.HookUnreachable = r.endpoints.Failures(r.Name(), r.HookAddresses)
 	}
 	return sum
 }

@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal/inspect/locate", "internal/inspect/locate/token", "internal/dashboard"},
 	{"internal/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/events", "internal/manager/leader"},
-	{"internal/manager/rbac", "internal/manager/kinds", "internal/manager/serving"},
+	{"internal/manager/calls", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/serving"},
 	{"internal/manager/finalizers"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/bundle", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver/...", "dashboard"},

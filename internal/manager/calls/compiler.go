@@ -1,4 +1,4 @@
-package manager
+package calls
 
 import (
 	"context"
@@ -21,12 +21,12 @@ const (
 	maxRemembered = 16
 )
 
-// errCompiling means that the code of a controller is still being compiled.
-var errCompiling = errors.New("the code of its inline hooks is still being compiled")
+// ErrCompiling means that the code of a controller is still being compiled.
+var ErrCompiling = errors.New("the code of its inline hooks is still being compiled")
 
-// inlineCompiler compiles the code of inline hooks. Code that takes long to load, or never does, delays no
+// Compiler compiles the code of inline hooks. Code that takes long to load, or never does, delays no
 // other controller, and code that does not compile is not compiled again.
-type inlineCompiler struct {
+type Compiler struct {
 	compile func(ctx context.Context, script call.Script) (call.Program, error)
 	// compiled is called when code has been compiled for which its controller did not wait.
 	compiled func(controller string)
@@ -49,12 +49,12 @@ type compileJob struct {
 	awaited bool
 }
 
-func newInlineCompiler(compile func(context.Context, call.Script) (call.Program, error), compiled func(controller string)) *inlineCompiler {
-	return &inlineCompiler{compile: compile, compiled: compiled, jobs: map[string]map[scriptDigest]*compileJob{}}
+func NewCompiler(compile func(context.Context, call.Script) (call.Program, error), compiled func(controller string)) *Compiler {
+	return &Compiler{compile: compile, compiled: compiled, jobs: map[string]map[scriptDigest]*compileJob{}}
 }
 
-// Compile returns the program of a script, its error, or errCompiling.
-func (c *inlineCompiler) Compile(ctx context.Context, script call.Script) (call.Program, error) {
+// Compile returns the program of a script, its error, or ErrCompiling.
+func (c *Compiler) Compile(ctx context.Context, script call.Script) (call.Program, error) {
 	text, err := json.Marshal(script)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *inlineCompiler) Compile(ctx context.Context, script call.Script) (call.
 }
 
 // job returns the job of a script. It starts one if there is none.
-func (c *inlineCompiler) job(script call.Script, digest scriptDigest) (_ *compileJob, started bool) {
+func (c *Compiler) job(script call.Script, digest scriptDigest) (_ *compileJob, started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if job := c.jobs[script.Controller][digest]; job != nil {
@@ -94,7 +94,7 @@ func (c *inlineCompiler) job(script call.Script, digest scriptDigest) (_ *compil
 	return job, true
 }
 
-func (c *inlineCompiler) run(ctx context.Context, job *compileJob, script call.Script, digest scriptDigest) {
+func (c *Compiler) run(ctx context.Context, job *compileJob, script call.Script, digest scriptDigest) {
 	defer job.cancel()
 	program, err := c.compile(ctx, script)
 	c.mu.Lock()
@@ -115,16 +115,16 @@ func (c *inlineCompiler) run(ctx context.Context, job *compileJob, script call.S
 }
 
 // claim returns the result of a job. It remembers errors of the code.
-func (c *inlineCompiler) claim(controller string, digest scriptDigest) (call.Program, error) {
+func (c *Compiler) claim(controller string, digest scriptDigest) (call.Program, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	job := c.jobs[controller][digest]
 	switch {
 	case job == nil:
-		return nil, errCompiling // A change of its controller is queued.
+		return nil, ErrCompiling // A change of its controller is queued.
 	case !job.isDone():
 		job.awaited = true
-		return nil, errCompiling
+		return nil, ErrCompiling
 	}
 	if _, ofCode := errors.AsType[*call.SourceError](job.err); !ofCode {
 		delete(c.jobs[controller], digest)
@@ -132,7 +132,7 @@ func (c *inlineCompiler) claim(controller string, digest scriptDigest) (call.Pro
 	return job.program, job.err
 }
 
-func (c *inlineCompiler) closeUnclaimed(controller string, digest scriptDigest, job *compileJob) {
+func (c *Compiler) closeUnclaimed(controller string, digest scriptDigest, job *compileJob) {
 	c.mu.Lock()
 	unclaimed := c.jobs[controller][digest] == job
 	if unclaimed {
@@ -145,13 +145,13 @@ func (c *inlineCompiler) closeUnclaimed(controller string, digest scriptDigest, 
 }
 
 // Drop forgets the code of a removed controller.
-func (c *inlineCompiler) Drop(controller string) {
+func (c *Compiler) Drop(controller string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(controller)
 }
 
-func (c *inlineCompiler) drop(controller string) {
+func (c *Compiler) drop(controller string) {
 	for _, job := range c.jobs[controller] {
 		job.cancel()
 		if job.isDone() {

@@ -1,4 +1,4 @@
-package manager
+package calls
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (p slowProgram) Close()                                      { p.of.open.Ad
 func TestInlineCompiler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, notified := &slowCompiler{}, atomic.Int32{}
-		c := newInlineCompiler(engine.compile, func(string) { notified.Add(1) })
+		c := NewCompiler(engine.compile, func(string) { notified.Add(1) })
 		compile := func(text string) (call.Program, error) {
 			return c.Compile(t.Context(), call.Script{Controller: "a", Sources: map[string]string{"sync.js": text}})
 		}
@@ -52,7 +52,7 @@ func TestInlineCompiler(t *testing.T) {
 
 		start := time.Now()
 		for range 2 {
-			if _, err := compile("10s"); !errors.Is(err, errCompiling) {
+			if _, err := compile("10s"); !errors.Is(err, ErrCompiling) {
 				t.Errorf("slow: %v", err)
 			}
 		}
@@ -82,10 +82,10 @@ func TestInlineCompiler(t *testing.T) {
 func TestInlineCompilerUnclaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := &slowCompiler{}
-		c := newInlineCompiler(engine.compile, func(string) {})
+		c := NewCompiler(engine.compile, func(string) {})
 		compile := func(text string) {
 			_, err := c.Compile(t.Context(), call.Script{Controller: "a", Sources: map[string]string{"sync.js": text}})
-			if !errors.Is(err, errCompiling) {
+			if !errors.Is(err, ErrCompiling) {
 				t.Error(err)
 			}
 		}

@@ -1,4 +1,6 @@
-package manager
+// Package calls watches the calls of hooks: which are overdue, which processes cannot be reached, and which code is still
+// being compiled.
+package calls
 
 import (
 	"cmp"
@@ -15,40 +17,40 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
-// A call should return when its timeout ends its context. After overdueAfter its controller
-// is not ready, since the call blocks a worker. After stuckAfter the process is unhealthy:
+// A call should return when its timeout ends its context. After OverdueAfter its controller
+// is not ready, since the call blocks a worker. After StuckAfter the process is unhealthy:
 // only a restart frees the worker.
 const (
-	overdueAfter = 5 * time.Second
-	stuckAfter   = time.Minute
+	OverdueAfter = 5 * time.Second
+	StuckAfter   = time.Minute
 )
 
-// inFlight tracks calls of hooks and handlers that have a timeout and have not returned.
-type inFlight struct {
+// InFlight tracks calls of hooks and handlers that have a timeout and have not returned.
+type InFlight struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	calls map[*inFlightCall]struct{}
+	calls map[*overdueCall]struct{}
 }
 
-// inFlightCall is a call that should return by its deadline.
-type inFlightCall struct {
+// overdueCall is a call that should return by its deadline.
+type overdueCall struct {
 	controller, name string
 	timeout          time.Duration
 	deadline         time.Time
 }
 
-func (c *inFlightCall) String() string {
+func (c *overdueCall) String() string {
 	return fmt.Sprintf("%s has not returned after its timeout of %s", c.name, c.timeout)
 }
 
-func newInFlight() *inFlight {
-	return &inFlight{now: time.Now, calls: map[*inFlightCall]struct{}{}}
+func NewInFlight() *InFlight {
+	return &InFlight{now: time.Now, calls: map[*overdueCall]struct{}{}}
 }
 
 // track tracks a call until end is called.
-func (f *inFlight) track(controller, what string, timeout time.Duration) (end func()) {
-	call := &inFlightCall{controller, what, timeout, f.now().Add(timeout)}
+func (f *InFlight) track(controller, what string, timeout time.Duration) (end func()) {
+	call := &overdueCall{controller, what, timeout, f.now().Add(timeout)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[call] = struct{}{}
@@ -60,25 +62,25 @@ func (f *inFlight) track(controller, what string, timeout time.Duration) (end fu
 }
 
 // pastTimeout returns the calls that exceed their timeout by more than grace, oldest first.
-func (f *inFlight) pastTimeout(grace time.Duration) []*inFlightCall {
+func (f *InFlight) pastTimeout(grace time.Duration) []*overdueCall {
 	limit := f.now().Add(-grace)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []*inFlightCall
+	var all []*overdueCall
 	for call := range f.calls {
 		if call.deadline.Before(limit) {
 			all = append(all, call)
 		}
 	}
-	slices.SortFunc(all, func(a, b *inFlightCall) int {
+	slices.SortFunc(all, func(a, b *overdueCall) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.name, b.name))
 	})
 	return all
 }
 
-// overdue counts the overdue calls of a controller and describes the oldest.
-func (f *inFlight) overdue(controller string) (count int, oldest string) {
-	for _, call := range f.pastTimeout(overdueAfter) {
+// Overdue counts the overdue calls of a controller and describes the oldest.
+func (f *InFlight) Overdue(controller string) (count int, oldest string) {
+	for _, call := range f.pastTimeout(OverdueAfter) {
 		if call.controller != controller {
 			continue
 		}
@@ -90,10 +92,10 @@ func (f *inFlight) overdue(controller string) (count int, oldest string) {
 	return count, oldest
 }
 
-// checkStuck returns an error when a call ignores its context, so that the process is
+// CheckStuck returns an error when a call ignores its context, so that the process is
 // unhealthy.
-func (f *inFlight) checkStuck() error {
-	late := f.pastTimeout(stuckAfter)
+func (f *InFlight) CheckStuck() error {
+	late := f.pastTimeout(StuckAfter)
 	if len(late) == 0 {
 		return nil
 	}
@@ -115,8 +117,8 @@ func timeoutOf(called any) time.Duration {
 	return 0
 }
 
-// wrapProgram tracks the calls of a program's hooks.
-func (f *inFlight) wrapProgram(p composite.Program) composite.Program {
+// WrapProgram tracks the calls of a program's hooks.
+func (f *InFlight) WrapProgram(p composite.Program) composite.Program {
 	now := f.wrapLogic(p.Name, composite.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
 	p.Sync, p.Finalize, p.Customize = now.Sync, now.Finalize, now.Customize
 	if p.Former != nil {
@@ -125,7 +127,7 @@ func (f *inFlight) wrapProgram(p composite.Program) composite.Program {
 	return p
 }
 
-func (f *inFlight) wrapLogic(controller string, l composite.Logic) composite.Logic {
+func (f *InFlight) wrapLogic(controller string, l composite.Logic) composite.Logic {
 	l.Sync, l.Finalize = f.wrapHook(controller, "sync", l.Sync), f.wrapHook(controller, "finalize", l.Finalize)
 	if timeout := timeoutOf(l.Customize); timeout > 0 {
 		customize := l.Customize
@@ -137,7 +139,7 @@ func (f *inFlight) wrapLogic(controller string, l composite.Logic) composite.Log
 	return l
 }
 
-func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
+func (f *InFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
 	timeout := timeoutOf(of)
 	if timeout <= 0 {
 		return of
@@ -148,8 +150,8 @@ func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
 	})
 }
 
-// wrapHandlers tracks the calls of a program's handlers, except daemons, which never end.
-func (f *inFlight) wrapHandlers(p handler.Program) handler.Program {
+// WrapHandlers tracks the calls of a program's handlers, except daemons, which never end.
+func (f *InFlight) WrapHandlers(p handler.Program) handler.Program {
 	p.Handlers = slices.Clone(p.Handlers)
 	for i := range p.Handlers {
 		h := &p.Handlers[i]
@@ -166,8 +168,8 @@ func (f *inFlight) wrapHandlers(p handler.Program) handler.Program {
 	return p
 }
 
-// wrapReviews tracks the reviews of a program; nil stays nil.
-func (f *inFlight) wrapReviews(p *admission.Program) *admission.Program {
+// WrapReviews tracks the reviews of a program; nil stays nil.
+func (f *InFlight) WrapReviews(p *admission.Program) *admission.Program {
 	if p == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package manager
+package calls
 
 import (
 	"net"
@@ -10,9 +10,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// endpoints tracks hook addresses: the processes that are down, and calls that could not
+// Endpoints tracks hook addresses: the processes that are down, and calls that could not
 // connect.
-type endpoints struct {
+type Endpoints struct {
 	mu sync.Mutex
 	// down is why the process at an address is down, from HookDown.
 	down map[string]string
@@ -23,12 +23,12 @@ type endpoints struct {
 // endpoint is an address as one controller calls it, with its own proxy and credentials.
 type endpoint struct{ controller, address string }
 
-func newEndpoints() *endpoints {
-	return &endpoints{down: map[string]string{}, unconnected: map[endpoint]string{}}
+func NewEndpoints() *Endpoints {
+	return &Endpoints{down: map[string]string{}, unconnected: map[endpoint]string{}}
 }
 
-// setDown records why the process at an address is down.
-func (e *endpoints) setDown(address string, err error) {
+// SetDown records why the process at an address is down.
+func (e *Endpoints) SetDown(address string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.down[address] = flat(err)
@@ -37,15 +37,15 @@ func (e *endpoints) setDown(address string, err error) {
 // flat returns the text of an error in one line. Processes end theirs with several.
 func flat(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// setUp records that the process at an address is up.
-func (e *endpoints) setUp(address string) {
+// SetUp records that the process at an address is up.
+func (e *Endpoints) SetUp(address string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.down, address)
 }
 
-// recordCall records whether a call connected. A timeout after connecting changes nothing.
-func (e *endpoints) recordCall(controller, address string, call call.Result) {
+// RecordCall records whether a call connected. A timeout after connecting changes nothing.
+func (e *Endpoints) RecordCall(controller, address string, call call.Result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch at := (endpoint{controller, address}); {
@@ -56,8 +56,8 @@ func (e *endpoints) recordCall(controller, address string, call call.Result) {
 	}
 }
 
-// remove removes a controller.
-func (e *endpoints) remove(controller string) {
+// Remove removes a controller.
+func (e *Endpoints) Remove(controller string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for at := range e.unconnected {
@@ -67,14 +67,14 @@ func (e *endpoints) remove(controller string) {
 	}
 }
 
-// failures returns why the process at one of the addresses is down, and the error of a
+// Failures returns why the process at one of the addresses is down, and the error of a
 // latest call that could not connect; "" for none.
-func (e *endpoints) failures(controller string, addresses []string) (down, unconnected string) {
+func (e *Endpoints) Failures(controller string, addresses []string) (down, unconnected string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, full := range slices.Backward(addresses) {
 		for address, why := range e.down {
-			if sameHost(full, address) {
+			if SameHost(full, address) {
 				down = why
 			}
 		}
@@ -85,8 +85,8 @@ func (e *endpoints) failures(controller string, addresses []string) (down, uncon
 	return down, unconnected
 }
 
-// sameHost compares a host and port with an address that may have no port.
-func sameHost(full, address string) bool {
+// SameHost compares a host and port with an address that may have no port.
+func SameHost(full, address string) bool {
 	host, port, err := net.SplitHostPort(full)
 	if err != nil {
 		return full == address

@@ -1,0 +1,31 @@
+package calls
+
+import (
+	"context"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+)
+
+// Calls without a timeout are never overdue: daemons, and Go functions without a limit.
+func TestCallsWithoutTimeout(t *testing.T) {
+	f := NewInFlight()
+	do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if len(f.calls) > 0 {
+			t.Error("it is tracked")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	p := f.WrapHandlers(handler.Program{Handlers: []handler.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
+	if p.Handlers[0].Do != nil {
+		t.Error("a daemon has become a handler")
+	}
+	if _, err := p.Handlers[1].Do.Handle(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if program := f.WrapProgram(composite.Program{}); program.Sync != nil || program.Finalize != nil || program.Customize != nil {
+		t.Error("a program without hooks has some")
+	}
+}
