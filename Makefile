@@ -16,7 +16,7 @@ export GOFLAGS     := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 
 # The version is stamped when something is linked; it never causes linking.
 VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  = -s -w -X $(MODULE)/internal/cli.version=$(VERSION)
+LDFLAGS  = -s -w -X $(MODULE)/internal/cli/command.version=$(VERSION)
 
 # Everything in these folders but the tests ends up in a binary. The folders
 # are listed too: their time changes when a file is added or taken away.

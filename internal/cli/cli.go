@@ -1,6 +1,5 @@
-// Package cli is the command line. It turns arguments, environment and signals into options
-// of the packages below, and their results into output and exit codes. No other package
-// uses cobra or flags.
+// Package cli is the command line: it has the root command, runs one invocation, and prints its error. Each command is a
+// package of internal/cmd; what several commands share is in the folders here.
 //
 // Both binaries call Main: cmd/setpoint with no extras, the one of the control plane module
 // with a cluster and kubectl.
@@ -10,15 +9,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/cmd/allowdeletions"
+	devcommand "github.com/setpoint-dev/setpoint/internal/cmd/dev"
+	"github.com/setpoint-dev/setpoint/internal/cmd/get"
+	"github.com/setpoint-dev/setpoint/internal/cmd/initialize"
+	"github.com/setpoint-dev/setpoint/internal/cmd/loglevel"
+	"github.com/setpoint-dev/setpoint/internal/cmd/plan"
+	"github.com/setpoint-dev/setpoint/internal/cmd/rbac"
+	"github.com/setpoint-dev/setpoint/internal/cmd/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/cmd/record"
+	"github.com/setpoint-dev/setpoint/internal/cmd/release"
+	"github.com/setpoint-dev/setpoint/internal/cmd/rollout"
+	"github.com/setpoint-dev/setpoint/internal/cmd/run"
+	"github.com/setpoint-dev/setpoint/internal/cmd/supportbundle"
+	"github.com/setpoint-dev/setpoint/internal/cmd/test"
+	"github.com/setpoint-dev/setpoint/internal/cmd/tree"
+	"github.com/setpoint-dev/setpoint/internal/cmd/types"
+	"github.com/setpoint-dev/setpoint/internal/cmd/uninstall"
+	"github.com/setpoint-dev/setpoint/internal/cmd/why"
 	"github.com/setpoint-dev/setpoint/internal/dev"
 )
 
@@ -30,32 +47,11 @@ type Extras struct {
 	Kubectl func(args []string) int
 }
 
-// Exit codes. `setpoint dev … -- COMMAND` exits with the code of the command.
-const (
-	codeOK      = 0
-	codeFailure = 1
-	codeUsage   = 2
-	codeAborted = 130 // As a shell reports Ctrl-C.
-)
-
-// usageCode annotates commands that use exit code 2 for something else. They exit with 1 on
-// wrong usage.
-const usageCode = "usage-is-a-failure"
-
-// program is one invocation of the command line.
-type program struct {
-	Extras
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	// code is the exit code set by a command that chooses its own.
-	code int
-}
-
 // Main runs the command line and returns the exit code of the process.
 func Main(e Extras) int {
 	e.Kubectl = withoutForeignFlags(e.Kubectl)
-	p := &program{Extras: e, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	return p.execute(context.Background(), os.Args[1:])
+	p := &command.Invocation{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return execute(context.Background(), p, e, os.Args[1:])
 }
 
 // withoutForeignFlags hides the global flags of linked packages from cobra, which would
@@ -73,49 +69,36 @@ func withoutForeignFlags(kubectl func([]string) int) func([]string) int {
 	}
 }
 
-func (p *program) execute(ctx context.Context, args []string) int {
-	root := p.root()
+func execute(ctx context.Context, p *command.Invocation, e Extras, args []string) int {
+	root := rootCommand(p, e)
 	root.SetArgs(args)
-	root.SetIn(p.stdin)
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
-	command, err := root.ExecuteContextC(ctx)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return p.code
+		return p.Code
 	}
-	fmt.Fprintln(p.stderr, "error:", err)
-	return p.explain(command, err)
+	fmt.Fprintln(p.Stderr, "error:", err)
+	return explain(c, p, err)
 }
 
 // explain prints an error with its hint and returns the exit code.
-func (p *program) explain(command *cobra.Command, err error) int {
-	if _, wrong := errors.AsType[usageError](err); wrong {
-		fmt.Fprintf(p.stderr, "hint: %s --help\n", command.CommandPath())
-		if command.Annotations[usageCode] != "" {
-			return codeFailure
+func explain(c *cobra.Command, p *command.Invocation, err error) int {
+	if command.IsUsageError(err) {
+		fmt.Fprintf(p.Stderr, "hint: %s --help\n", c.CommandPath())
+		if c.Annotations[command.UsageIsAFailure] != "" {
+			return command.Failure
 		}
-		return codeUsage
+		return command.WrongUsage
 	}
-	if helpful, ok := errors.AsType[errorWithHint](err); ok {
-		fmt.Fprintln(p.stderr, "hint:", helpful.hint)
+	if hint := command.HintOf(err); hint != "" {
+		fmt.Fprintln(p.Stderr, "hint:", hint)
 	}
-	return max(p.code, codeFailure)
+	return max(p.Code, command.Failure)
 }
 
-// usageError is an invalid command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// errorWithHint is an error with a hint for the user.
-type errorWithHint struct {
-	error
-	hint string
-}
-
-func (e errorWithHint) Unwrap() error { return e.error }
-
-func (p *program) root() *cobra.Command {
+func rootCommand(p *command.Invocation, e Extras) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "setpoint",
 		Short: "A runtime for Kubernetes controllers",
@@ -128,21 +111,22 @@ exits with 2 if there are changes.`,
 		Example: `  setpoint dev examples/immortalcontainer    # boot a cluster with a controller
   setpoint run --kubeconfig ~/.kube/config   # run the controllers of a cluster
   setpoint plan spcc/teams -A                # show what a controller would change`,
-		Version: readVersion().Version,
+		Version: command.ReadVersion().Version,
 		// Without a distance cobra suggests nothing.
 		SuggestionsMinimumDistance: 2,
 
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noCommand,
+		Args:          command.NoCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.recordCommand(), p.treeCommand(), p.planCommand(), p.rbacCommand(),
-		p.reconcileCommand(), p.allowDeletionsCommand(), p.rolloutCommand(), p.releaseCommand(), p.uninstallCommand(), p.logLevelCommand(),
-		p.supportBundleCommand(), p.devCommand(), p.kubectlCommand(), p.initCommand(), p.typesCommand(), p.testCommand(),
-		p.versionCommand(), p.engineCommand())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.UsageError(flagError(err)) })
+	root.AddCommand(run.Command(p), get.Command(p), why.Command(p), record.Command(p), tree.Command(p), plan.Command(p), rbac.Command(p),
+		reconcile.Command(p), allowdeletions.Command(p), rollout.Command(p), release.Command(p), uninstall.Command(p), loglevel.Command(p),
+		supportbundle.Command(p), devcommand.Command(p, e.Boot), kubectlCommand(p, e.Kubectl), initialize.Command(p, types.TypeScript),
+		types.Command(p), test.Command(p, run.OperatorOptions),
+		versionCommand(p, e.Boot != nil), hooks.EngineCommand())
 	return root
 }
 
@@ -160,42 +144,4 @@ func flagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%smust be %s", strings.TrimSuffix(err.Error(), errors.Unwrap(wrong).Error()), takes)
-}
-
-// noCommand rejects arguments that are no command.
-func noCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	err := fmt.Errorf("unknown command %q", args[0])
-	if like := likest(c, args[0]); like != "" {
-		err = fmt.Errorf("%w; did you mean %q?", err, like)
-	}
-	return usageError{err}
-}
-
-// likest returns the command whose name is most like a word; "" for none.
-func likest(c *cobra.Command, word string) string {
-	like := c.SuggestionsFor(word)
-	if len(like) == 0 {
-		return ""
-	}
-	begin := func(name string) int { return commonPrefix(name, word) } // Few mistype the first letters.
-	return slices.MaxFunc(like, func(a, b string) int { return begin(a) - begin(b) })
-}
-
-// commonPrefix returns how many bytes two texts begin with in common.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
-func noArguments(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usageError{fmt.Errorf("unexpected argument %q", args[0])}
 }

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -63,26 +66,12 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(response))
 }
 
-// cluster has the commands of a test reach an API server, and no other cluster.
-func cluster(t *testing.T, server http.Handler) {
-	t.Helper()
-	api := httptest.NewServer(server)
-	t.Cleanup(api.Close)
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	text := `{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "` + api.URL + `"}}],
-contexts: [{name: a, context: {cluster: a, namespace: shop}}], current-context: a}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", file)
-}
-
 // completed are the words that a shell is given, and what else is written.
 func completed(t *testing.T, args ...string) (words, stderr string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
-	if code := p.execute(t.Context(), append([]string{"__completeNoDesc"}, args...)); code != codeOK {
+	p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
+	if code := execute(t.Context(), p, Extras{}, append([]string{"__completeNoDesc"}, args...)); code != command.OK {
 		t.Errorf("%v ends with %d: %s", args, code, &problems)
 	}
 	return strings.Join(strings.Fields(out.String()), " "), problems.String()
@@ -97,7 +86,7 @@ func expectCompletion(t *testing.T, line, want string) {
 		if got == want && !strings.Contains(stderr, "rror:") {
 			return
 		}
-		if gaveUp := time.Since(began) >= completeLimit; !gaveUp || attempt == 10 {
+		if gaveUp := time.Since(began) >= client.CompleteLimit; !gaveUp || attempt == 10 {
 			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
 			return
 		}
@@ -107,7 +96,7 @@ func expectCompletion(t *testing.T, line, want string) {
 // Fault U12: why, tree, plan and -n complete kinds, names and namespaces of the cluster.
 // :4 is for no files, and :6 for no space behind it, too.
 func TestCompletion(t *testing.T) {
-	cluster(t, http.HandlerFunc(apiServer))
+	clitest.UseCluster(t, http.HandlerFunc(apiServer))
 	for line, want := range map[string]string{
 		"why te":                      "teams/ :6",
 		"why teams.e":                 "teams.example.com/ :6",
@@ -156,21 +145,21 @@ func TestCompletion(t *testing.T) {
 }
 
 // objectSource is a process with objects, too.
-type objectSource struct{ *controllerSource }
+type objectSource struct{ *clitest.ControllerSource }
 
 func (*objectSource) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
-	red, blue := inspect.ObjectState{Ref: team(), HeldDeletions: 3}, inspect.ObjectState{Ref: team()}
+	red, blue := inspect.ObjectState{Ref: clitest.Team(), HeldDeletions: 3}, inspect.ObjectState{Ref: clitest.Team()}
 	blue.Name = "blue"
 	return inspect.Page{Objects: []inspect.ObjectState{red, blue}, Total: 2, Matching: 2}, nil
 }
 
 // Fault U12: get names what runs, allow-deletions what holds deletions.
 func TestCompletionOfRunningControllers(t *testing.T) {
-	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []object.Kind{team().Kind}
-	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{
+	clitest.UseCluster(t, http.HandlerFunc(apiServer))
+	kinds := []object.Kind{clitest.Team().Kind}
+	source := &objectSource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, HeldDeletions: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
-	}}}
+	})}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
@@ -183,18 +172,18 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 	for line, want := range map[string]string{
 		"get ":                   "reviews compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
 		"get te":                 "teams :4",
-		"get teams ":             team().Name + " blue :4",
+		"get teams ":             clitest.Team().Name + " blue :4",
 		"get teams b":            "blue :4",
 		"get reviews ":           ":4",
-		"get teams blue ":        team().Name + " :4",
+		"get teams blue ":        clitest.Team().Name + " :4",
 		"get teams team/b":       "team/blue :4",
 		"get teams pod/b":        ":4",
 		"get --process ":         "setpoint :4",
 		"reconcile te":           "teams :4",
-		"reconcile teams blue ":  team().Name + " :4",
+		"reconcile teams blue ":  clitest.Team().Name + " :4",
 		"reconcile teams --st":   "--state :4",
 		"allow-deletions ":       "compositecontroller.setpoint.dev/teams :4",
-		"allow-deletions teams ": team().Name + " :4",
+		"allow-deletions teams ": clitest.Team().Name + " :4",
 	} {
 		expectCompletion(t, line, want)
 	}
@@ -203,7 +192,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 // Fault U12: a shell does not wait for an API server that hangs, nor for one that is away.
 func TestCompletionGivesUp(t *testing.T) {
 	gone := make(chan struct{})
-	cluster(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-gone:
 		case <-r.Context().Done():
@@ -215,7 +204,7 @@ func TestCompletionGivesUp(t *testing.T) {
 		if got, stderr := completed(t, strings.Split(line, " ")...); !strings.HasPrefix(got, ":") || strings.Contains(stderr, "rror:") {
 			t.Errorf("%q: %q, %s", line, got, stderr)
 		}
-		if took := time.Since(began); took > 10*completeLimit {
+		if took := time.Since(began); took > 10*client.CompleteLimit {
 			t.Errorf("%q took %s", line, took)
 		}
 	}

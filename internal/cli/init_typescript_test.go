@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 )
 
 // tsc is given by make typescript-types.
@@ -28,13 +30,12 @@ func TestTypeScriptOperators(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), compiler, "--project", dir, "--typeRoots", types, "--types", "node").CombinedOutput()
 		return string(out), err
 	}
-	for _, scope := range scopes {
+	for _, scope := range []string{"Namespaced", "Cluster"} {
 		dir := filepath.Join(t.TempDir(), "shop")
-		p := &program{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}}
-		c := p.initCommand()
-		c.SetArgs([]string{"shop", "--language=typescript", "--scope=" + scope, "--children=configmaps,deployments,services", "--output=" + dir})
-		if err := c.Execute(); err != nil {
-			t.Fatal(err)
+		p := &command.Invocation{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: t.Output()}
+		args := []string{"init", "shop", "--language=typescript", "--scope=" + scope, "--children=configmaps,deployments,services", "--output=" + dir}
+		if code := execute(t.Context(), p, Extras{}, args); code != command.OK {
+			t.Fatal(code)
 		}
 		if out, err := check(dir); err != nil {
 			t.Errorf("%s: %v\n%s", scope, err, out)

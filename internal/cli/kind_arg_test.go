@@ -2,14 +2,14 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -19,12 +19,12 @@ import (
 // Fault G5: all commands take the same words for a kind, those of kubectl, and refuse a word
 // that several groups serve.
 func TestCommandsAgreeOnWords(t *testing.T) {
-	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []object.Kind{team().Kind}
-	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{
+	clitest.UseCluster(t, http.HandlerFunc(apiServer))
+	kinds := []object.Kind{clitest.Team().Kind}
+	source := &objectSource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},
-	}}}
+	})}
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
@@ -60,24 +60,10 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		{"plan team/red", "error: no controller given; use compositecontroller.setpoint.dev/NAME"},
 	} {
 		var out, problems bytes.Buffer
-		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
-		code := p.execute(t.Context(), strings.Fields(c.args))
-		if (code == codeOK) != (c.stderr == "") || !strings.Contains(problems.String(), c.stderr) || c.stderr == "" && out.Len() == 0 {
+		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
+		code := execute(t.Context(), p, Extras{}, strings.Fields(c.args))
+		if (code == command.OK) != (c.stderr == "") || !strings.Contains(problems.String(), c.stderr) || c.stderr == "" && out.Len() == 0 {
 			t.Errorf("%s: %d\n%s%s\nwant\n%s", c.args, code, &out, &problems, c.stderr)
-		}
-	}
-}
-
-// The hint offers a flag to those commands only that have it.
-func TestHintOfMissingController(t *testing.T) {
-	none := func(compile.Kind) (*object.Object, error) { return nil, nil }
-	for otherwise, want := range map[string]string{
-		"":                      "use one of the cluster, such as compositecontroller.setpoint.dev/NAME",
-		", or -f FILE with one": "use one of the cluster, such as compositecontroller.setpoint.dev/NAME, or -f FILE with one",
-	} {
-		_, err := controllerNamed("gone", otherwise, none)
-		if helpful, ok := errors.AsType[errorWithHint](err); !ok || helpful.hint != want {
-			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

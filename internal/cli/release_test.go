@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 )
 
 // A release names the children that stay, and whose they are then.
 func TestReleaseNamesChildren(t *testing.T) {
-	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		const controllers = "controllers"
 		switch path := r.URL.Path; {
@@ -30,30 +30,9 @@ func TestReleaseNamesChildren(t *testing.T) {
 		}
 	}))
 	var out, problems bytes.Buffer
-	p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
-	code := p.execute(t.Context(), []string{"release", "team/red"})
-	if code == codeOK || !strings.Contains(out.String(), "Team shop/red: its children are left to the garbage collector: Pod shop/own\n") {
+	p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
+	code := execute(t.Context(), p, Extras{}, []string{"release", "team/red"})
+	if code == command.OK || !strings.Contains(out.String(), "Team shop/red: its children are left to the garbage collector: Pod shop/own\n") {
 		t.Errorf("%d\n%s%s", code, &out, &problems)
-	}
-}
-
-// The last way out of a deletion is named where a call of it fails, and only there.
-func TestWhyNamesRelease(t *testing.T) {
-	pending := &timeline.Deletion{Finalizers: []string{"setpoint.dev/x"}}
-	for name, c := range map[string]struct {
-		state    inspect.State
-		deletion *timeline.Deletion
-		says     bool
-	}{
-		"fails in deletion": {inspect.StateFailing, pending, true},
-		"waits in deletion": {inspect.StateQueued, pending, false},
-		"fails":             {inspect.StateFailing, nil, false},
-	} {
-		var out bytes.Buffer
-		a := explanation{Deletion: c.deletion, States: []visibleState{{ObjectState: inspect.ObjectState{Ref: team(), Controller: "x/teams", State: c.state}}}}
-		printer{out: &out, now: noon}.printAdvice(a)
-		if strings.Contains(out.String(), "`setpoint release team") != c.says {
-			t.Errorf("%s: %s", name, &out)
-		}
 	}
 }

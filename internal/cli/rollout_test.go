@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 )
 
 // rolloutServer is an API server with a controller whose version 2 is complete.
@@ -97,10 +100,10 @@ func (s *rolloutServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // rolloutOutput runs a command about the controller of a server.
 func rolloutOutput(t *testing.T, s *rolloutServer, args string) (code int, output string) {
 	t.Helper()
-	cluster(t, s)
+	clitest.UseCluster(t, s)
 	var out bytes.Buffer
-	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
-	code = p.execute(t.Context(), append([]string{"rollout"}, strings.Fields(args)...))
+	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
+	code = execute(t.Context(), p, Extras{}, append([]string{"rollout"}, strings.Fields(args)...))
 	return code, out.String()
 }
 
@@ -244,22 +247,22 @@ func TestObservedUntil(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	const stepping = `{"observedGeneration": 3, "rollout": {"phase": "Stepping", "step": 1, "percent": 5, "from": "v1", "to": "v2", "namespace": "system"}}`
 	s := newRolloutServer(rolloutHooks("/two"), withRollout, stepping, codeTwo)
-	if exit, output := rolloutOutput(t, s, "status spcc/teams -w --timeout 1ms"); exit != codeFailure || !strings.Contains(output, "error: the rollout of "+rolloutName+" is not complete after 1ms\n") {
+	if exit, output := rolloutOutput(t, s, "status spcc/teams -w --timeout 1ms"); exit != command.Failure || !strings.Contains(output, "error: the rollout of "+rolloutName+" is not complete after 1ms\n") {
 		t.Errorf("timeout: %d: %s", exit, output)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var reads atomic.Int32
-	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == rolloutPath && reads.Add(1) == 2 { // The first one finds the controller.
 			cancel()
 		}
 		s.ServeHTTP(w, r)
 	}))
 	var out bytes.Buffer
-	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
-	if exit := p.execute(ctx, strings.Fields("rollout status spcc/teams --watch")); exit != codeAborted || !strings.Contains(out.String(), "error: aborted; the rollout goes on\n") {
+	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
+	if exit := execute(ctx, p, Extras{}, strings.Fields("rollout status spcc/teams --watch")); exit != command.Aborted || !strings.Contains(out.String(), "error: aborted; the rollout goes on\n") {
 		t.Errorf("canceled: %d: %s", exit, &out)
 	}
 }
@@ -269,7 +272,7 @@ func TestWatchRetries(t *testing.T) {
 	s := newRolloutServer(rolloutHooks("/three"), withRollout, completeStatus, codeTwo)
 	s.next = strings.Replace(s.objects[rolloutPath], `"uid": "u"`, `"uid": "other"`, 1)
 	var reads atomic.Int32
-	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == rolloutPath && reads.Add(1) == 2 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -277,8 +280,8 @@ func TestWatchRetries(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	var out bytes.Buffer
-	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
-	if exit := p.execute(t.Context(), strings.Fields("rollout status spcc/teams --watch")); exit != codeFailure || !strings.Contains(out.String(), "; trying again\n") ||
+	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
+	if exit := execute(t.Context(), p, Extras{}, strings.Fields("rollout status spcc/teams --watch")); exit != command.Failure || !strings.Contains(out.String(), "; trying again\n") ||
 		!strings.HasSuffix(out.String(), "error: "+rolloutName+" was deleted and created again\n") {
 		t.Errorf("%d: %s", exit, &out)
 	}

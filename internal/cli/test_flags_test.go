@@ -2,16 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 )
 
 // TestOutputsAreChecked reports files that cannot be written before anything runs.
@@ -28,8 +24,8 @@ func TestOutputsAreChecked(t *testing.T) {
 			dir:                             dir + " is a folder; give a file",
 		} {
 			var shown bytes.Buffer
-			p := &program{stdout: &shown, stderr: &shown, stdin: strings.NewReader("")}
-			if code := p.execute(t.Context(), []string{"test", dir, flag, value}); code != codeUsage || !strings.Contains(shown.String(), "error: "+flag+": ") || !strings.Contains(shown.String(), want) {
+			p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
+			if code := execute(t.Context(), p, Extras{}, []string{"test", dir, flag, value}); code != command.WrongUsage || !strings.Contains(shown.String(), "error: "+flag+": ") || !strings.Contains(shown.String(), want) {
 				t.Errorf("%s %s: exit code %d, %s", flag, value, code, shown.String())
 			}
 		}
@@ -50,44 +46,9 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		"--timeline none/x --update --only cases": "--timeline: the folder none does not exist",
 	} {
 		var shown bytes.Buffer
-		p := &program{stdout: &shown, stderr: &shown, stdin: strings.NewReader("")}
-		if code := p.execute(t.Context(), append([]string{"test", t.TempDir()}, strings.Fields(args)...)); code != codeUsage || !strings.Contains(shown.String(), "error: "+want) {
+		p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
+		if code := execute(t.Context(), p, Extras{}, append([]string{"test", t.TempDir()}, strings.Fields(args)...)); code != command.WrongUsage || !strings.Contains(shown.String(), "error: "+want) {
 			t.Errorf("%s: exit code %d, %s", args, code, shown.String())
 		}
-	}
-}
-
-// TestTheClusterTookNoPart says so for stories that are not violated any more.
-func TestTheClusterTookNoPart(t *testing.T) {
-	for want, made := range map[string]explore.ClusterReplay{
-		"Nothing was done on the cluster: the property is not violated in memory any more.": {},
-		"Nothing was done on the cluster: not all steps can be made in memory.":             {Replayed: explore.Replayed{Stopped: "step 2 cannot happen any more"}},
-		"The cluster did the same in all 3 steps.":                                          {Replayed: explore.Replayed{Violated: true}, Made: 3},
-	} {
-		if got := describeReplay(&made); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
-// TestUninterrupted keeps what Ctrl-C has not caused.
-func TestUninterrupted(t *testing.T) {
-	ended, end := context.WithCancel(t.Context())
-	end()
-	interrupted := fmt.Errorf("step 1: %w", &url.Error{Op: "Get", Err: context.Canceled})
-	remaining := errors.New("remove the namespace: forbidden")
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{nil, "<nil>"}, {interrupted, "<nil>"}, {remaining, remaining.Error()},
-		{errors.Join(errors.Join(interrupted, interrupted), remaining), remaining.Error()},
-	} {
-		if got := fmt.Sprint(uninterrupted(ended, c.err)); got != c.want {
-			t.Errorf("%v: %s", c.err, got)
-		}
-	}
-	if uninterrupted(t.Context(), interrupted) == nil {
-		t.Error("an error is lost")
 	}
 }

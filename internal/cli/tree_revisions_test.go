@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
@@ -17,7 +19,7 @@ import (
 // Fault U6: the ControllerRevisions in which handlers store the state of an object are in its
 // tree. No process has them in memory: the command reads them from the API server.
 func TestTreeHasControllerRevisions(t *testing.T) {
-	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/apis/example.com/v1/namespaces/shop/teams/red":
@@ -33,7 +35,7 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 	revisions := object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 	teams := object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
 	for _, keeps := range [][]object.Kind{{revisions}, nil} {
-		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []inspect.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}}}}
+		source := &historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}})}
 		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 		folder := t.TempDir()
 		withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
@@ -42,9 +44,9 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 		}
 		t.Setenv(locate.FolderEnv, folder)
 		var out, problems bytes.Buffer
-		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
-		code := p.execute(t.Context(), []string{"tree", "team/red"})
-		if code != codeOK || strings.Contains(out.String(), "ControllerRevision shop/red-kept") != (keeps != nil) || strings.Contains(out.String(), "other") {
+		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
+		code := execute(t.Context(), p, Extras{}, []string{"tree", "team/red"})
+		if code != command.OK || strings.Contains(out.String(), "ControllerRevision shop/red-kept") != (keeps != nil) || strings.Contains(out.String(), "other") {
 			t.Errorf("keeps %v: %d, %s\n%s", keeps, code, &problems, &out)
 		}
 		withdraw()

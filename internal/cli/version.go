@@ -4,68 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/flags"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
-// version is set by the linker.
-var version string
-
-// versionInfo is the output of `setpoint version`.
-type versionInfo struct {
-	Version      string `json:"version"`
-	Commit       string `json:"commit,omitempty"`
-	Go           string `json:"go"`
-	Platform     string `json:"platform"`
-	ControlPlane bool   `json:"controlPlane"`
-}
-
-// readVersion returns the linked version, or that of the Go build info.
-func readVersion() versionInfo {
-	info := versionInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		info.learn(build)
-	}
-	if info.Version == "" {
-		info.Version = "unknown"
-	}
-	return info
-}
-
-func (v *versionInfo) learn(build *debug.BuildInfo) {
-	if v.Version == "" {
-		v.Version = build.Main.Version
-	}
-	for _, setting := range build.Settings {
-		if setting.Key == "vcs.revision" {
-			v.Commit = setting.Value
-		}
-	}
-}
-
-func (p *program) versionCommand() *cobra.Command {
+func versionCommand(p *command.Invocation, full bool) *cobra.Command {
 	output := flags.OneOf("text", "json", "yaml")
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  setpoint version -o json",
-		Args:    noArguments,
+		Args:    command.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			info := readVersion()
-			info.ControlPlane = p.Boot != nil
-			return info.write(p.stdout, output.Value)
+			info := command.ReadVersion()
+			info.ControlPlane = full
+			return writeVersion(p.Stdout, info, output.Value)
 		},
 	}
-	addChoice(c, output, "output", "o", "output format")
+	command.AddChoice(c, output, "output", "o", "output format")
 	return c
 }
 
-func (v versionInfo) write(w io.Writer, format string) error {
+func writeVersion(w io.Writer, v command.VersionInfo, format string) error {
 	switch format {
 	case "json":
 		encoder := json.NewEncoder(w)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
@@ -18,7 +20,7 @@ import (
 )
 
 // historySource is a process that has seen every object.
-type historySource struct{ *controllerSource }
+type historySource struct{ *clitest.ControllerSource }
 
 func (*historySource) States(context.Context, object.Ref) ([]inspect.ObjectState, error) {
 	return nil, nil
@@ -41,7 +43,7 @@ func (*historySource) Run(context.Context, uint64) (inspect.Run, error) {
 
 // Fault U7: a history ends with the deletion of its object.
 func TestWhyEndsWithTheDeletion(t *testing.T) {
-	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const teams = "/apis/example.com/v1/namespaces/shop/teams/"
 		switch r.URL.Path {
 		case teams + "red":
@@ -59,7 +61,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	door := httptest.NewServer(wire.Handler(&historySource{&controllerSource{newFakeProcess("setpoint"), nil}}, wire.Token("token")))
+	door := httptest.NewServer(wire.Handler(&historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), nil)}, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
 	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
@@ -81,8 +83,8 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 		"why team/blue -o json":  `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",
 	} {
 		var out, problems bytes.Buffer
-		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}
-		if code := p.execute(t.Context(), strings.Fields(line)); code != codeOK || !strings.HasSuffix(out.String(), want) {
+		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
+		if code := execute(t.Context(), p, Extras{}, strings.Fields(line)); code != command.OK || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%s: %d, %s\n%s\nwant at the end\n%s", line, code, &problems, &out, want)
 		}
 	}

@@ -14,6 +14,17 @@ import (
 // maxValue limits the characters of a value.
 const maxValue = 120
 
+// Change formats the change of a field in one line.
+func Change(c object.FieldChange) string {
+	switch {
+	case c.From == nil:
+		return c.Path + " set to " + Value(c.To)
+	case c.To == nil:
+		return c.Path + " removed; was " + Value(c.From)
+	}
+	return c.Path + ": " + Value(c.From) + " → " + Value(c.To)
+}
+
 // Value formats a JSON value in one line: a string without quotes if that is unambiguous,
 // otherwise compact JSON.
 func Value(value json.RawMessage) string {

@@ -9,6 +9,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -250,6 +251,14 @@ type Failure struct {
 	Time    time.Time `json:"time"`
 }
 
+// Line returns the message, with the object if it is known.
+func (f *Failure) Line() string {
+	if f.Object == "" {
+		return f.Message
+	}
+	return f.Object + ": " + f.Message
+}
+
 // Location is all objects of a kind in a namespace.
 type Location struct {
 	object.Kind
@@ -390,6 +399,9 @@ type ObjectState struct {
 	// ChildStates are the children with their health; only set by Source.States.
 	ChildStates []Child `json:"childStates,omitempty"`
 }
+
+// Problem returns the error of an object, or its conflict, or why it waits.
+func (s *ObjectState) Problem() string { return cmp.Or(s.Error, s.Conflict, s.Waiting) }
 
 // Child is a child with its health.
 type Child struct {

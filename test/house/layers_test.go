@@ -40,6 +40,11 @@ var layers = [][]string{
 	{"."},
 	{"controllers/...", "setpointtest"},
 	{"examples/...", "internal/dev/...", "internal/testcase"},
+	{"internal/cli/command", "internal/cli/clitest", "internal/cli/manifests"},
+	{"internal/cli/output", "internal/cli/hooks"},
+	{"internal/cli/client"},
+	{"internal/cli/processes", "internal/cli/operators"},
+	{"internal/cmd/..."},
 	{"internal/cli"},
 	{"cmd/setpoint", "controlplane/...", "test/...", "tools/..."},
 }
@@ -85,9 +90,9 @@ var importedBy = []struct {
 	by  []string
 	why string
 }{
-	{"internal/call/inline", []string{"internal/cli"}, "programs of the SDK have no engines"},
-	{"internal/call/program", []string{"internal/cli"}, "programs of the SDK start no programs"},
-	{"internal/script/...", []string{"internal/cli", "internal/call/inline", "internal/script/..."}, "programs of the SDK have no engines"},
+	{"internal/call/inline", []string{"internal/cli/hooks"}, "programs of the SDK have no engines"},
+	{"internal/call/program", []string{"internal/cli/hooks"}, "programs of the SDK start no programs"},
+	{"internal/script/...", []string{"internal/cli/hooks", "internal/call/inline", "internal/script/..."}, "programs of the SDK have no engines"},
 }
 
 // thirdPartyLibraries says which packages may import each third-party library. The longest
@@ -102,15 +107,15 @@ var thirdPartyLibraries = []struct {
 	{"github.com/fluxcd/cli-utils", []string{"internal/inspect"}},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
 	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
-	{"github.com/go-logr/logr", []string{"internal/manager/...", "internal/cli", "test/bench/..."}},
+	{"github.com/go-logr/logr", []string{"internal/manager/...", "test/bench/..."}},
 	{"github.com/google/cel-go", []string{"internal/expression"}},
 	{"github.com/google/go-cmp", nil},
 	{"github.com/google/go-containerregistry", []string{"tools/release"}},
 	{"github.com/prometheus", []string{"internal/manager/...", "."}},
 	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
 	{"github.com/rogpeppe/go-internal", []string{"internal/diff"}},
-	{"github.com/spf13/cobra", []string{"internal/cli", "controlplane/..."}},
-	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
+	{"github.com/spf13/cobra", []string{"internal/cli/...", "internal/cmd/...", "controlplane/..."}},
+	{"github.com/spf13/pflag", []string{"internal/cli/...", "internal/cmd/...", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},
 	{"go.opentelemetry.io", []string{"internal/trace", "."}},
 	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac", "internal/dev/manifest", "tools/reference"}},
@@ -118,8 +123,8 @@ var thirdPartyLibraries = []struct {
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
 	{"golang.org/x/mod", nil},
 	{"golang.org/x/sync", []string{"..."}},
-	{"golang.org/x/sys", []string{"internal/dev/...", "internal/cli", "controlplane/..."}},
-	{"golang.org/x/term", []string{"internal/cli", "internal/dev/..."}},
+	{"golang.org/x/sys", []string{"internal/dev/...", "controlplane/..."}},
+	{"golang.org/x/term", []string{"internal/cli/output", "internal/dev/..."}},
 	{"golang.org/x/tools", nil},
 	{"gopkg.in/evanphx/json-patch.v4", []string{"internal/explore/apiserver"}},
 	{"google.golang.org/protobuf", nil},
@@ -130,7 +135,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiserver", []string{"internal/explore/apiserver"}},
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/workspace",
-		"internal/dev/...", "internal/explore/apiserver", "internal/explore/realcluster", "internal/explore/loop", "internal/cli", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access", "internal/bundle",
+		"internal/dev/...", "internal/explore/apiserver", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access", "internal/bundle",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/component-base", []string{"controlplane/..."}},

@@ -54,7 +54,7 @@ type binary struct {
 func (r *release) build(ctx context.Context) ([]binary, error) {
 	var all []binary
 	// The version is that of the release, also if the commit has another tag or none.
-	flags := []string{"-buildvcs=false", "-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli.version=v" + r.version}
+	flags := []string{"-buildvcs=false", "-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + r.version}
 	for _, p := range r.platforms {
 		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint"), r.root, "./cmd/setpoint", flags})
 	}

@@ -1,0 +1,75 @@
+// Package client connects a command to its cluster with the credentials of the user: it finds kinds, objects and
+// controllers by the words of arguments, completes them, and hides what the user may not read.
+package client
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+// ClusterFlags select the cluster.
+type ClusterFlags struct {
+	Kubeconfig string
+	Context    string
+}
+
+// Find returns the cluster, in the order of precedence of kubectl.
+func (f ClusterFlags) Find() (manager.Cluster, error) {
+	found, err := manager.FindCluster(f.Kubeconfig, f.Context)
+	if errors.Is(err, manager.ErrNoCluster) {
+		return found, command.WithHint(err, "set --kubeconfig FILE, or start a cluster with `setpoint dev`")
+	}
+	if err != nil {
+		return found, err
+	}
+	found.UserAgent = "setpoint/" + command.ReadVersion().Version
+	return found, nil
+}
+
+// PlaceFlags select a cluster and a namespace in it.
+type PlaceFlags struct {
+	Cluster   ClusterFlags
+	Namespace string
+}
+
+// OfObjects is the usage of the namespace of objects.
+const OfObjects = "`namespace` of the objects (default: that of the context)"
+
+// RegisterPlace adds the flags, with the default and the usage of the namespace.
+func (f *PlaceFlags) RegisterPlace(c *cobra.Command, namespace, usage string) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.Cluster.Register(c)
+	set.StringVarP(&f.Namespace, "namespace", "n", namespace, usage)
+	CompleteNamespaces(c, &f.Cluster, "namespace")
+}
+
+// Find finds the cluster, with the namespace that was given.
+func (f *PlaceFlags) Find() (manager.Cluster, error) {
+	found, err := f.Cluster.Find()
+	if f.Namespace != "" {
+		found.Namespace = f.Namespace
+	}
+	return found, err
+}
+
+func (f *ClusterFlags) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the cluster to use")
+	c.Flags().StringVar(&f.Context, "context", "", "`name` of the kubeconfig context to use")
+	CompleteContexts(c, &f.Kubeconfig)
+}
+
+// CompleteContexts completes --context.
+func CompleteContexts(c *cobra.Command, kubeconfig *string) {
+	contexts := func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return command.WithPrefix(word, manager.Contexts(*kubeconfig)), cobra.ShellCompDirectiveNoFileComp
+	}
+	_ = c.RegisterFlagCompletionFunc("context", contexts) // It fails only for an undefined flag.
+}
+
+// InstallNamespace is the namespace of the chart and the manifests.
+const InstallNamespace = "setpoint-system"

@@ -1,0 +1,123 @@
+// Package hooks has the flags of how hooks are called, by processes on this machine or by other addresses, and of how their
+// responses are applied.
+package hooks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/call/inline"
+	execprogram "github.com/setpoint-dev/setpoint/internal/call/program"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+// Processes configure the processes of inline and exec hooks.
+type Processes struct {
+	// memory is the limit of the code of an inline hook, such as "128Mi".
+	memory string
+	// ExecDirs are the directories of programs; none if exec hooks are not allowed.
+	ExecDirs []string
+	// Log receives what hooks print; the log of the manager if nil.
+	Log *slog.Logger
+	// Opener opens the programs of execDirs.
+	Opener execprogram.Opener
+}
+
+const (
+	defaultHookMemory = "128Mi"
+	// leastHookMemory is what an engine needs for small code.
+	leastHookMemory = 16 << 20
+)
+
+func (h *Processes) Register(set *pflag.FlagSet) {
+	h.RegisterMemory(set)
+	h.RegisterExec(set)
+}
+
+func (h *Processes) RegisterMemory(set *pflag.FlagSet) {
+	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory,
+		"maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
+}
+
+func (h *Processes) RegisterExec(set *pflag.FlagSet) {
+	set.StringArrayVar(&h.ExecDirs, "exec-hooks", nil,
+		"`DIR` with the programs that exec hooks may run (repeatable; default: exec hooks are refused)")
+}
+
+// check validates the flags.
+func (h *Processes) check() error {
+	if err := h.checkExec(); err != nil || h.memory == "" {
+		return err
+	}
+	memory, err := manager.ParseBytes(h.memory)
+	if err != nil {
+		return fmt.Errorf("--inline-hook-max-memory %w", err)
+	}
+	if memory < leastHookMemory {
+		return errors.New("--inline-hook-max-memory must be at least 16Mi")
+	}
+	return nil
+}
+
+func (h *Processes) checkExec() error {
+	for _, dir := range h.ExecDirs {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return fmt.Errorf("--exec-hooks: %w", err)
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("--exec-hooks: %s is not a directory", dir)
+		}
+	}
+	return nil
+}
+
+// AddTo lets a manager call inline and exec hooks.
+func (h *Processes) AddTo(o *manager.Options) error {
+	if err := h.check(); err != nil {
+		return command.UsageError(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, which runs inline hooks: %w", err)
+	}
+	memory, _ := manager.ParseBytes(cmp.Or(h.memory, defaultHookMemory)) // check has parsed it.
+	dirs, err := absolute(h.ExecDirs)
+	if err != nil {
+		return err
+	}
+	limiter, reviews, log := child.NewLimiter(0), child.NewLimiter(0), cmp.Or(h.Log, o.Log)
+	compiler := inline.Compiler{
+		Command:     []string{executable, engineName, fmt.Sprint("--memory=", memory)},
+		MemoryBytes: int64(memory), Limiter: limiter, ReviewLimiter: reviews, Log: log,
+	}
+	o.Inline, o.HookProcesses = compiler.Compile, func() map[string]child.Figures { return child.FiguresOf(limiter, reviews) }
+	if len(dirs) > 0 {
+		h.Opener.Dirs, h.Opener.Limiter, h.Opener.ReviewLimiter, h.Opener.Log = dirs, limiter, reviews, log
+		o.Exec = h.Opener.Open
+	}
+	return nil
+}
+
+func absolute(dirs []string) ([]string, error) {
+	var all []string
+	for _, dir := range dirs {
+		path, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", dir, err)
+		}
+		if !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,234 @@
+// Package dev is `setpoint dev`: it turns flags and signals into options of the dev loop.
+package dev
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/dev"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+// devFlags are the flags of `setpoint dev`.
+type devFlags struct {
+	// boot starts the control plane; nil if this binary has none.
+	boot               dev.Boot
+	dataDir            string
+	kubeconfig         string
+	kubernetesBinaries string
+	dashboardAddress   string
+	processLogs        string
+	// readyTimeout is how long COMMAND waits for the processes.
+	readyTimeout time.Duration
+	logLevel     *flags.Choice
+	// interpreter runs FILE.py.
+	interpreter string
+	// clusterOnly starts no controllers.
+	clusterOnly bool
+	recording   flags.RecordFlags
+	traces      flags.TraceFlags
+	context     devContextFlags
+}
+
+func Command(p *command.Invocation, boot dev.Boot) *cobra.Command {
+	f := &devFlags{boot: boot, logLevel: flags.OneOf("warn", "debug", "info", "error")}
+	c := &cobra.Command{
+		Use:   "dev [DIR…] [FILE…] [-- COMMAND…]",
+		Short: "Boot a cluster and develop a controller in it",
+		Long: `Boot a real Kubernetes control plane on this machine, run the controllers in it, and
+reload the files of each DIR as its setpoint.yaml says:
+
+  apply: [crd.yaml, controller.yaml, example.yaml]   # files or folders
+  processes:
+  - command: [python3, -u, sync.py]
+    env: {PORT: "{port}"}               # a free port is chosen
+    service: my-hook.my-namespace       # calls to this Service go to the process
+
+A process can use the port of another one as {port:NAME}. "ready: /path" waits until
+that path responds. Programs are compiled first; no timeout includes that. See
+docs/setpoint-yaml.md for all fields.
+
+FILE.yaml has manifests, such as a CRD, a controller with inline hooks and an example, in
+any order. It needs no setpoint.yaml. FILE.py is an operator in Python, such as a Kopf script: 'setpoint run --python' runs it
+in the folder of the first file, again after each change of a Python file there.
+
+When a manifest changes it is applied again. Objects that no manifest holds any more are
+deleted once the files have been read twice with the same content, 3 s apart. When a hook changes it is restarted, and
+its objects are reconciled at once.
+
+With --context NAME nothing is booted: the manifests are applied to the cluster of that
+kubeconfig context, and controllers, hooks and operators run here, limited to --namespaces.
+What exists in the cluster stays as it is. Everything that was created is listed in a
+ConfigMap; --cleanup removes it, and nothing else. See docs/develop.md.
+
+COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
+of this program. Then everything stops, and the exit code is that of the command.
+Ctrl-C stops everything; another one, a second later or more, aborts.`,
+		Example: `  setpoint dev                                        # an empty cluster
+  setpoint dev examples/immortalcontainer             # with an example
+  setpoint dev tenant.yaml                            # with a file of manifests
+  setpoint dev operator.py                            # with an operator in Python
+  setpoint dev --data-dir ./cluster                   # kept between runs
+  setpoint dev examples/immortalcontainer -- make test
+  setpoint dev --context kind-dev -n web tenant.yaml  # in a cluster one already has
+  setpoint dev --context kind-dev --cleanup tenant.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			dirs, cmd := args, []string(nil)
+			if dash := c.ArgsLenAtDash(); dash >= 0 {
+				dirs, cmd = args[:dash], args[dash:]
+			}
+			if err := f.context.check(c.Flags(), dirs, cmd); err != nil {
+				return command.UsageError(err)
+			}
+			if f.context.cleanup {
+				return cleanup(c.Context(), p, f, dirs)
+			}
+			return run(p, c, f, dirs, cmd)
+		},
+	}
+	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"`file` to write the kubeconfig to (default: in the data directory); with --context, the file with that context")
+	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and "+
+		"kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
+	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; "+
+		"127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
+	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of "+
+		"the terminal; the last lines of a process that exits are printed")
+	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute,
+		"how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
+	c.Flags().StringVar(&f.interpreter, "python-interpreter", "",
+		"`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
+	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false,
+		"boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
+	command.AddChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
+	recording := flag.NewFlagSet("dev", flag.ContinueOnError)
+	f.recording.Register(recording)
+	f.traces.Register(recording)
+	c.Flags().AddGoFlagSet(recording)
+	f.context.register(c, &f.kubeconfig)
+	return c
+}
+
+func run(p *command.Invocation, c *cobra.Command, f *devFlags, dirs, cmd []string) error {
+	if f.boot == nil && f.context.name == "" {
+		return command.WithHint(
+			errors.New("this binary has no control plane"),
+			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint dev --context` with an existing cluster",
+		)
+	}
+	args := dirs
+	dirs, manifests, files := splitFiles(args)
+	if f.interpreter != "" && len(files) == 0 {
+		return command.UsageErrorf("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")
+	}
+	if err := f.checkRecording(); err != nil {
+		return command.UsageError(err)
+	}
+	o := dev.Options{
+		Recording: f.recording.Options(), Traces: f.traces.Options(),
+		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: cmd,
+		ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
+		KubernetesBinaries: f.kubernetesBinaries,
+		DashboardAddress:   f.dashboardAddress, Boot: f.boot, Program: programName(), Version: command.ReadVersion().Version,
+		Abort: command.Abort,
+	}
+	if f.clusterOnly {
+		if unused := slices.Concat(dirs, manifests, files); len(unused) > 0 {
+			fmt.Fprintf(p.Stderr, "warning: --cluster-only: %s is neither applied nor run\n", output.Clean(strings.Join(unused, ", ")))
+		}
+		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, project.Operator{}
+	}
+	var err error
+	if f.context.name != "" {
+		if o.Target, err = f.context.target(f.kubeconfig, args); err != nil {
+			return err
+		}
+	}
+	if o.Executable, err = os.Executable(); err != nil {
+		return err
+	}
+	connect(p, &o, f.logLevel.Value)
+	if !f.clusterOnly {
+		callHooks(&o)
+	}
+	signals, stop := command.CatchSignals()
+	defer stop()
+	o.Signals = signals
+	p.Code, err = dev.Run(c.Context(), o)
+	return err
+}
+
+func (f *devFlags) checkRecording() error {
+	if f.clusterOnly && f.recording.Options().File != "" {
+		return errors.New("--record excludes --cluster-only, which runs no controllers")
+	}
+	return cmp.Or(f.recording.Check(), f.traces.Check())
+}
+
+// splitFiles splits the arguments into folders, manifest files and Python files.
+func splitFiles(args []string) (dirs, manifests, operator []string) {
+	for _, arg := range args {
+		switch {
+		case filepath.Ext(arg) == ".py":
+			operator = append(operator, arg)
+		case manifest.HasExtension(arg):
+			manifests = append(manifests, arg)
+		default:
+			dirs = append(dirs, arg)
+		}
+	}
+	return dirs, manifests, operator
+}
+
+// connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is
+// one.
+func connect(p *command.Invocation, o *dev.Options, logLevel string) {
+	out := p.Stdout
+	if len(o.Command) > 0 {
+		out = p.Stderr
+	}
+	o.Interactive = output.IsTerminal(p.Stdin)
+	o.Stdin, o.Stdout, o.Stderr = p.Stdin, p.Stdout, p.Stderr
+	o.Reporter = output.NewReporter(out)
+	o.Log = flags.NewLog(o.Reporter.Writer("setpoint"), flags.Brief, logLevel)
+}
+
+// programName returns the name to call this program by.
+func programName() string {
+	if name := os.Args[0]; filepath.Base(name) != name {
+		return name
+	}
+	return "setpoint"
+}
+
+// callHooks lets the manager of a session call inline hooks, and exec hooks in the folders that the
+// session runs, of the controllers in its files. What they print is shown at any log level.
+func callHooks(o *dev.Options) {
+	h := &hooks.Processes{ExecDirs: slices.Clone(o.Dirs), Log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
+	for _, file := range o.Manifests {
+		h.ExecDirs = append(h.ExecDirs, filepath.Dir(file))
+	}
+	h.Opener.WatchHelpers, o.Programs = true, &h.Opener
+	o.NewManager = func(options manager.Options) (dev.Manager, error) {
+		if err := h.AddTo(&options); err != nil {
+			return nil, err
+		}
+		return manager.New(options)
+	}
+}

@@ -1,0 +1,50 @@
+package initialize
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/scaffold"
+)
+
+// A program that is made from a clone uses the clone, since its module may not be where the Go command looks.
+func TestInitLocal(t *testing.T) {
+	f := &initFlags{language: "go", local: "../../..", group: "example.com", children: []string{"configmaps"}}
+	o, err := f.operator("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Release = "v1.2.3"
+	files, err := scaffold.Files(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := string(files["go.mod"])
+	if !strings.HasSuffix(module, "\n\nreplace github.com/setpoint-dev/setpoint => "+clone+"\n") || strings.Contains(module, "v1.2.3") {
+		t.Errorf("go.mod:\n%s", module)
+	}
+	if !strings.Contains(string(files["README.md"]), "go mod vendor") {
+		t.Errorf("README.md:\n%s", files["README.md"])
+	}
+	o.Local = "/my code/setpoint"
+	if files, err = scaffold.Files(o); err != nil || !strings.Contains(string(files["go.mod"]), `=> "/my code/setpoint"`) {
+		t.Errorf("%v, go.mod:\n%s", err, files["go.mod"])
+	}
+}
+
+func TestInitLocalNeedsAClone(t *testing.T) {
+	for want, f := range map[string]*initFlags{
+		"--local . must be a clone of Setpoint":             {language: "go", local: "."},
+		"--local /nowhere must be a clone of Setpoint":      {language: "go", local: "/nowhere"},
+		"--local is for --language go: python needs no mod": {language: "python", local: "../../.."},
+	} {
+		if _, err := f.operator("shop"); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), ":", ""), strings.ReplaceAll(want, ":", "")) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

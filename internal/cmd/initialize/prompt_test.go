@@ -1,0 +1,49 @@
+package initialize
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+)
+
+func TestPrompts(t *testing.T) {
+	for input, want := range map[string]initFlags{
+		"":                                {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
+		"\n\n\n\n":                        {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
+		"go\nShop\na.org\nservices, pods": {language: "go", kind: "Shop", group: "a.org", children: []string{"services", "pods"}},
+	} {
+		var out bytes.Buffer
+		p := &command.Invocation{Stdin: strings.NewReader(input), Stdout: &out}
+		f := &initFlags{language: "javascript", group: "example.com", children: []string{"configmaps"}}
+		if err := prompt(p, Command(p, nil), f, "guitar-shop"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, *f, cmp.AllowUnexported(initFlags{})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", input, diff)
+		}
+		if !strings.Contains(out.String(), "Kind [GuitarShop]: ") {
+			t.Errorf("prompts: %s", &out)
+		}
+	}
+}
+
+// What flags say has no prompt.
+func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
+	var out bytes.Buffer
+	p := &command.Invocation{Stdin: strings.NewReader("services\n"), Stdout: &out}
+	c := Command(p, nil)
+	if err := c.ParseFlags([]string{"--language", "go"}); err != nil {
+		t.Fatal(err)
+	}
+	f := &initFlags{language: "go", fromCRD: "crd.yaml", children: []string{"configmaps"}}
+	if err := prompt(p, c, f, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "]: ") != 1 || f.children[0] != "services" {
+		t.Errorf("%s: %v", &out, f.children)
+	}
+}

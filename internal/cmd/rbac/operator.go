@@ -1,0 +1,82 @@
+package rbac
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/operator"
+)
+
+// operatorManifests prints what an operator needs that runs with a ServiceAccount of its own:
+// the rights of its controllers, and those of Setpoint's work for them.
+func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
+	if err := r.checkOperator(args); err != nil {
+		return command.UsageError(err)
+	}
+	cluster, err := r.Cluster.Find()
+	if err != nil {
+		return err
+	}
+	r.operator.Name = r.name
+	op, err := r.operator.Describe(ctx, cluster, r.Cluster, args, r.Stderr)
+	if err != nil {
+		return err
+	}
+	defer op.Close()
+	o := r.programOptions(op)
+	o.Config = cluster.Config
+	if r.needs, err = manager.NewObjectPermissions(o, nil); err != nil {
+		return err
+	}
+	all, err := op.Compile(ctx, r.needs.Environment())
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	text, err := manager.ProgramManifests(all, o, r.grant.Process.Name, func(rules []rbac.NamespaceRules) []rbac.NamespaceRules {
+		return rbac.AddRules(rules, "", r.grant.Extra...)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.Stdout.Write(append([]byte(operatorCaveat), text...))
+	return err
+}
+
+// operatorCaveat is what the manifests may lack.
+const operatorCaveat = "# What the files request by clients of their own is not included: add it with --extra-rules.\n"
+
+// checkOperator checks the flags.
+func (r *rbacRun) checkOperator(args []string) error {
+	switch {
+	case r.everything || r.showUsed || len(r.files) > 0:
+		return errors.New("--python and --operator exclude -A, -f and --used")
+	case r.formatSet && r.format.Value != output.AsYAML:
+		return errors.New("--python and --operator print YAML only")
+	}
+	return r.operator.CheckDescribed(args)
+}
+
+// programOptions returns the options of `setpoint run` of the operator in a cluster.
+func (r *rbacRun) programOptions(op *operator.Operator) manager.Options {
+	if r.account == "" {
+		r.grant.Process.Name, r.grant.Process.Namespace = op.Name(), "default"
+	}
+	return manager.Options{
+		Expressions: expression.Compile,
+		Name:        cmp.Or(r.name, op.Name()), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
+		LeaderElection: leader.Election{Enabled: true, Name: op.Name()},
+		Admission:      serving.AdmissionOptions{}.WithClusterDefaults(true, op.Name()),
+		InspectAddress: manager.Cluster{InCluster: true}.InspectAddress(manager.InspectAuto),
+	}
+}

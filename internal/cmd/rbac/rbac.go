@@ -1,0 +1,280 @@
+// Package rbac is `setpoint rbac`: it prints the least roles that controllers need, or which rights were used.
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/operators"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/cli/processes"
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+)
+
+// rbacFlags are the flags of `setpoint rbac`.
+type rbacFlags struct {
+	processes.ReadFlags
+	files      []string
+	everything bool
+	namespaces flags.Namespaces
+	name       string
+	// account and defaultAccount are NAMESPACE/NAME.
+	account, defaultAccount string
+	related, bind           []string
+	escalate                bool
+	// showUsed compares the granted rights with the used ones: a table, or the roles if formatSet.
+	showUsed, formatSet   bool
+	extra                 []string
+	impersonation, format *flags.Choice
+	operator              operators.Source
+}
+
+// Values of --impersonation.
+const (
+	autoImpersonation        = "auto"
+	constrainedImpersonation = "constrained"
+	legacyImpersonation      = "legacy"
+)
+
+// installedAccount is the ServiceAccount of the install manifests.
+const installedAccount = "setpoint-system/setpoint"
+
+func Command(p *command.Invocation) *cobra.Command {
+	f := &rbacFlags{
+		format:        flags.OneOf(output.AsYAML, output.AsJSON),
+		impersonation: flags.OneOf(autoImpersonation, constrainedImpersonation, legacyImpersonation),
+	}
+	c := &cobra.Command{
+		Use:   "rbac (FILE… | CONTROLLER… | -A | --used | --python FILE…)",
+		Short: "Print the least roles that controllers need",
+		Long: `Print the roles with the least rights that controllers need, with a comment for each
+rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
+
+FILE is a manifest, a folder of manifests, or - for standard input. CONTROLLER is a
+controller of the cluster, such as compositecontroller.setpoint.dev/NAME, or its NAME if
+that is unambiguous. Kinds are looked up in the CRDs of the files and in the cluster.
+Without a cluster the scope of others is assumed, and a comment says so. The roles are for
+what controllers do, not for the work of Setpoint itself, which the install manifests
+allow.
+
+The ClusterRole has the label rbac.setpoint.dev/aggregate-to-setpoint: the ServiceAccount
+of the install manifests gets its rules without a binding. --service-account prints
+bindings to another one instead. Controllers with spec.serviceAccountName have roles for
+that ServiceAccount; Setpoint itself then may only watch, and impersonate it.
+
+The kinds that a customize hook selects are known at run time only: they are those that
+the running processes have watched, and those of --related.
+
+--python and --operator print all that an operator needs that runs with a ServiceAccount of
+its own: the ServiceAccount, roles and bindings, also for the work of Setpoint. Files are
+imported, without starting handlers.
+
+--used compares the roles that are bound to the ServiceAccount of the running processes, or
+to that of --service-account, with their requests since they started.`,
+		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
+  setpoint rbac teams --namespaces a,b          # Roles in two namespaces
+  setpoint rbac -A --service-account ops/setpoint
+  setpoint rbac controller.yaml --bind clusterrole/view
+  setpoint rbac --python operator.py --service-account shop/rates
+  setpoint rbac --used                          # what was granted and never used`,
+		ValidArgsFunction: orFiles(client.Complete(&f.Cluster, &f.Namespace, completeRBAC)),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.formatSet = c.Flags().Changed("output")
+			return run(c.Context(), p, f, args)
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func (f *rbacFlags) register(c *cobra.Command) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.Cluster.Register(c)
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and CRDs (repeatable)")
+	set.BoolVarP(&f.everything, "all", "A", false, "all controllers of the cluster")
+	set.Var(&f.namespaces, "namespaces", "comma-separated `namespaces` that setpoint run is limited to (default: all)")
+	set.StringVar(&f.name, "name", "", "`name` of the roles (default: from the controller; required for several), or --name of an operator")
+	set.StringVar(&f.account, "service-account", "",
+		"`NAMESPACE/NAME` of Setpoint's ServiceAccount, to bind roles to it (default: label the ClusterRole for "+installedAccount+")")
+	set.StringVar(&f.defaultAccount, "default-service-account", "",
+		"`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
+	set.StringArrayVar(&f.related, "related", nil, "`kind` that customize hooks select (repeatable)")
+	set.StringArrayVar(&f.bind, "bind", nil, "`KIND/NAME` of a role that RoleBindings of the controllers refer to (repeatable)")
+	set.BoolVar(&f.escalate, "escalate", false, "allow controllers that write roles any rules in them, which equals cluster-admin")
+	set.StringArrayVar(&f.extra, "extra-rules", nil, "`file` with rules to add: a list of them, or roles (repeatable)")
+	command.AddChoice(c, f.impersonation, "impersonation", "",
+		"how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
+	set.BoolVar(&f.showUsed, "used", false,
+		"show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
+	set.StringVar(&f.Process, "process", "", "`name` of the process to read (default: all)")
+	set.StringVar(&f.Pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
+	set.StringVarP(&f.LeaseNamespace, "setpoint-namespace", "N", "setpoint-system",
+		"`namespace` of the Leases, if you cannot list those of all namespaces")
+	command.AddChoice(c, f.format, "output", "o", "output format")
+	f.operator.Register(set)
+	client.CompleteNamespaces(c, &f.Cluster, "namespaces", "setpoint-namespace")
+	// It fails only for an undefined flag.
+	_ = c.RegisterFlagCompletionFunc("process", processes.CompleteSession(&f.ReadFlags, processes.CompleteProcesses))
+}
+
+// rbacRun is one run of the command.
+type rbacRun struct {
+	*command.Invocation
+	*rbacFlags
+	needs  *manager.ObjectPermissions
+	client *client.Client
+	// offline is set if there is no cluster; perms must not be used then.
+	offline *offline
+	grant   rbac.Grant
+}
+
+func run(ctx context.Context, p *command.Invocation, f *rbacFlags, args []string) error {
+	r := &rbacRun{Invocation: p, rbacFlags: f}
+	options, err := r.options()
+	if err != nil {
+		return command.UsageError(err)
+	}
+	if r.operator.Given() {
+		return r.operatorManifests(ctx, args)
+	}
+	input, err := r.input(args)
+	if err != nil {
+		return err
+	}
+	options.Expressions = expression.Compile
+	if options.Config, err = r.connect(ctx, input); err != nil {
+		return err
+	}
+	if r.needs, err = manager.NewObjectPermissions(options, input.definitions); err != nil {
+		return err
+	}
+	if r.offline != nil {
+		r.needs.Assume(r.offline.kinds.Resolve)
+	}
+	if r.showUsed {
+		return r.used(ctx)
+	}
+	if err := r.fill(ctx, input); err != nil {
+		return err
+	}
+	return r.print()
+}
+
+// options checks the flags.
+func (r *rbacRun) options() (o manager.Options, err error) {
+	if o.DefaultAccount, err = identity.Parse(r.defaultAccount); err != nil {
+		return o, fmt.Errorf("--default-service-account: %w", err)
+	}
+	account, err := identity.Parse(r.account)
+	if err == nil && account.PerNamespace() {
+		err = fmt.Errorf("%q has no namespace; want NAMESPACE/NAME", r.account)
+	}
+	if err != nil {
+		return o, fmt.Errorf("--service-account: %w", err)
+	}
+	if r.grant.Aggregate = account.IsZero(); r.grant.Aggregate {
+		account, _ = identity.Parse(installedAccount)
+	}
+	r.grant.Process, o.Namespace, o.Namespaces = account, account.Namespace, r.namespaces
+	r.grant.Namespaces, r.grant.Escalate = r.namespaces, r.escalate
+	if r.grant.Bind, err = parseRoleRefs(r.bind); err != nil {
+		return o, fmt.Errorf("--bind: %w", err)
+	}
+	if r.grant.Extra, err = readRules(r.extra); err != nil {
+		return o, fmt.Errorf("--extra-rules: %w", err)
+	}
+	return o, nil
+}
+
+// fill finds out what the controllers need.
+func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
+	controllers, err := r.controllers(ctx, input)
+	if err != nil {
+		return err
+	}
+	related, err := r.declaredRelated(ctx)
+	if err != nil {
+		return err
+	}
+	seen := relatedSeen{rbacRun: r}
+	for _, declared := range controllers {
+		needs, customizes, err := r.needs.Of(ctx, declared, related)
+		if customizes && err == nil {
+			needs, err = seen.add(ctx, declared, needs, related)
+		}
+		if err != nil {
+			return r.offline.explain(err)
+		}
+		r.grant.Controllers = append(r.grant.Controllers, needs)
+	}
+	if r.grant.Name, err = r.roleName(); err != nil {
+		return err
+	}
+	if r.offline == nil {
+		for _, namespace := range r.needs.AbsentNamespaces(ctx, r.grant.Controllers) {
+			r.grant.Comments = append(r.grant.Comments, "There is no namespace "+namespace+". Create it first: kubectl create namespace "+
+				namespace)
+		}
+	}
+	isAuto := r.impersonation.Value == autoImpersonation
+	switch {
+	case isAuto && r.offline == nil:
+		r.grant.Constrained, err = r.needs.ServesConstrainedImpersonation(ctx)
+	case r.impersonation.Value == constrainedImpersonation:
+		r.grant.Constrained = true
+	}
+	if r.offline != nil {
+		acts := slices.ContainsFunc(r.grant.Controllers, func(c rbac.Controller) bool { return !c.Identity.IsZero() })
+		r.grant.Comments = append(r.grant.Comments, r.offline.comments(isAuto && acts)...)
+	}
+	return err
+}
+
+// roleName returns the name of the roles. Two sets of controllers must not get one name: the
+// second would take the rights of the first.
+func (r *rbacRun) roleName() (string, error) {
+	switch all := r.grant.Controllers; {
+	case r.name != "":
+		return r.name, nil
+	case r.everything:
+		return "setpoint-controllers", nil
+	case len(all) == 1:
+		kind, name, _ := strings.Cut(all[0].Name, "/")
+		kind, group, _ := strings.Cut(kind, ".")
+		return strings.TrimSuffix(strings.TrimSuffix(group, ".dev"), ".k8s.io") + "-" + kind + "-" + name, nil
+	default:
+		return "", command.UsageErrorf("%d controllers are given; name their roles with --name", len(all))
+	}
+}
+
+// print prints the roles.
+func (r *rbacRun) print() error {
+	return r.printRoles(r.grant.Roles())
+}
+
+func (r *rbacRun) printRoles(roles []rbac.Role) error {
+	if len(roles) == 0 {
+		return errors.New("no rights are needed")
+	}
+	if r.format.Value == output.AsJSON {
+		return output.Encode(r.Stdout, output.AsJSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": rbac.Objects(roles)})
+	}
+	text, err := rbac.YAML(roles)
+	if err != nil {
+		return err
+	}
+	_, err = r.Stdout.Write(text)
+	return err
+}

@@ -1,0 +1,258 @@
+// Package rollout is `setpoint rollout`: it shows and controls the rollout of changed hooks.
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// rolloutFlags are the flags of the commands of `setpoint rollout`.
+type rolloutFlags struct {
+	output.PrintFlags
+	cluster  client.ClusterFlags
+	watch    bool
+	timeout  time.Duration
+	revision int64
+	// storedVersions is whether the command works for a controller whose spec.rollout was removed too.
+	storedVersions bool
+}
+
+func Command(p *command.Invocation) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rollout COMMAND CONTROLLER",
+		Short: "Show and control the rollout of changed hooks",
+		Long: `Show and control the rollout of changed hooks of a controller with spec.rollout.
+
+CONTROLLER is a CompositeController or DecoratorController of setpoint.dev, as KIND/NAME, or its
+NAME if that is unambiguous.`,
+		Args: command.NoCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, one := range subcommands() {
+		c.AddCommand(one.command(p))
+	}
+	return c
+}
+
+// subcommand is a command about the rollout of one controller.
+type subcommand struct {
+	name, short, long string
+	// format is the default of those that it prints; empty for none.
+	format string
+	run    func(*rolloutRun, context.Context) error
+}
+
+func subcommands() []subcommand {
+	return []subcommand{
+		{"status", "Show where a rollout is",
+			`Show where the rollout of a controller is. With --watch, wait until the version in the spec is
+complete; the exit code is 1 if it is rolled back, or if that version is not accepted.`, output.AsText, (*rolloutRun).status},
+		{"pause", "Stop a rollout where it is", "Stop a rollout where it is: sets spec.rollout.paused.", "", (*rolloutRun).pause},
+		{"resume", "Continue a rollout, or start it again",
+			`Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
+sets the annotation setpoint.dev/rollout-retry-at.`, "", (*rolloutRun).resume},
+		{"undo", "Return to an earlier version",
+			`Write the hooks of the version before, or of another revision, into the spec, and their code into
+its ConfigMaps. In the middle of a rollout, the version before ends it, and moved parents return. If
+the version in the spec is not in use yet, the one in use is the version before. Any other one is
+rolled out in steps. Change the files of the controller too: a tool that applies them
+would write the new version again.`, "", (*rolloutRun).undo},
+		{"history", "List the versions", `List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole.`,
+			output.AsTable, (*rolloutRun).history},
+	}
+}
+
+func (s *subcommand) command(p *command.Invocation) *cobra.Command {
+	f := &rolloutFlags{PrintFlags: output.NewPrintFlags(output.AsText)}
+	if s.format != "" {
+		f.PrintFlags = output.NewPrintFlags(s.format, output.AsJSON, output.AsYAML)
+	}
+	none := ""
+	c := &cobra.Command{
+		Use: s.name + " CONTROLLER", Short: s.short, Long: s.long, Example: "  setpoint rollout " + s.name + " teams",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.UsageErrorf("no controller given, such as compositecontroller.setpoint.dev/NAME")
+			}
+			return command.NoArguments(c, args[1:])
+		},
+		ValidArgsFunction: client.Complete(&f.cluster, &none, completeRollout),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(c); err != nil {
+				return err
+			}
+			r, err := open(c.Context(), p, f, args[0])
+			if err != nil {
+				return err
+			}
+			return s.run(r, c.Context())
+		},
+	}
+	f.cluster.Register(c)
+	if s.format != "" {
+		f.Register(c)
+	}
+	switch s.name {
+	case "status":
+		c.Flags().BoolVarP(&f.watch, "watch", "w", false, "wait until the rollout is complete or rolled back")
+		c.Flags().DurationVar(&f.timeout, "timeout", 0, "end --watch with an error after this time (default: never)")
+	case "undo":
+		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision (default: the version before)")
+	}
+	return c
+}
+
+// check rejects invalid flags.
+func (f *rolloutFlags) check(c *cobra.Command) error {
+	named := c.Flags().Changed("to-revision")
+	f.storedVersions = named || c.Name() == "history"
+	switch {
+	case named && f.revision <= 0:
+		return command.UsageErrorf("--to-revision must be greater than zero, not %d", f.revision)
+	case f.timeout < 0:
+		return command.UsageErrorf("--timeout must not be negative, not %s", f.timeout)
+	case f.timeout > 0 && !f.watch:
+		return command.UsageErrorf("--timeout is only for --watch")
+	}
+	return nil
+}
+
+// completeRollout completes controllers that can have rollouts.
+func completeRollout(ctx context.Context, by client.Completer, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	words := slices.DeleteFunc(by.Controllers(ctx, word, ""), func(name string) bool {
+		return !strings.HasPrefix(name, "compositecontroller") && !strings.HasPrefix(name, "decoratorcontroller") &&
+			!strings.HasPrefix(name, "spcc/") && !strings.HasPrefix(name, "spdc/") ||
+			strings.Contains(name, ".metacontroller.")
+	})
+	return command.WithPrefix(word, words), cobra.ShellCompDirectiveDefault
+}
+
+// rolloutRun is one run of a command about the rollout of a controller.
+type rolloutRun struct {
+	*command.Invocation
+	*rolloutFlags
+	client *client.Client
+	// ref is the controller, name how commands call it.
+	ref  object.Ref
+	name string
+	// controller is what the commands read of it.
+	controller rolloutController
+}
+
+// rolloutController is a CompositeController or DecoratorController.
+type rolloutController struct {
+	Metadata struct {
+		UID         string            `json:"uid"`
+		Generation  int64             `json:"generation"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Hooks           json.RawMessage   `json:"hooks"`
+		EndpointConfigs json.RawMessage   `json:"endpointConfigs"`
+		Rollout         *setpoint.Rollout `json:"rollout"`
+		Suspend         bool              `json:"suspend"`
+	} `json:"spec"`
+	Status setpoint.ControllerStatus `json:"status"`
+}
+
+// rollout finds a controller that has rollouts.
+func open(ctx context.Context, p *command.Invocation, f *rolloutFlags, arg string) (*rolloutRun, error) {
+	cluster, err := f.cluster.Find()
+	if err != nil {
+		return nil, err
+	}
+	r := &rolloutRun{Invocation: p, rolloutFlags: f}
+	if r.client, err = client.New(cluster); err != nil {
+		return nil, err
+	}
+	stored, err := r.client.StoredController(ctx, arg, "no controller", r.getController)
+	if err != nil {
+		return nil, err
+	}
+	kind, _ := compile.KindOf(stored)
+	r.name = kind.Name + "/" + stored.Name()
+	r.ref = object.Ref{Kind: object.KindOf(kind.Resource), Name: stored.Name(), UID: stored.UID()}
+	if err := json.Unmarshal(stored.JSON(), &r.controller); err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.name, err)
+	}
+	if r.controller.Spec.Rollout == nil && !f.storedVersions {
+		return nil, r.noRollout()
+	}
+	return r, nil
+}
+
+func (r *rolloutRun) noRollout() error {
+	return command.WithHint(fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name),
+		"see docs/change-logic.md")
+}
+
+func (r *rolloutRun) getController(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
+	text, err := r.client.API.Get(ctx, object.KindOf(kind.Resource), "", name)
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(text)
+}
+
+func (r *rolloutRun) pause(ctx context.Context) error {
+	if r.controller.Spec.Rollout.Paused {
+		fmt.Fprintf(r.Stdout, "%s: rollout is paused already\n", r.name)
+		return nil
+	}
+	if err := r.setPaused(ctx, true); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.Stdout, "%s: rollout paused\n", r.name)
+	return nil
+}
+
+func (r *rolloutRun) resume(ctx context.Context) error {
+	s, paused := r.controller.Status.Rollout, r.controller.Spec.Rollout.Paused
+	if paused {
+		if err := r.setPaused(ctx, false); err != nil {
+			return err
+		}
+	}
+	done := "rollout resumed"
+	switch {
+	case s != nil && s.Phase == setpoint.RolloutRolledBack:
+		if err := r.client.Annotate(ctx, r.ref, setpoint.AnnotationRolloutRetryAt, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+			return err
+		}
+		done = "rollout starts again"
+	case !paused:
+		done = "rollout is not paused"
+	}
+	fmt.Fprintf(r.Stdout, "%s: %s\n", r.name, done)
+	return nil
+}
+
+func (r *rolloutRun) setPaused(ctx context.Context, paused bool) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": r.ref.UID},
+		"spec":     map[string]any{"rollout": map[string]any{"paused": paused}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.client.API.Patch(ctx, r.ref, types.MergePatchType, patch, userclient.WriteOptions{})
+	return err
+}

@@ -1,0 +1,118 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// logicRevision is a ControllerRevision with a version of the hooks.
+type logicRevision struct {
+	Revision int64               `json:"revision"`
+	Metadata revisionMeta        `json:"metadata"`
+	Data     compile.VersionData `json:"data"`
+}
+
+type revisionMeta struct {
+	Name              string      `json:"name"`
+	Namespace         string      `json:"namespace"`
+	CreationTimestamp metav1.Time `json:"creationTimestamp"`
+}
+
+// versions returns the stored versions of the controller, the latest first.
+func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
+	var refs []object.Ref
+	kind := object.KindOf(plan.ControllerRevisions)
+	err := r.client.API.EachMetadata(ctx, kind, r.versionNamespace(), setpoint.LabelControllerUID+"="+r.controller.Metadata.UID,
+		func(o *metav1.PartialObjectMetadata) {
+			refs = append(refs, object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name})
+		})
+	if err != nil {
+		return nil, err
+	}
+	var all []logicRevision
+	for _, ref := range refs {
+		v, err := r.version(ctx, ref.Namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	switch {
+	case len(all) > 0:
+	case r.controller.Spec.Rollout == nil:
+		return nil, r.noRollout()
+	default:
+		return nil, fmt.Errorf("%s has no versions yet", r.name)
+	}
+	slices.SortFunc(all, func(a, b logicRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	return all, nil
+}
+
+// versionNamespace returns the namespace of the versions. Without a status, which a controller without
+// spec.rollout does not have, it is empty: they may be in any.
+func (r *rolloutRun) versionNamespace() string {
+	if s := r.controller.Status.Rollout; s != nil {
+		return s.Namespace
+	}
+	return ""
+}
+
+// version reads one version.
+func (r *rolloutRun) version(ctx context.Context, namespace, name string) (v logicRevision, err error) {
+	err = r.read(ctx, plan.ControllerRevisions, namespace, name, &v)
+	return v, err
+}
+
+func (r *rolloutRun) history(ctx context.Context) error {
+	all, err := r.versions(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Structured() {
+		return r.PrintValue(r.Stdout, map[string]any{"items": all})
+	}
+	var rows []output.Row
+	for _, v := range all {
+		headers, cells := r.Columns(
+			output.Column{Header: "REVISION", Cell: strconv.FormatInt(v.Revision, 10)},
+			output.Column{Header: "NAME", Cell: v.Metadata.Name},
+			output.Column{Header: "STATE", Cell: r.stateOf(v.Metadata.Name)},
+			output.Column{Header: "AGE", Cell: output.Ago(v.Metadata.CreationTimestamp.Time, time.Now())},
+		)
+		rows = append(rows, output.Row{Headers: headers, Cells: cells, Key: v.Metadata.Name, Version: v.Metadata.Name})
+	}
+	return r.PrintRows(r.Stdout, r.Table(r.Stdout), rows)
+}
+
+// stateOf returns what a version is for the rollout.
+func (r *rolloutRun) stateOf(name string) string {
+	switch s := r.controller.Status.Rollout; {
+	case s == nil:
+		return ""
+	case name == s.To && s.Phase == setpoint.RolloutComplete:
+		return "complete"
+	case name == s.To && s.Phase == setpoint.RolloutRolledBack:
+		return "rolled back"
+	case name == s.To:
+		return fmt.Sprintf("%d of %d parents", s.Moved, s.Total)
+	case name == s.From && s.Phase == setpoint.RolloutRolledBack:
+		return "all parents"
+	case name == s.From:
+		return fmt.Sprintf("%d of %d parents", s.Total-s.Moved, s.Total)
+	case name == s.Previous && s.Phase == setpoint.RolloutComplete:
+		return "previous"
+	}
+	return ""
+}

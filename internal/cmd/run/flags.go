@@ -1,0 +1,151 @@
+package run
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/dashboard"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+// runFlags are the flags of `setpoint run`.
+type runFlags struct {
+	flags.Flags
+	selector      string
+	crds          *flags.Choice
+	resync        time.Duration
+	apply         *flags.Choice
+	fieldManager  string
+	deletionGuard bool
+	account       string
+	eventsQPS     float32
+	eventsBurst   int
+	hooks         hookFlags
+	hookProcesses hooks.Processes
+	dashboard     dashboard.Options
+	operator      operatorFlags
+
+	// set are the flags of the command, legacy those of Metacontroller.
+	set    *pflag.FlagSet
+	legacy *legacyFlagSet
+}
+
+// yes is a value of --leader-elect.
+const yes = "true"
+
+func newRunFlags() *runFlags {
+	return &runFlags{
+		crds:  flags.OneOf("install", "skip", "recreate"),
+		apply: hooks.NewApplyStrategy(),
+	}
+}
+
+// register adds the shared flags, then those of `setpoint run` alone.
+func (f *runFlags) register(c *cobra.Command) {
+	f.set = c.Flags()
+	f.set.SortFlags = false
+	shared := flag.NewFlagSet("run", flag.ContinueOnError)
+	f.Register(shared, flags.Defaults{
+		Program: "Setpoint", ServiceName: "setpoint",
+		LeaseName: "setpoint, with a digest of --selector if there is one",
+	})
+	f.dashboard.RegisterFlags(shared)
+	f.LogFormat.WithAliases(map[string]string{"full": "text", "plain": "text"})
+	shared.VisitAll(func(each *flag.Flag) { f.set.AddFlag(withShorthand(pflag.PFlagFromGoFlag(each))) })
+	command.CompleteWords(c, "leader-elect", f.LeaderElect.Allowed)
+	command.CompleteWords(c, "log-format", f.LogFormat.Allowed)
+	command.CompleteWords(c, "log-level", f.LogLevel.Allowed)
+	f.operator.register(c)
+	f.registerControllers(c)
+	f.hooks.register(f.set)
+	f.hookProcesses.Register(f.set)
+	f.legacy = registerLegacy(f.set)
+}
+
+// withShorthand adds the letter that kubectl and kopf have.
+func withShorthand(each *pflag.Flag) *pflag.Flag {
+	if each.Name == "namespaces" {
+		each.Shorthand = "n"
+	}
+	return each
+}
+
+// splitElectArg sets --leader-elect from a separate argument, as help shows it; the flag alone
+// means true. It returns the other arguments.
+func (f *runFlags) splitElectArg(args []string) []string {
+	if len(args) == 1 && f.set.Changed("leader-elect") && f.LeaderElect.Value == yes && f.LeaderElect.Set(args[0]) == nil {
+		return nil
+	}
+	return args
+}
+
+func (f *runFlags) registerControllers(c *cobra.Command) {
+	f.set.StringVarP(&f.selector, "selector", "l", "", "label `selector` of the controllers to run, such as team=web")
+	command.AddChoice(c, f.crds, "crds", "",
+		"CRDs of Setpoint: install or upgrade them at startup, also recreate deleted ones, or skip them")
+	f.set.DurationVar(&f.resync, "resync-period", 0, "interval of resyncing all objects; 0 leaves it to the controllers")
+	command.AddChoice(c, f.apply, "apply-strategy", "", "apply strategy of controllers of metacontroller.k8s.io")
+	f.set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "`name` of their field manager for server-side apply")
+	f.set.StringVar(&f.account, "default-service-account", "", "`[NAMESPACE/]NAME` of the ServiceAccount as which controllers act that "+
+		"name none; without a namespace, the one in the namespace of each object")
+	f.set.BoolVar(&f.deletionGuard, "deletion-guard", true, "hold sudden mass deletions by controllers of metacontroller.k8s.io")
+	f.set.Float32Var(&f.eventsQPS, "events-qps", 0.05, "maximum events per second for one object")
+	f.set.IntVar(&f.eventsBurst, "events-burst", 25, "maximum burst of events for one object")
+}
+
+// check validates the flags. Its errors name the flag.
+func (f *runFlags) check() error {
+	if err := cmp.Or(command.CheckSelector(f.selector), f.Check(), f.hooks.check()); err != nil {
+		return err
+	}
+	if _, err := identity.Parse(f.account); err != nil {
+		return fmt.Errorf("--default-service-account: %w", err)
+	}
+	for _, negative := range []struct {
+		flag string
+		is   bool
+	}{
+		{"events-qps", f.eventsQPS < 0},
+		{"events-burst", f.eventsBurst < 0},
+		{"resync-period", f.resync < 0},
+		{"dashboard-session-lifetime", f.dashboard.SessionLifetime < 0},
+	} {
+		if negative.is {
+			return fmt.Errorf("--%s must not be negative", negative.flag)
+		}
+	}
+	return nil
+}
+
+// options returns the options of the manager.
+func (f *runFlags) options(cluster manager.Cluster) manager.Options {
+	o := manager.Options{
+		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
+		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip",
+		RecreateCRDs: f.crds.Value == "recreate",
+		Namespaces:   f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
+		Workers: f.Workers, Resync: f.resync, ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager,
+		NoDeletionGuard: !f.deletionGuard,
+		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
+		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
+		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
+		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject, Expressions: expression.Compile,
+		Dashboard: &f.dashboard,
+		Version:   command.ReadVersion().Version,
+	}
+	o.DefaultAccount, _ = identity.Parse(f.account) // check has parsed it.
+	o.Admission = f.Admission.WithClusterDefaults(cluster.InCluster, "setpoint")
+	o.LeaderElection.Enabled = f.Elects(cluster.InCluster)
+	return o
+}

@@ -1,0 +1,160 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/pflag"
+)
+
+// legacyFlag is a flag of Metacontroller. It is accepted, so that existing command lines
+// work, but hidden.
+type legacyFlag struct {
+	name string
+	// valueOptional allows the flag without a value, for true.
+	valueOptional bool
+	// replacement is our flag; "" if there is none.
+	replacement string
+	// translate converts a value for replacement; nil if it is unchanged.
+	translate func(value string) (string, error)
+	// hint explains the difference.
+	hint string
+}
+
+// legacyFlags are the flags of Metacontroller, except those with the same name and meaning:
+// kubeconfig, workers, events-qps, events-burst.
+func legacyFlags() []legacyFlag {
+	return []legacyFlag{
+		{name: "discovery-interval", hint: "not needed: kinds are discovered when a controller or a CRD changes"},
+		{name: "cache-flush-interval", replacement: "resync-period", hint: "the periodic resync of all objects is off by default"},
+		{name: "metrics-address", replacement: "address", translate: addressOrNone, hint: "health and metrics share one address"},
+		{name: "client-go-qps", replacement: "kube-api-qps", hint: "by default only the API server limits requests"},
+		{name: "client-go-burst", replacement: "kube-api-burst"},
+		{name: "pprof-address", hint: "not supported: --profiling serves profiles at --address"},
+		{name: "leader-election", valueOptional: true, replacement: "leader-elect", hint: "on by default inside a cluster"},
+		{name: "leader-election-resource-lock", hint: "not needed: the lock is always a Lease"},
+		{name: "leader-election-namespace", replacement: "leader-elect-resource-namespace"},
+		{name: "leader-election-id", replacement: "leader-elect-resource-name",
+			hint: "with the ID of Metacontroller (metacontroller), only one of the two leads"},
+		{name: "health-probe-bind-address", replacement: "health-address", translate: addressOrNone, hint: "also served at --address"},
+		{name: "target-label-selector", replacement: "selector"},
+		{name: "apply-strategy-ssa-field-manager", replacement: "field-manager"},
+		{name: "zap-devel", valueOptional: true, replacement: "log-level", translate: zapDevelLevel},
+		{name: "zap-encoder", replacement: "log-format", translate: logFormat},
+		{name: "zap-log-level", replacement: "log-level", translate: logLevel, hint: "1 to 4 are info, higher levels debug"},
+		{name: "zap-stacktrace-level", hint: "not needed: stack traces are logged for panics"},
+		{name: "zap-time-encoding", hint: "not needed: times are RFC 3339"},
+	}
+}
+
+// legacyFlagSet are the registered flags of Metacontroller.
+type legacyFlagSet struct {
+	set   *pflag.FlagSet
+	flags []legacyFlag
+}
+
+// legacyNote is logged for a legacy flag that was set.
+type legacyNote struct{ flag, replacement string }
+
+// registerLegacy adds the legacy flags, hidden.
+func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
+	f := &legacyFlagSet{set: set, flags: legacyFlags()}
+	for _, old := range f.flags {
+		set.String(old.name, "", old.hint)
+		flag := set.Lookup(old.name)
+		flag.Hidden = true
+		if old.valueOptional {
+			flag.NoOptDefVal = yes
+		}
+	}
+	return f
+}
+
+// applyLegacy copies the values of legacy flags to ours, unless ours are set too.
+func (f *runFlags) applyLegacy() ([]legacyNote, error) {
+	given := map[string]bool{}
+	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	var notes []legacyNote
+	for _, old := range f.legacy.flags {
+		if !given[old.name] {
+			continue
+		}
+		note, err := f.legacy.apply(old, given[old.replacement])
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, note)
+	}
+	return notes, nil
+}
+
+func (f *legacyFlagSet) apply(old legacyFlag, given bool) (legacyNote, error) {
+	note := legacyNote{flag: "--" + old.name, replacement: old.hint}
+	if old.replacement == "" {
+		return note, nil
+	}
+	value := f.set.Lookup(old.name).Value.String()
+	if old.translate != nil {
+		translated, err := old.translate(value)
+		if err != nil {
+			return note, fmt.Errorf("--%s: %w", old.name, err)
+		}
+		value = translated
+	}
+	note.replacement = fmt.Sprintf("--%s=%s", old.replacement, value)
+	if given {
+		note.replacement = "ignored, --" + old.replacement + " is set"
+		return note, nil
+	}
+	if err := f.set.Lookup(old.replacement).Value.Set(value); err != nil {
+		return note, fmt.Errorf("--%s %q: %w", old.name, value, err)
+	}
+	return note, nil
+}
+
+// addressOrNone converts the address "0", which means none.
+func addressOrNone(value string) (string, error) {
+	if value == "0" {
+		return "", nil
+	}
+	return value, nil
+}
+
+func zapDevelLevel(value string) (string, error) {
+	devel, err := strconv.ParseBool(value)
+	if devel {
+		return "debug", err
+	}
+	return "info", err
+}
+
+func logFormat(value string) (string, error) {
+	switch value {
+	case "json":
+		return "json", nil
+	case "console":
+		return "text", nil
+	}
+	return "", fmt.Errorf("%q must be json or console", value)
+}
+
+// zapDebugLevel is the lowest zap level at which Metacontroller logged differences of
+// children.
+const zapDebugLevel = 5
+
+func logLevel(value string) (string, error) {
+	switch value {
+	case "debug", "info", "error":
+		return value, nil
+	case "panic":
+		return "error", nil
+	}
+	number, err := strconv.Atoi(value)
+	switch {
+	case err != nil || number < 1:
+		return "", fmt.Errorf("%q must be debug, info, error, panic or a number above 0", value)
+	case number < zapDebugLevel:
+		return "info", nil
+	}
+	return "debug", nil
+}

@@ -1,0 +1,266 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/dashboard"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// exploreFlags are the bounds of explorations that have none of their own.
+type exploreFlags struct {
+	bounds  explore.Bounds
+	stories string
+}
+
+func (f *exploreFlags) register(set *pflag.FlagSet) {
+	set.IntVar(&f.bounds.Edits, "edits", 2, "edits of users to explore, unless an Exploration says how many")
+	set.IntVar(&f.bounds.Crashes, "crashes", 1, "crashes of Setpoint to explore, unless an Exploration says how many")
+	set.IntVar(&f.bounds.Faults, "faults", 1,
+		"faults to explore, unless an Exploration says how many: refused writes, failing pods, changes by other clients")
+	set.DurationVar(&f.bounds.Time, "time", 30*time.Second,
+		"how long an exploration may take, unless it says how long, and the replay of recordings")
+	set.StringVar(&f.stories, "stories", "stories", "`folder` to write stories of violations to")
+}
+
+// check reports values that make no sense.
+func (f *exploreFlags) check() error {
+	for _, one := range []struct {
+		flag  string
+		value int
+	}{{"edits", f.bounds.Edits}, {"crashes", f.bounds.Crashes}, {"faults", f.bounds.Faults}} {
+		if one.value < 0 || one.value > explore.MaxBudget {
+			return fmt.Errorf("--%s: must be from 0 to %d, is %d", one.flag, explore.MaxBudget, one.value)
+		}
+	}
+	if f.bounds.Time <= 0 {
+		return fmt.Errorf("--time: must be more than 0, is %s", f.bounds.Time)
+	}
+	return nil
+}
+
+// testPlan is what to run.
+type testPlan struct {
+	workspace    *workspace.Workspace
+	cases        []*testcase.Case
+	explorations []*explore.Exploration
+	stories      []*story
+	// recordings are files.
+	recordings []string
+	// known are all explorations, for the replay of what they found.
+	known []*explore.Exploration
+	// progress shows how far explorations are; only on a terminal.
+	progress *progress.Reporter
+	// cluster is where stories are replayed too; nil for nowhere.
+	cluster *rest.Config
+	// timelines is the page of --timeline; nil without the flag.
+	timelines *dashboard.StoryPage
+}
+
+// size is the number of tests. The recordings are one.
+func (t *testPlan) size() int {
+	return len(t.cases) + len(t.explorations) + len(t.stories) + min(1, len(t.recordings))
+}
+
+// plan returns the tests of the chosen parts.
+func (f *testFlags) plan(w *workspace.Workspace, matches matcher) (t *testPlan, err error) {
+	t = &testPlan{workspace: w}
+	if len(f.only) == 0 || f.runs(partReplay) {
+		t.recordings = f.recordings
+	}
+	// All files are read, also those of parts that do not run: a mistake is reported as soon as possible.
+	if t.cases, err = testcase.Read(w); err != nil {
+		return nil, err
+	}
+	if t.known, err = explore.Read(w); err != nil {
+		return nil, err
+	}
+	if t.stories, err = readStories(w); err != nil {
+		return nil, err
+	}
+	t.cases = slices.DeleteFunc(t.cases, func(c *testcase.Case) bool { return !f.runs(partCases) || !matches(c.Name) })
+	t.stories = slices.DeleteFunc(t.stories, func(s *story) bool { return !f.runs(partReplay) || !matches(s.Metadata.Name) })
+	for _, e := range t.known {
+		// Explorations of samples take time that only those should spend who choose it.
+		chosen := f.runs(partExplore) && (e.Document.File != "" || slices.Contains(f.only, partExplore))
+		if chosen && matches(e.Name) {
+			t.explorations = append(t.explorations, e)
+		}
+	}
+	return t, nil
+}
+
+// runs reports whether a part is chosen; recordings alone are, if there are any, and stories on a cluster.
+func (f *testFlags) runs(part string) bool {
+	if f.cluster.on {
+		return part == partReplay
+	}
+	return len(f.only) == 0 && len(f.recordings) == 0 || slices.Contains(f.only, part)
+}
+
+// run runs everything until the context ends.
+func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
+	report := &testReport{Cases: runCases(ctx, t.cases)}
+	if f.update {
+		var err error
+		if report.Cases, err = testcase.Update(report.Cases); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.recordings) > 0 && ctx.Err() == nil {
+		report.Recordings = t.replayRecordings(ctx, f.limits.bounds.Time)
+	}
+	for _, s := range t.stories {
+		if ctx.Err() == nil {
+			result := t.replay(ctx, s, &f.limits)
+			report.addStory(ctx, &result)
+		}
+	}
+	for _, e := range t.explorations {
+		if ctx.Err() == nil {
+			report.Explorations = append(report.Explorations, t.explore(ctx, e, &f.limits))
+		}
+	}
+	return report, nil
+}
+
+// addStory adds the result of a replay. One that Ctrl-C has ended says nothing about the story; its error is that of
+// the removal of what it has created on a cluster.
+func (r *testReport) addStory(ctx context.Context, result *storyResult) {
+	switch {
+	case ctx.Err() == nil:
+		r.Stories = append(r.Stories, *result)
+	case result.Error != "":
+		r.Notes = append(r.Notes, result.Name+": "+strings.ReplaceAll(result.Error, "\n", "; ")) // A note is one line.
+	}
+}
+
+// uninterrupted returns an error without the parts that the end of the context has caused.
+func uninterrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var rest []error
+		for _, part := range joined.Unwrap() {
+			rest = append(rest, uninterrupted(ctx, part))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// replay makes the steps of a story, with the kinds and bounds of the exploration that found it.
+func (t *testPlan) replay(ctx context.Context, s *story, f *exploreFlags) storyResult {
+	result := storyResult{Name: s.Metadata.Name, File: s.document.File, Line: s.document.Line}
+	began := time.Now()
+	replayed, onCluster, err := t.replayed(ctx, s, f)
+	result.Seconds = time.Since(began).Seconds()
+	if err = uninterrupted(ctx, err); err != nil {
+		result.Error = err.Error()
+		return result
+	}
+	if ctx.Err() != nil {
+		return result
+	}
+	result.OnCluster = onCluster
+	result.Passed, result.Violation, result.Stopped, result.Notes = !replayed.Violated, replayed.Violation, replayed.Stopped, replayed.Notes
+	return result
+}
+
+// replayed returns what came of a story in memory and, in words, on the cluster.
+func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (replay *explore.Replayed, onCluster string, err error) {
+	e, err := explore.ForStory(t.workspace, t.known, &s.Story)
+	if err != nil {
+		return nil, "", err
+	}
+	options, err := t.options(ctx, e, f)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := t.addTimeline(ctx, s.Metadata.Name, options, &s.Story); err != nil {
+		return nil, "", err
+	}
+	if t.cluster != nil {
+		return t.replayedOn(ctx, s, options)
+	}
+	replay, err = explore.Replay(ctx, options, s.Story)
+	return replay, "", err
+}
+
+// options returns the options of a search.
+func (t *testPlan) options(ctx context.Context, e *explore.Exploration, f *exploreFlags) (explore.Options, error) {
+	options, err := e.Options(ctx, t.workspace, f.bounds)
+	options.Version, options.Files = command.ReadVersion().Version, t.workspace.Digests()
+	return options, err
+}
+
+func (t *testPlan) explore(ctx context.Context, e *explore.Exploration, f *exploreFlags) explorationResult {
+	result := explorationResult{Name: e.Name, File: e.Document.File, Line: e.Document.Line}
+	options, err := t.options(ctx, e, f)
+	if err == nil {
+		phase := t.progress.Phase("explore " + e.Name)
+		options.Progress = func(p explore.Progress) { phase.Update(p.String()) }
+		result.Report, err = explore.Explore(ctx, options)
+		t.progress.Close()
+	}
+	if err == nil {
+		result.Saved, err = explore.SaveStories(f.stories, e.Name+"-", result.Report.Violations)
+		for i := range result.Report.Violations {
+			found := &result.Report.Violations[i]
+			err = errors.Join(err, t.addTimeline(ctx, e.Name+"-"+found.Metadata.Name, options, found))
+		}
+	}
+	result.conclude(ctx, uninterrupted(ctx, err))
+	return result
+}
+
+// conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
+func (e *explorationResult) conclude(ctx context.Context, err error) {
+	if err != nil {
+		e.Error = err.Error()
+		return
+	}
+	holds := e.Report == nil || e.Report.Passed()
+	e.Interrupted = ctx.Err() != nil && holds
+	e.Passed = holds && !e.Interrupted
+}
+
+// parallelCases is how many cases run at once.
+const parallelCases = 8
+
+// runCases runs cases until the context ends. It returns their results in order.
+func runCases(ctx context.Context, cases []*testcase.Case) []testcase.Result {
+	results := make([]testcase.Result, len(cases))
+	var group errgroup.Group
+	group.SetLimit(parallelCases)
+	for i, c := range cases {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				results[i] = testcase.Run(ctx, c)
+			}
+			if ctx.Err() != nil && !results[i].Passed {
+				results[i] = testcase.Result{} // The call that Ctrl-C has ended says nothing about the case.
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // No function returns an error.
+	return slices.DeleteFunc(results, func(r testcase.Result) bool { return r.Name == "" })
+}

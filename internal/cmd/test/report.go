@@ -1,0 +1,178 @@
+package test
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
+)
+
+// testReport is what `setpoint test` prints.
+type testReport struct {
+	Cases        []testcase.Result   `json:"cases"`
+	Explorations []explorationResult `json:"explorations,omitempty"`
+	Stories      []storyResult       `json:"stories,omitempty"`
+	Recordings   *recordingResult    `json:"recordings,omitempty"`
+	Summary      testSummary         `json:"summary"`
+	// Notes are what may make the results less certain.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// testSummary counts the results. NotRun are those left after Ctrl-C.
+type testSummary struct {
+	Passed  int     `json:"passed"`
+	Failed  int     `json:"failed"`
+	Updated int     `json:"updated"`
+	NotRun  int     `json:"notRun"`
+	Seconds float64 `json:"seconds"`
+}
+
+// summarize counts the results of a number of cases. Assumed are the kinds without a CRD.
+func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
+	for i := range r.Cases {
+		switch c := &r.Cases[i]; {
+		case c.Updated:
+			r.Summary.Updated++
+		default:
+			r.Summary.add(c.Passed)
+		}
+	}
+	for i := range r.Explorations {
+		if e := &r.Explorations[i]; !e.Interrupted {
+			r.Summary.add(e.Passed)
+		}
+	}
+	for i := range r.Stories {
+		r.Summary.add(r.Stories[i].Passed)
+	}
+	if r.Recordings != nil {
+		r.Summary.add(r.Recordings.Passed)
+	}
+	r.Summary.NotRun, r.Summary.Seconds = all-r.Summary.Passed-r.Summary.Failed-r.Summary.Updated, took.Seconds()
+	if len(assumed) > 0 {
+		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
+	}
+}
+
+func (t *testSummary) add(passed bool) {
+	if passed {
+		t.Passed++
+		return
+	}
+	t.Failed++
+}
+
+// testStyle is how the text looks.
+type testStyle struct{ color, verbose bool }
+
+func (s testStyle) paint(t output.Style, text string) string {
+	if !s.color {
+		return text
+	}
+	return t.Apply(text)
+}
+
+// writeText writes a line for each case, and details of those that fail.
+func (r *testReport) writeText(out io.Writer, s testStyle) error {
+	var b strings.Builder
+	for i := range r.Cases {
+		s.writeCase(&b, &r.Cases[i])
+	}
+	if r.Recordings != nil {
+		s.writeRecordings(&b, r.Recordings)
+	}
+	for i := range r.Stories {
+		s.writeStory(&b, &r.Stories[i])
+	}
+	for i := range r.Explorations {
+		s.writeExploration(&b, &r.Explorations[i])
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", output.Clean(note))
+	}
+	fmt.Fprintf(&b, "%s\n", r.Summary)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// String returns such as "3 passed, 1 failed".
+func (t testSummary) String() string {
+	var parts []string
+	for _, one := range []struct {
+		count int
+		what  string
+	}{{t.Passed, "passed"}, {t.Updated, "updated"}, {t.Failed, "failed"}, {t.NotRun, "not run"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeName writes the line of a test.
+func (s testStyle) writeName(b *strings.Builder, passed bool, name, file string, line int) {
+	name = output.Clean(name)
+	if passed {
+		fmt.Fprintf(b, "%s  %s\n", s.paint(output.Green, "ok  "), name)
+		return
+	}
+	if file != "" {
+		name += fmt.Sprintf(" (%s:%d)", file, line)
+	}
+	fmt.Fprintf(b, "%s  %s\n", s.paint(output.Red, "FAIL"), name)
+}
+
+func (s testStyle) writeCase(b *strings.Builder, c *testcase.Result) {
+	if c.Updated {
+		fmt.Fprintf(b, "%s  %s (%s:%d)\n", s.paint(output.Yellow, "updated"), c.Name, c.File, c.Line)
+	} else {
+		s.writeName(b, c.Passed, c.Name, c.File, c.Line)
+	}
+	if c.Error != "" {
+		b.WriteString(indentLines(diff.EscapeInvisible(c.Error)))
+	}
+	if c.Difference != "" {
+		fmt.Fprintf(b, "      %s %s, - expected, + response:\n", c.Controller, c.Hook)
+		for line := range strings.Lines(c.Difference) {
+			b.WriteString("      " + s.paint(diffStyle(line), strings.TrimSuffix(line, "\n")) + "\n")
+		}
+	}
+	if s.verbose && c.Response != nil {
+		if text, err := yaml.Marshal(c.Response); err == nil {
+			b.WriteString(indentLines(diff.EscapeInvisible(string(text))))
+		}
+	}
+}
+
+func diffStyle(line string) output.Style {
+	switch line[0] {
+	case '-':
+		return output.Red
+	case '+':
+		return output.Green
+	}
+	return output.Plain
+}
+
+func indentLines(text string) string {
+	text = "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ") + "\n"
+	return strings.ReplaceAll(text, "\n      \n", "\n\n")
+}
+
+// matcher reports whether a name is chosen.
+type matcher func(name string) bool
+
+func newMatcher(expression string) (matcher, error) {
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.MatchString, nil
+}

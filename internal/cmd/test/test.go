@@ -1,0 +1,293 @@
+// Package test is `setpoint test`: it runs cases, explorations, stories and recordings, and reports their results.
+package test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/operator"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// testFlags are the flags of `setpoint test`.
+type testFlags struct {
+	operatorOptions operatorParser
+	only            []string
+	// recordings are files to replay.
+	recordings []string
+	run        string
+	limits     exploreFlags
+	update     bool
+	verbose    bool
+	junit      string
+	timeline   string
+	hooks      []string
+	cluster    testClusterFlags
+	processes  hooks.Processes
+	output.PrintFlags
+}
+
+// The parts of --only.
+const (
+	partCases   = "cases"
+	partExplore = "explore"
+	partReplay  = "replay"
+)
+
+func testParts() []string { return []string{partCases, partExplore, partReplay} }
+
+// operatorParser returns what the arguments of `setpoint run` say of the operator. Its files are in the folder.
+type operatorParser func(args []string, dir string) (operator.Options, error)
+
+func Command(p *command.Invocation, parse operatorParser) *cobra.Command {
+	f := &testFlags{operatorOptions: parse, PrintFlags: output.NewPrintFlags(output.AsText, output.AsJSON, output.AsYAML)}
+	c := &cobra.Command{
+		Use:   "test (DIR | FILE)…",
+		Short: "Test controllers without a cluster",
+		Long: `Test the behavior of controllers. No control plane runs. There are three parts:
+
+  cases    files of kind Case: a request to a hook, and the response that is expected
+  explore  files of kind Exploration: every order in which events, writes, crashes, faults
+           and edits can follow each other, within bounds, and what must hold in all of them
+  replay   files of kind Story, which explore writes for what does not hold; with --replay,
+           recordings of 'setpoint record': the hooks are called with the recorded requests,
+           and what would be deleted, created, updated is shown
+
+DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
+a hook or run an operator in Python, or else manifests. Tests are in any file directly in DIR, or
+in its folder tests. FILE is a manifest with controllers, CRDs or tests, or an operator in Python.
+Inline hooks run as in 'setpoint run', exec
+hooks run in DIR or beside FILE.
+
+In cases the API server's part of objects may be left out, and only the fields in expect are
+compared. --update writes what hooks respond into the files, and keeps comments. With
+--only explore and without an Exploration, each controller is explored with its samples.
+See docs/test.md.
+
+Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usage, 130 aborted.`,
+		Example: `  setpoint test .                          # everything in this folder
+  setpoint test controller.yaml cases.yaml
+  setpoint test . --run 'scale|delete'     # what has such a name
+  setpoint test . --update && git diff     # accept what the hooks respond now
+  setpoint test . --only explore --time 5m --faults 2
+  setpoint test . stories/rollout-settles.yaml
+  setpoint test . --replay calls           # what would be different
+  setpoint test . stories/ --timeline stories.html
+  setpoint test . stories/ --on-cluster    # make the steps of stories on a real API server
+  setpoint test . --junit report.xml       # for a CI system`,
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
+	}
+	set := c.Flags()
+	set.SortFlags = false
+	set.StringSliceVar(&f.only, "only", nil, "comma-separated `parts` to run: "+strings.Join(testParts(), ", ")+" (default: all)")
+	command.CompleteWords(c, "only", testParts())
+	set.StringArrayVar(&f.recordings, "replay", nil, "`file` of 'setpoint record' to replay, and without --only nothing else (repeatable)")
+	set.StringVar(&f.run, "run", "", "run only what has a name that matches this regular `expression`")
+	f.limits.register(set)
+	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
+	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
+	set.StringVar(&f.timeline, "timeline", "",
+		"`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
+	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
+	f.processes.RegisterMemory(set)
+	f.cluster.register(c)
+	f.Register(c)
+	return c
+}
+
+// check validates the flags and returns the filter of names.
+func (f *testFlags) check(args []string) (matcher, error) {
+	if len(args) == 0 {
+		return nil, command.UsageErrorf("no files given; give a folder with a setpoint.yaml, or manifests and cases")
+	}
+	for _, part := range f.only {
+		if !slices.Contains(testParts(), part) {
+			return nil, command.UsageErrorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))
+		}
+	}
+	if err := cmp.Or(f.limits.check(), f.checkCluster(), f.checkParts(), checkOutput("--junit", f.junit),
+		checkOutput("--timeline", f.timeline)); err != nil {
+		return nil, command.UsageError(err)
+	}
+	matches, err := newMatcher(f.run)
+	if err != nil {
+		return nil, command.UsageErrorf("--run: %w", err)
+	}
+	return matches, nil
+}
+
+// checkParts reports flags of parts that do not run.
+func (f *testFlags) checkParts() error {
+	replays := len(f.recordings) > 0
+	switch {
+	case replays && len(f.only) > 0 && !slices.Contains(f.only, partReplay):
+		return errors.New("--replay requires --only replay, or no --only")
+	case f.update && replays && len(f.only) == 0:
+		return errors.New("--update is for cases, and --replay runs none; add --only cases,replay, or omit one of the two")
+	case f.update && !f.runs(partCases):
+		return errors.New("--update is for cases; add cases to --only, or omit --update")
+	case f.run != "" && replays && len(f.only) == 0:
+		return errors.New("--run chooses by names, which recordings do not have; omit --run or --replay")
+	}
+	return nil
+}
+
+// checkOutput reports a file that cannot be written when a long run is over.
+func checkOutput(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s: %s is a folder; give a file", flag, file)
+	}
+	switch info, err := os.Stat(filepath.Dir(file)); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: the folder %s does not exist", flag, filepath.Dir(file))
+	case err != nil:
+		return fmt.Errorf("%s: %w", flag, err)
+	case !info.IsDir():
+		return fmt.Errorf("%s: %s is no folder", flag, filepath.Dir(file))
+	}
+	return nil
+}
+
+func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string) (failed error) {
+	matches, err := f.check(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := command.UntilSignal(ctx)
+	defer stop()
+	config, err := f.cluster.config()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	printed := &programOutput{}
+	defer func() {
+		if f.verbose || failed != nil || p.Code != command.OK {
+			printed.show(p.Stderr)
+		}
+	}()
+	w, err := openWorkspace(ctx, p, f, printed, args)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	plan, err := f.plan(w, matches)
+	if err != nil {
+		return err
+	}
+	plan.cluster = config
+	if plan.size() == 0 {
+		return command.WithHint(fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), f.missing(w))
+	}
+	plan.progress, plan.timelines = output.NewReporter(p.Stderr), f.newTimelines()
+	report, err := plan.run(ctx, f)
+	if err != nil {
+		return err
+	}
+	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
+	return errors.Join(finish(ctx, p, f, report), plan.writeTimelines(f.timeline))
+}
+
+func (f *testFlags) filtered() string {
+	if f.run == "" {
+		return ""
+	}
+	return fmt.Sprintf(" has a name that matches --run %q", f.run)
+}
+
+// missing says what to add if there is no test.
+func (f *testFlags) missing(w *workspace.Workspace) string {
+	const examples = "docs/test.md has examples"
+	switch {
+	case f.run != "" || len(w.Controllers) == 0 || !f.runs(partExplore):
+		return examples
+	case len(f.only) == 0:
+		return "--only explore explores each controller with its samples; " + examples
+	}
+	var kinds []string
+	for _, c := range w.Controllers {
+		managed, _, _ := c.Resources()
+		for _, resource := range managed {
+			kinds = append(kinds, resource.Kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return examples
+	}
+	slices.Sort(kinds)
+	return fmt.Sprintf("there is no sample of %s to explore: add a manifest of such an object, or a file of kind Exploration; %s",
+		strings.Join(slices.Compact(kinds), ", "), examples)
+}
+
+// finishTest prints the report and sets the exit code.
+func finish(ctx context.Context, p *command.Invocation, f *testFlags, report *testReport) error {
+	if report.Summary.Failed > 0 {
+		p.Code = command.Failure
+	}
+	if ctx.Err() != nil {
+		p.Code = command.Aborted
+	}
+	return errors.Join(print(p, f, report), report.writeJUnit(f.junit))
+}
+
+func print(p *command.Invocation, f *testFlags, report *testReport) error {
+	if f.Structured() {
+		return f.PrintValue(p.Stdout, report)
+	}
+	return report.writeText(p.Stdout, testStyle{color: f.WantsColor(p.Stdout), verbose: f.verbose})
+}
+
+// openWorkspace reads the files and compiles their controllers.
+func openWorkspace(ctx context.Context, p *command.Invocation, f *testFlags, printed *programOutput, args []string) (*workspace.Workspace,
+	error) {
+	routes, err := hooks.ParseRoutes(os.Getenv(hooks.Variable), f.hooks)
+	if err != nil {
+		return nil, command.UsageError(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
+			arg = filepath.Dir(arg)
+		} else if err != nil {
+			return nil, err
+		}
+		f.processes.ExecDirs = append(f.processes.ExecDirs, arg)
+	}
+	f.processes.Log = flags.NewLog(printed.of("hook"), flags.Brief, "info")
+	var calls manager.Options
+	if err := f.processes.AddTo(&calls); err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, workspace.Options{
+		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.Dial, Routed: routes.Has,
+		Operator: f.openOperator(printed, p.Stderr), Check: checkController, Executable: executable,
+		Output: func(name string) process.Output { return printed.of(name) },
+	})
+	if err != nil && ctx.Err() != nil {
+		p.Code = command.Aborted
+	}
+	return w, err
+}

@@ -1,0 +1,143 @@
+// Package tree is `setpoint tree`: an object with everything that it owns.
+package tree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/cli/processes"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func Command(p *command.Invocation) *cobra.Command {
+	f := &processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable, output.AsWide, output.AsName, output.AsJSON, output.AsYAML)}
+	c := &cobra.Command{
+		Use:     "tree KIND/NAME",
+		Aliases: []string{"trace"},
+		Short:   "Show an object with everything it owns, and the health of each",
+		Long: `Show an object with its children and their children: those of Setpoint controllers, and
+those of Kubernetes, such as the ReplicaSets and Pods of a Deployment.
+
+` + processes.DiscoveryHelp,
+		Example: `  setpoint tree team/red -n shop
+  setpoint tree team/red -o json
+  setpoint tree team/red -w`,
+		Args:              client.ObjectArgs,
+		ValidArgsFunction: client.Complete(&f.Cluster, &f.Namespace, client.CompleteObject),
+		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
+	}
+	f.Register(c)
+	return c
+}
+
+func run(ctx context.Context, p *command.Invocation, f *processes.ReadFlags, args []string) error {
+	r, ref, err := f.OpenObject(ctx, p, args)
+	if err != nil {
+		return err
+	}
+	v := &viewer{Session: r}
+	last := ""
+	return r.Follow(ctx, func(ctx context.Context) error {
+		root, err := v.build(ctx, ref)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		if f.Structured() {
+			err = f.PrintValue(&text, root)
+		} else {
+			err = v.draw(&text, root, time.Now())
+		}
+		if err != nil || text.String() == last {
+			return err
+		}
+		if last != "" && f.Output.Value != output.AsYAML {
+			fmt.Fprintln(r.Stdout)
+		}
+		last = text.String()
+		_, err = fmt.Fprint(r.Stdout, last)
+		return err
+	})
+}
+
+// viewer shows the tree of an object.
+type viewer struct {
+	*processes.Session
+	// missing are the warnings about incomplete parts that were printed last.
+	missing processes.Warnings
+}
+
+// The limits of a tree: nodes, queries to processes, and objects read for their health.
+const (
+	maxNodes   = 10000
+	maxQueries = 2000
+	maxReads   = 2000
+)
+
+// build returns the owner tree of an object.
+func (r *viewer) build(ctx context.Context, ref object.Ref) (*ownertree.Node, error) {
+	stored, err := r.Client.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return nil, fmt.Errorf("%s not found", client.NameOf(ref))
+	}
+	root := rootOf(ref, stored)
+	states, err := r.States(ctx, root.Ref)
+	if err != nil {
+		return nil, err
+	}
+	results, err := processes.QueryAll(ctx, r.Session, processes.ControllersOf) // Those that fail here are not queried again.
+	if err != nil {
+		return nil, err
+	}
+	g := ownertree.Builder{
+		API: r.Client.API, May: r.Client.CanRead(ctx), Processes: ownertree.NewProcesses(r.Timeouts,
+			func() []inspect.Result[[]inspect.Controller] { return results }),
+		Nodes: maxNodes, Queries: maxQueries, Reads: maxReads,
+	}
+	missing, err := g.Build(ctx, root, states)
+	if err := cmp.Or(err, r.Client.TakeErr()); err != nil {
+		return nil, err
+	}
+	return root, r.warnMissing(missing)
+}
+
+func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
+	ref.UID = stored.UID()
+	n := &ownertree.Node{Child: inspect.Child{Ref: ref, Created: stored.Time("creationTimestamp")}}
+	n.Health, n.Message = inspect.HealthOf(stored)
+	return n
+}
+
+// warnMissing prints new warnings about incomplete parts of a tree. An unreachable API
+// server is an error.
+func (r *viewer) warnMissing(missing []error) error {
+	var problems []error
+	for _, why := range missing {
+		var list *userclient.ListError
+		switch {
+		case errors.Is(why, userclient.ErrUnreachable):
+			return why
+		case apierrors.IsForbidden(why) && errors.As(why, &list):
+			why = fmt.Errorf("skipped %s in namespace %s: you cannot list them", list.Plural, list.Namespace)
+		}
+		problems = append(problems, why)
+	}
+	r.missing.Print(r.Stderr, problems...)
+	return nil
+}
