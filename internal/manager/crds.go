@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 )
@@ -62,4 +65,23 @@ func (cs *controllerSet) crdCondition(kind *controllerKind) conditionState {
 		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
 	}
 	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
+}
+
+// ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with
+// its hook down, a review of Leases would end the leadership that could remove the
+// webhook.
+func (m *Manager) ownObjects() register.ExemptObjects {
+	o := &m.options
+	own := register.ExemptObjects{Leases: []types.NamespacedName{
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.ProcessLeaseName(o.Namespaces)},
+	}}
+	reach, inspect := o.reach(), o.inspect()
+	for _, secret := range []types.NamespacedName{reach.CertificateSecret(), inspect.Secret()} {
+		if secret != (types.NamespacedName{}) {
+			own.Secrets = append(own.Secrets, secret)
+		}
+	}
+	own.CRDs = m.crds.Names()
+	return own
 }

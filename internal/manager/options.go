@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -237,4 +239,41 @@ func (o Options) check() error {
 		return o.LeaderElection.Check()
 	}
 	return fmt.Errorf("apply strategy %q is not %s or %s", o.ApplyStrategy, plan.Merge, plan.ServerSide)
+}
+
+// ParseHistory parses the size of the history, such as 32Mi; 0 disables it.
+func ParseHistory(text string) (History, error) {
+	bytes, err := ParseBytes(text)
+	return History{Off: bytes == 0, MaxBytes: bytes}, err
+}
+
+// ParseBytes parses a quantity of bytes, such as 32Mi.
+func ParseBytes(text string) (int, error) {
+	quantity, err := resource.ParseQuantity(text)
+	bytes := quantity.Value()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("must be a quantity of bytes such as 32Mi, not %q", text)
+	case bytes < 0, bytes > math.MaxInt32:
+		return 0, fmt.Errorf("must be at least 0 and less than 2Gi, not %s", text)
+	}
+	return int(bytes), nil
+}
+
+// Dashboard opens the endpoints of a dashboard. It is an interface so that programs without
+// a dashboard do not link its pages.
+type Dashboard interface {
+	// Check validates the configuration.
+	Check() error
+	// Open opens the endpoints, of which there may be none.
+	Open(ctx context.Context, p DashboardProcess) ([]serving.Endpoint, error)
+}
+
+// DashboardProcess is the process that a dashboard shows. Its Source stays the same, since
+// pages wait for its changes.
+type DashboardProcess struct {
+	Config  *rest.Config
+	Source  inspect.Source
+	Version string
+	Log     *slog.Logger
 }

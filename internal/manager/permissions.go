@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -138,4 +139,37 @@ func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compile
 		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: err}
 	}
 	return err
+}
+
+// permissionInterval is the interval of checking permissions that may have been revoked: as long as a
+// decision of the API server counts elsewhere.
+const permissionInterval = identity.AllowedTTL
+
+// watchPermissions finds running controllers that have lost permissions, and enqueues them: they stop, and
+// their condition has the roles to grant.
+func (cs *controllerSet) watchPermissions(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for key, s := range cs.states() {
+			if s.mayLackPermissions() && cs.lacksPermissions(ctx, key, &s) {
+				cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
+			}
+		}
+	}, permissionInterval)
+}
+
+// mayLackPermissions reports whether to check the permissions of a running controller: after a Forbidden, and
+// always those of a ServiceAccount for webhooks, which Setpoint registers with its own.
+func (s *controllerState) mayLackPermissions() bool {
+	health, runs := s.health()
+	return runs && (health.Forbidden > 0 || s.running.Admission != nil && !s.running.Account.IsZero())
+}
+
+// lacksPermissions reports whether a controller would be refused for missing permissions now.
+func (cs *controllerSet) lacksPermissions(ctx context.Context, key queue.Key, s *controllerState) bool {
+	var kind object.Resource
+	if s.object != nil {
+		kind = cs.kinds[key.Namespace].Resource
+	}
+	_, refused := errors.AsType[*compile.Refusal](cs.manager.checkAccess(ctx, kind, s.running.Compiled))
+	return refused
 }

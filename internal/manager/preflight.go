@@ -8,13 +8,19 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // Preflight returns why this Manager, which need not run, must not run controllers of a dev run: another
@@ -72,4 +78,95 @@ func User(ctx context.Context, config *rest.Config) string {
 		return "an unknown user"
 	}
 	return cmp.Or(rbac.Username(ctx, client), "an unknown user")
+}
+
+// refusal returns why a valid controller object does not run: what its condition Accepted
+// says or, if that is missing or of an earlier generation, what conflicts in the cluster.
+// The notes name what could not be checked.
+func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string,
+	err error) {
+	condition := meta.FindStatusCondition(storedStatus(declared).Conditions, setpoint.ConditionAccepted)
+	if condition != nil && condition.ObservedGeneration == declared.Generation() {
+		return reportedRefusal(condition), nil, nil
+	}
+	kind, _ := compile.KindOf(declared)
+	if kind.Metacontroller() {
+		note, err := m.metacontrollers.Check(ctx, declared)
+		if refused, is := errors.AsType[*compile.Refusal](err); is {
+			return refused, nil, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = appendNote(notes, note)
+	}
+	why, note, err := m.checkOlder(ctx, declared, compiled)
+	return why, appendNote(notes, note), err
+}
+
+func appendNote(notes []string, note string) []string {
+	if note == "" {
+		return notes
+	}
+	return append(notes, note)
+}
+
+// reportedRefusal returns the refusal in the condition Accepted; nil if it is not False.
+func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
+	if accepted.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return &compile.Refusal{Reason: accepted.Reason, Err: errors.New(accepted.Message)}
+}
+
+// checkOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
+func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string,
+	err error) {
+	rank := rankOf(declared)
+	if declared.Version() == 0 {
+		rank = youngestRank(declared)
+	}
+	for _, kind := range compile.Kinds() {
+		if kind.Resource.Kind != "CompositeController" {
+			continue // Other kinds do not conflict.
+		}
+		stored, err := m.dryRunWriter().List(ctx, kind.Resource, "", "")
+		switch {
+		case apply.NotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			note = fmt.Sprintf("cannot check whether another controller has the same objects (%v)", err)
+			continue
+		case err != nil:
+			return nil, note, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for _, other := range stored {
+			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || rankOf(other) > rank {
+				continue
+			}
+			if found, conflicting := m.conflictWith(ctx, kind, other, compiled); conflicting {
+				return found.Refusal(queue.Key{Namespace: kind.Name, Name: other.Name()}), note, nil
+			}
+		}
+	}
+	return nil, note, nil
+}
+
+// conflictWith returns the conflict of two controllers, if the stored one runs.
+func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object,
+	compiled *compile.Compiled) (conflicts.Conflict, bool) {
+	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
+		return conflicts.Conflict{}, false
+	}
+	env := m.compileEnvironment()
+	env.Store = nil // It is only compared.
+	theirs, err := kind.Compile(ctx, other, env)
+	if err != nil {
+		return conflicts.Conflict{}, false // It is refused and does not run.
+	}
+	defer theirs.Release()
+	if theirs.Suspended {
+		return conflicts.Conflict{}, false
+	}
+	return conflicts.Find(theirs, compiled)
 }

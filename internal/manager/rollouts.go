@@ -1,10 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -254,4 +257,124 @@ func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
 			"failed": int(shadow.Failed)}
 	}
 	return state
+}
+
+// maxVersions is how many versions of the logic of a controller are stored.
+const maxVersions = 10
+
+// storeVersion stores the version in the spec of a controller as its latest revision.
+func (cs *controllerSet) storeVersion(ctx context.Context, declared *object.Object, version *compile.Rollout) error {
+	w, namespace := cs.manager.writer(), cs.manager.options.Namespace
+	stored, err := w.List(ctx, plan.ControllerRevisions, namespace, setpoint.LabelControllerUID+"="+declared.UID())
+	if err != nil {
+		return fmt.Errorf("list the ControllerRevisions in %s: %w", namespace, err)
+	}
+	slices.SortFunc(stored, func(a, b *object.Object) int { return cmp.Compare(rollout.Number(a), rollout.Number(b)) })
+	number := int64(1)
+	if len(stored) > 0 {
+		number = rollout.Number(stored[len(stored)-1]) + 1
+	}
+	i := slices.IndexFunc(stored, func(o *object.Object) bool { return o.Name() == version.Version })
+	switch {
+	case i < 0:
+		err = cs.createVersion(ctx, declared, version, number)
+	case i < len(stored)-1:
+		// It is the latest again, as with kubectl rollout undo.
+		var again *object.Object
+		if again, err = stored[i].With(strconv.AppendInt(nil, number, 10), "revision"); err == nil {
+			_, err = w.Update(ctx, plan.ControllerRevisions, again)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store the ControllerRevision %s/%s: %w", namespace, version.Version, err)
+	}
+	return cs.pruneVersions(ctx, declared, version.Version, stored)
+}
+
+func (cs *controllerSet) createVersion(ctx context.Context, declared *object.Object, version *compile.Rollout, number int64) error {
+	revision, err := object.Encode(map[string]any{
+		"apiVersion": plan.ControllerRevisions.APIVersion(), "kind": plan.ControllerRevisions.Kind,
+		"metadata": map[string]any{
+			"name": version.Version, "namespace": cs.manager.options.Namespace,
+			"labels":          map[string]any{setpoint.LabelControllerUID: declared.UID()},
+			"ownerReferences": []any{plan.OwnerReferenceTo(declared)},
+		},
+		"data": version.Data, "revision": number,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = cs.manager.writer().Create(ctx, plan.ControllerRevisions, revision)
+	if apply.AlreadyExists(err) {
+		return fmt.Errorf("%w; it does not have the label %s of this controller: delete it", err, setpoint.LabelControllerUID)
+	}
+	return err
+}
+
+// pruneVersions deletes the oldest versions, but none that is in use.
+func (cs *controllerSet) pruneVersions(ctx context.Context, declared *object.Object, latest string, oldest []*object.Object) error {
+	used := rollout.Used(storedStatus(declared).Rollout)
+	excess := len(oldest) - maxVersions
+	if !slices.ContainsFunc(oldest, func(o *object.Object) bool { return o.Name() == latest }) {
+		excess++
+	}
+	for _, revision := range oldest {
+		if excess <= 0 {
+			break
+		}
+		if revision.Name() == latest || slices.Contains(used, revision.Name()) {
+			continue
+		}
+		if _, err := cs.manager.writer().Delete(ctx, plan.ControllerRevisions, revision); err != nil && !apply.NotFound(err) {
+			return fmt.Errorf("delete %s: %w", revision.Ref(), err)
+		}
+		excess--
+	}
+	return nil
+}
+
+// newLogicVersions returns what follows the versions in responses. It knows the one that counted before a restart.
+func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *composite.LogicVersions {
+	restored := ""
+	if declared != nil {
+		restored = storedStatus(declared).LogicVersion
+	}
+	return composite.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
+}
+
+// followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
+func (cs *controllerSet) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
+	r := e.running
+	if r == nil || r.logicVersions == nil || e.object == nil {
+		return
+	}
+	// What runs counts: spec.rollout may have been added or removed since, which restarts nothing.
+	state := r.logicVersions.Settle(r.Programs[0].Version, time.Now())
+	if state.Known {
+		status.LogicVersion = state.Current
+	}
+	stable := conditionState{ok: state.Problem == "", reason: setpoint.ReasonLogicVersionStable}
+	if !stable.ok {
+		stable.reason, stable.message = setpoint.ReasonLogicVersionChanging, state.Problem
+	}
+	e.setProblemCondition(status, setpoint.ConditionLogicVersionStable, stable)
+	if state.Before != "" {
+		message := fmt.Sprintf("responses have logicVersion %q, before %q: objects with another one are reconciled again",
+			state.Current, state.Before)
+		cs.manager.events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
+			Message: message})
+	}
+}
+
+// queueOlder queues objects that a hook of an older version has reconciled. It is called each second.
+func (cs *controllerSet) queueOlder(r *runningController) {
+	if r == nil {
+		return
+	}
+	left := cmp.Or(perSecond(r.policy(cs)), setpoint.DefaultParentsPerSecond)
+	for _, w := range r.workers {
+		if c, is := w.(*composite.Controller); is && left > 0 {
+			left = c.QueueOlder(left)
+		}
+	}
 }

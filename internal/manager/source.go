@@ -6,11 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
 	"runtime"
 	runtimemetrics "runtime/metrics"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
@@ -18,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // History configures the history of reconciles.
@@ -221,4 +228,188 @@ func (r *runningController) objectWorkers() []objectWorker {
 		}
 	}
 	return all
+}
+
+// digestInterval is how often the state of controllers is compared while a client waits.
+const digestInterval = time.Second
+
+// Await implements model.Source.
+func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
+	ticker := time.NewTicker(digestInterval)
+	defer ticker.Stop()
+	for {
+		revision, changed := s.manager.history.Revision()
+		if revision != since {
+			return revision, nil
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+			s.manager.lastDigest.update(s)
+		case <-ctx.Done():
+			return revision, ctx.Err()
+		}
+	}
+}
+
+// digestCache is the digest of the state of all controllers.
+type digestCache struct {
+	mu      sync.Mutex
+	digest  uint64
+	updated time.Time
+}
+
+// update computes the digest, at most once per interval for all clients that wait, and marks
+// the history as changed if it differs.
+func (l *digestCache) update(s *source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.updated) < digestInterval/2 {
+		return
+	}
+	l.updated = time.Now()
+	if digest := s.digest(); digest != l.digest {
+		l.digest = digest
+		s.manager.history.NotifyChange()
+	}
+}
+
+// controllerDigest is the part of a controller's state that clients are notified of.
+type controllerDigest struct {
+	name                                         string
+	suspended                                    bool
+	objects, owned, failing, paused, conflicting int
+	held                                         controller.HeldDeletions
+	version                                      uint64
+}
+
+// digest returns the digest of the state of all controllers and of leadership.
+func (s *source) digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(digestSeed)
+	maphash.WriteComparable(&h, s.manager.leader.Leads())
+	for _, one := range s.manager.controllers.snapshots() {
+		digest := controllerDigest{name: one.name, suspended: one.suspended}
+		if one.stored != nil {
+			digest.version = one.stored.Version()
+		}
+		health, _ := one.health()
+		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
+		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
+		maphash.WriteComparable(&h, digest)
+		condition := one.accepted(health)
+		maphash.WriteComparable(&h, condition)
+		maphash.WriteComparable(&h, readyCondition(condition, &one.controllerState, health))
+	}
+	return h.Sum64()
+}
+
+// digestSeed makes digests differ between processes.
+var digestSeed = maphash.MakeSeed()
+
+// Recording configures the continuous recording of hook calls.
+type Recording struct {
+	// File is the path of the file; "" for none.
+	File string
+	// MaxBytes bounds the file and the one before it together; 256 MiB if zero.
+	MaxBytes int
+}
+
+// recordsNoSteps reports whether nothing could use the steps of runs.
+func (m *Manager) recordsNoSteps() bool {
+	return m.options.History.Off && m.options.Recording.File == ""
+}
+
+func (m *Manager) segment() recording.Segment {
+	return recording.Segment{Process: m.name(), Version: m.options.Version, Began: time.Now()}
+}
+
+// startRecording records to the configured file until it is stopped. An error while it records ends the recording
+// only.
+func (m *Manager) startRecording() (stop func(), err error) {
+	o := m.options.Recording
+	if o.File == "" {
+		return func() {}, nil
+	}
+	file, err := recording.OpenFile(recording.FileOptions{Path: o.File, MaxBytes: int64(o.MaxBytes), Rotate: true, Segment: m.segment()})
+	if err != nil {
+		return nil, fmt.Errorf("record to a file: %w", err)
+	}
+	recorder := recording.NewRecorder(recording.Filter{})
+	remove := m.recorders.Add(recorder)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := recorder.Record(ctx, file)
+		remove()
+		if err = cmp.Or(err, file.Close()); err != nil {
+			m.log.Error("recording stopped; it starts again with the process", "file", o.File, "error", err.Error())
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}, nil
+}
+
+var errNoRecords = errors.New("this process cannot be recorded: it has --history-size=0 and no --record")
+
+// RunWithTokens implements inspect.CallSource.
+func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
+	run, err := s.manager.history.RunWithTokens(id)
+	run.Process = s.Name()
+	return run, err
+}
+
+// Record implements inspect.CallSource.
+func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
+	if s.manager.recordsNoSteps() {
+		return errNoRecords
+	}
+	recorder := recording.NewRecorder(filter)
+	defer s.manager.recorders.Add(recorder)()
+	return recorder.Record(ctx, recording.NewStream(out, s.manager.segment()))
+}
+
+// leveled is a log handler whose level can change, as those of package flags. A Go program may have
+// another one.
+type leveled interface{ LogLevel() *slog.LevelVar }
+
+// logLevel returns the level of the log; "" if it cannot change.
+func (m *Manager) logLevel() string {
+	log, changeable := m.log.Handler().(leveled)
+	if !changeable {
+		return ""
+	}
+	return strings.ToLower(log.LogLevel().Level().String())
+}
+
+var errFixedLogLevel = errors.New("the program has a logger of its own, whose level cannot be changed here")
+
+// SetLogLevel implements inspect.Source.
+func (s *source) SetLogLevel(_ context.Context, name string) error {
+	level, err := inspect.ParseLogLevel(name)
+	if err != nil {
+		return err
+	}
+	log, changeable := s.manager.log.Handler().(leveled)
+	if !changeable {
+		return errFixedLogLevel
+	}
+	before := s.manager.logLevel()
+	// One of the two levels shows the line.
+	if level > log.LogLevel().Level() {
+		s.manager.log.Info("log level changed", "from", before, "to", name)
+		log.LogLevel().Set(level)
+		return nil
+	}
+	log.LogLevel().Set(level)
+	s.manager.log.Info("log level changed", "from", before, "to", name)
+	return nil
+}
+
+// Diagnostic implements inspect.Source.
+func (s *source) Diagnostic(_ context.Context, name string) ([]byte, error) {
+	return serving.Diagnostic(name, s.manager.metrics)
 }

@@ -1,0 +1,322 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
+)
+
+// releaseFinalizers removes finalizers from parents: for deleted controllers, and where a
+// controller has no finalize hook, or no longer the kind of parents. The progress is stored
+// in the controller objects, so that the next leader continues.
+func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
+	for _, kind := range cs.kinds {
+		for o := range kind.view.All() {
+			cs.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
+		}
+	}
+	cs.releaseQueue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
+		if err := cs.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
+			cs.recordReleaseFailure(item.Key, err)
+			return queue.Retry()
+		}
+		return queue.NoRequeue()
+	})
+}
+
+// enqueueRelease enqueues a controller object that may have finalizers to remove.
+func (cs *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
+	if hasReleaseFinalizer(o) {
+		cs.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+	}
+}
+
+func hasReleaseFinalizer(o *object.Object) bool {
+	return slices.Contains(o.Finalizers(), setpoint.FinalizerReleaseParents)
+}
+
+// releaseController removes the finalizers of one controller object. It does nothing while a
+// running controller would set them again; it is called again when that has stopped.
+func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
+	kind := cs.kinds[key.Namespace]
+	o := kind.view.Get("", key.Name)
+	if o == nil || !hasReleaseFinalizer(o) {
+		return nil
+	}
+	if taken, err := cs.take(ctx, key); err != nil || !taken {
+		return cmp.Or(err, errNotOwner)
+	}
+	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
+	removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+		Namespaces: foot.Namespaces}
+	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
+	for _, resource := range gone {
+		if cs.finalizes(key, resource) {
+			return nil
+		}
+		if err := removal.RemoveFrom(ctx, resource); err != nil {
+			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
+		}
+	}
+	if err := cs.releaseOutside(ctx, key, o, &foot); err != nil {
+		return err
+	}
+	err := cs.patchReleased(ctx, key, o, gone)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
+// before. It does so once for each generation that runs.
+func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
+	cs.mu.Lock()
+	e := cs.entries[key]
+	runs := e != nil && e.object != nil && e.object.UID() == o.UID() && e.object.Generation() == o.Generation()
+	cs.mu.Unlock()
+	generation := fmt.Sprint(o.UID(), o.Generation())
+	if !runs || !foot.Finalizes || o.Deleting() || cs.releasedOutside[key] == generation {
+		return nil
+	}
+	env, released := cs.manager.compileEnvironment(), int64(0)
+	for i, resource := range foot.Parents {
+		if len(foot.Limits[i]) == 0 {
+			continue
+		}
+		removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+			Outside: foot.Limits[i]}
+		if err := removal.RemoveFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
+		}
+		released += removal.Removed.Load()
+	}
+	cs.releasedOutside[key] = generation
+	if released > 0 {
+		cs.manager.events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
+			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook",
+				foot.Finalizer, countObjects(int(released)))})
+	}
+	return nil
+}
+
+// finalizes reports whether a running controller sets its finalizer on a kind.
+func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	e := cs.entries[key]
+	return e != nil && e.running != nil && e.running.Finalizes() && resource.InList(e.running.parentKinds())
+}
+
+// patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
+// object if no kind is left.
+func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
+	kind := cs.kinds[key.Namespace]
+	before := storedStatus(o).Finalizes
+	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
+	if len(after) != len(before) {
+		if err := cs.patchFinalizedKinds(ctx, key, o, after); err != nil {
+			return err
+		}
+		o = kind.view.Get("", key.Name)
+	}
+	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
+		return nil
+	}
+	cs.manager.log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
+	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
+	return cs.patchFinalizers(ctx, key, o, others)
+}
+
+// recordReleaseFailure reports why finalizers are not removed.
+func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errNotOwner) || apierrors.IsConflict(err) {
+		return
+	}
+	cs.manager.log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
+	cs.mu.Lock()
+	e := cs.entries[key]
+	if e != nil && e.releasing != "" {
+		e.releasing = err.Error()
+	}
+	cs.mu.Unlock()
+	if o := cs.kinds[key.Namespace].view.Get("", key.Name); o != nil {
+		cs.manager.events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
+	}
+}
+
+// setFinalizer sets Setpoint's finalizer on a controller object and stores in its status
+// which kinds of parents have finalizers, so that they are released before the controller
+// object is deleted. It returns false if the context ends first.
+func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
+	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
+		return true
+	}
+	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
+	logged := ""
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := cs.trySetFinalizer(ctx, key, r)
+		if err != nil && err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			cs.manager.log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
+		}
+		return err == nil, nil
+	}) == nil
+}
+
+func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
+	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
+	if declared == nil || declared.Deleting() {
+		return fmt.Errorf("%s is being deleted", key)
+	}
+	before := storedStatus(declared).Finalizes
+	finalizes := slices.Clone(before)
+	for _, resource := range r.parentKinds() {
+		if !slices.Contains(finalizes, resource.String()) {
+			finalizes = append(finalizes, resource.String())
+		}
+	}
+	if len(finalizes) != len(before) {
+		if err := cs.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
+			return err
+		}
+		declared = cs.kinds[key.Namespace].view.Get("", key.Name)
+	}
+	if declared == nil || hasReleaseFinalizer(declared) {
+		return nil
+	}
+	return cs.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
+}
+
+// patchFinalizedKinds stores in the controller's status which kinds have its finalizer, if
+// the object is unchanged.
+func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
+	if len(finalizes) == 0 {
+		finalizes = nil // A null removes the field.
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
+		"status":   map[string]any{"finalizes": finalizes},
+	})
+	if err != nil {
+		return err
+	}
+	if err := cs.patchStatus(ctx, key, body); err != nil {
+		return fmt.Errorf("store the finalized kinds in the status of %s: %w", key, err)
+	}
+	return nil
+}
+
+// patchFinalizers sets the finalizers of a controller object, if it is unchanged.
+func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(),
+		"finalizers": names}})
+	if err != nil {
+		return err
+	}
+	if err := cs.patch(ctx, key, "", body); err != nil {
+		return fmt.Errorf("set the finalizers of %s: %w", key, err)
+	}
+	return nil
+}
+
+// patch patches a controller object or a subresource such as "/status". The result is in
+// the cache when it returns.
+func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
+	kind := cs.kinds[key.Namespace]
+	data, err := request.Do(ctx, cs.manager.client.Patch(types.MergePatchType).
+		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
+	if err != nil {
+		return err
+	}
+	stored, err := object.ParseWithManagedFields(data, "", "")
+	if err != nil {
+		return fmt.Errorf("read the response: %w", err)
+	}
+	kind.view.ObserveWrite(stored)
+	return nil
+}
+
+// restoreHeldDeletions restores the deletions that a starting controller held when its
+// status was last written.
+func (cs *controllerSet) restoreHeldDeletions(key queue.Key, r *runningController) {
+	kind := cs.kinds[key.Namespace]
+	if r.deletions == nil || kind == nil {
+		return
+	}
+	if stored := kind.view.Get("", key.Name); stored != nil && hasHeldDeletions(storedStatus(stored).Conditions) {
+		r.deletions.RestoreHeld()
+	}
+}
+
+func hasHeldDeletions(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
+}
+
+// allowDeletions confirms the held deletions of all parents.
+func (r *runningController) allowDeletions(declared *object.Object) {
+	if r.deletions != nil && declared != nil {
+		r.deletions.Allow(plan.Annotation(declared, setpoint.AnnotationAllowDeletions))
+	}
+}
+
+// deletionsHeldCondition reports whether the deletion guard holds deletions, and how to
+// confirm them.
+func deletionsHeldCondition(name string, held controller.HeldDeletions) conditionState {
+	if held.Count == 0 {
+		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
+	}
+	return conditionState{true, setpoint.ReasonTooManyDeletions, fmt.Sprintf(
+		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with "+
+			"`setpoint allow-deletions %s`, which sets the annotation %s=%s",
+		held.Count, held.Parents, name, setpoint.AnnotationAllowDeletions, held.Value)}
+}
+
+// setDeletionsHeld sets the conditions and fields of held deletions. Shortly after a
+// restart they are unknown, and the previous ones stay.
+func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation int64, health controller.Health) {
+	held := health.Held
+	if health.HeldUnknown || held.Count == 0 && meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld) == nil {
+		return
+	}
+	found := deletionsHeldCondition(name, held)
+	meta.SetStatusCondition(&status.Conditions, found.condition(setpoint.ConditionDeletionsHeld, generation))
+	meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionStalled)
+	status.HeldDeletions = nil
+	if held.Count > 0 {
+		stalled := found.condition(setpoint.ConditionStalled, generation)
+		stalled.LastTransitionTime = meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld).LastTransitionTime
+		meta.SetStatusCondition(&status.Conditions, stalled)
+		status.HeldDeletions = &setpoint.HeldDeletions{Count: clampInt32(held.Count), Parents: clampInt32(held.Parents), Value: held.Value}
+	}
+}
+
+// recordDeletionsHeld records a warning when deletions become held.
+func (cs *controllerSet) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+	if hasHeldDeletions(previous.Conditions) || !hasHeldDeletions(now.Conditions) {
+		return
+	}
+	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
+	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
+}

@@ -1,0 +1,211 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiversion "k8s.io/apimachinery/pkg/version"
+
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/request"
+)
+
+// runControllers runs the controllers and the leader election. The Lease is held until all
+// work has stopped.
+func (m *Manager) runControllers(ctx context.Context) error {
+	defer m.store.Close()
+	defer m.events.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	leaderCtx, stopLeading := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLeading()
+	worked, led := make(chan error, 1), make(chan error, 1)
+	go func() { worked <- m.watchAndRun(ctx) }()
+	go func() { led <- m.leader.Run(leaderCtx, m.crds.Install) }()
+	late := m.shutdownDeadline(ctx)
+	select {
+	case <-late.Done():
+		return m.shutdownTimeoutError()
+	case err := <-worked:
+		stopLeading()
+		return errors.Join(err, <-led)
+	case err := <-led:
+		stop()
+		if errors.Is(err, leader.ErrStillWorking) {
+			m.logUnfinished()
+		}
+		select {
+		case also := <-worked:
+			return errors.Join(err, also)
+		case <-time.After(m.options.LeaderElection.Grace()):
+			// A hook that ignores its context must not delay the exit.
+			return err
+		}
+	}
+}
+
+// shutdownDeadline returns a context that ends ShutdownTimeout after ctx.
+func (m *Manager) shutdownDeadline(ctx context.Context) context.Context {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(m.options.ShutdownTimeout, end) })
+	return late
+}
+
+// logUnfinished logs the tasks that did not stop.
+func (m *Manager) logUnfinished() {
+	for _, what := range m.options.UnfinishedTasks() {
+		m.log.Error("did not stop within the shutdown timeout", "what", what)
+	}
+}
+
+// shutdownTimeoutError logs the tasks that did not stop and returns the error of Run.
+func (m *Manager) shutdownTimeoutError() error {
+	m.logUnfinished()
+	return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends",
+		m.options.ShutdownTimeout)
+}
+
+// watchAndRun runs the controllers once the leader is known and the CRDs are installed.
+func (m *Manager) watchAndRun(ctx context.Context) error {
+	select {
+	case <-m.leader.Known():
+	case <-ctx.Done():
+		return nil
+	}
+	if err := m.awaitCRDsAsStandby(ctx); err != nil {
+		return err
+	}
+	defer m.crds.Watch(ctx, m.store, len(m.options.GoControllers) > 0)()
+	return m.controllers.run(ctx)
+}
+
+// listen opens all endpoints, except for webhooks. The address of the inspect endpoint is
+// published until unpublish is called.
+func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unpublish func(), err error) {
+	defer func() {
+		if err != nil {
+			serving.CloseAll(endpoints)
+		}
+	}()
+	options := m.serving()
+	if endpoints, err = serving.Open(ctx, options); err != nil {
+		return nil, nil, err
+	}
+	if m.options.Dashboard != nil {
+		pages, err := m.options.Dashboard.Open(ctx, DashboardProcess{Config: m.options.Config, Source: m.Inspect(),
+			Version: m.options.Version, Log: m.log})
+		if err != nil {
+			return endpoints, nil, fmt.Errorf("serve the dashboard: %w", err)
+		}
+		endpoints = append(endpoints, pages...)
+	}
+	inspect := m.options.inspect()
+	inspect.Config, inspect.Source, inspect.Published = m.options.config(), m.Inspect(), m.leader.SetAddress
+	inspected, unpublish, err := inspect.Open(ctx)
+	return append(endpoints, inspected...), unpublish, err
+}
+
+// serving returns the configuration of health and metrics.
+func (m *Manager) serving() serving.Options {
+	return serving.Options{
+		Address: m.options.Address, HealthAddress: m.options.HealthAddress, Profiling: m.options.Profiling,
+		Metrics: m.metrics, Healthy: m.checkHealth, HealthPath: m.options.HealthPath, Unready: m.checkReady, Log: m.log,
+	}
+}
+
+// checkHealth returns what a process that belongs to this one says of its health, or why one of
+// them is unhealthy.
+func (m *Manager) checkHealth() ([]byte, error) {
+	if err := m.inFlight.CheckStuck(); err != nil || m.options.Health == nil {
+		return nil, err
+	}
+	return m.options.Health()
+}
+
+// checkReady returns why the manager is not ready: caches that are not synced, a Lease that
+// it may not acquire, or a controller that cannot run.
+func (m *Manager) checkReady() error {
+	if err := m.leader.Problem(); err != nil {
+		return err
+	}
+	select {
+	case <-m.ready:
+	default:
+		if m.awaitingCRDs.Load() && !m.leader.Leads() {
+			return nil
+		}
+		return errors.New("starting")
+	}
+	if err := m.crds.CheckDeleted(); err != nil {
+		return err
+	}
+	if m.options.Health != nil {
+		if _, err := m.options.Health(); err != nil {
+			return err
+		}
+	}
+	if m.options.Unready != nil {
+		if err := m.options.Unready(); err != nil {
+			return err
+		}
+	}
+	if err := m.controllers.checkSynced(); err != nil {
+		return err
+	}
+	return m.controllers.goControllerError()
+}
+
+// oldestKubernetes is the oldest supported version: `make test-oldest-kubernetes` runs it.
+const oldestKubernetes = "1.30"
+
+// checkKubernetes waits for the API server and refuses versions that are too old. A version
+// that cannot be read is not refused.
+func (m *Manager) checkKubernetes(ctx context.Context) error {
+	served := m.awaitVersion(ctx)
+	if ctx.Err() == nil {
+		m.log.Info("connected to the API server", "kubernetes", cmp.Or(served.GitVersion, "unknown"))
+	}
+	return checkVersion(served.GitVersion)
+}
+
+// awaitVersion returns the version of the API server, once it responds.
+func (m *Manager) awaitVersion(ctx context.Context) (served apiversion.Info) {
+	logged := ""
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		data, err := request.Do(ctx, m.client.Get().AbsPath("/version"))
+		if err == nil {
+			return true, json.Unmarshal(data, &served)
+		}
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < 500 {
+			return false, err
+		}
+		if err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			m.log.Warn("API server does not respond; retrying", "error", logged)
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		m.log.Warn("version of the API server not readable", "error", err.Error())
+	}
+	return served
+}
+
+// checkVersion refuses versions that are too old. Those of development builds, 0.0.0, are
+// allowed, and so are those that are no semantic versions.
+func checkVersion(served string) error {
+	found, err := version.ParseGeneric(served)
+	if err == nil && found.Major() > 0 && found.LessThan(version.MustParseGeneric(oldestKubernetes)) {
+		return fmt.Errorf("the cluster runs Kubernetes %s, and Setpoint supports %s and newer: upgrade the cluster, or use an older "+
+			"Setpoint", served, oldestKubernetes)
+	}
+	return nil
+}
