@@ -51,22 +51,22 @@ func owners(uid string) []any {
 // children returns random observed children with unique names, and random desired ones.
 func (g generator) children(t *testing.T, f *Planner) (observed []*object.Object, desired []Child) {
 	t.Helper()
-	taken := map[id]bool{}
+	taken := map[Key]bool{}
 	for range g.IntN(8) {
 		o := parse(t, jsonOf(t, g.child(t, true)))
-		if !taken[idOf(o)] {
+		if !taken[KeyOf(o)] {
 			observed = append(observed, o)
 		}
-		taken[idOf(o)] = true
+		taken[KeyOf(o)] = true
 	}
 	clear(taken)
 	for range g.IntN(8) {
 		o := parse(t, jsonOf(t, g.child(t, false)))
 		rule, _ := f.Rules.For(o.GroupKind())
-		if !taken[idOf(o)] {
+		if !taken[KeyOf(o)] {
 			desired = append(desired, Child{Rule: rule, Object: o})
 		}
-		taken[idOf(o)] = true
+		taken[KeyOf(o)] = true
 	}
 	return observed, desired
 }
@@ -83,28 +83,28 @@ func TestChangesTouchOnlyOwnedChildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wanted := map[id]Child{}
+		wanted := map[Key]Child{}
 		for _, child := range desired {
-			wanted[idOf(child.Object)] = child
+			wanted[KeyOf(child.Object)] = child
 		}
 		for _, stage := range p.Stages {
 			for _, action := range stage {
 				checkAction(t, f, action, wanted)
 			}
 		}
-		observed = slices.DeleteFunc(observed, func(o *object.Object) bool { return !f.controls(o) })
+		observed = slices.DeleteFunc(observed, func(o *object.Object) bool { return !f.Controls(o) })
 		if text == "" {
 			checkConverges(t, f, observed, desired, p)
 		}
 	})
 }
 
-func checkAction(t *testing.T, f *Planner, action Action, wanted map[id]Child) {
+func checkAction(t *testing.T, f *Planner, action Action, wanted map[Key]Child) {
 	t.Helper()
-	if action.Before != nil && (!f.controls(action.Before) || action.Before.Deleting()) {
+	if action.Before != nil && (!f.Controls(action.Before) || action.Before.Deleting()) {
 		t.Errorf("%s: %s is not to be touched", action, action.Before.JSON())
 	}
-	if action.After != nil && (!f.controls(action.After) || action.After.Name() != action.Ref.Name) {
+	if action.After != nil && (!f.Controls(action.After) || action.After.Name() != action.Ref.Name) {
 		t.Errorf("%s: sends %s", action, action.After.JSON())
 	}
 	switch action.Verb {
@@ -121,7 +121,7 @@ func checkAction(t *testing.T, f *Planner, action Action, wanted map[id]Child) {
 			t.Errorf("%s: is not bound to the object that was read", action)
 		}
 	case Delete:
-		if child, isWanted := wanted[idOf(action.Before)]; isWanted && child.Rule.Method != Recreate {
+		if child, isWanted := wanted[KeyOf(action.Before)]; isWanted && child.Rule.Method != Recreate {
 			t.Errorf("%s: is desired and to be left alone", action)
 		}
 	}

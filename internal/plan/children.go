@@ -14,17 +14,17 @@ type UpToDate func(observed *object.Object, desired uint64) bool
 // Changes plans the writes that turn the observed children into the desired ones. It skips objects
 // that are being deleted or that the parent does not control. upToDate may be nil.
 func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate UpToDate) (Plan, error) {
-	have := make(map[id]*object.Object, len(observed))
+	have := make(map[Key]*object.Object, len(observed))
 	for _, o := range observed {
-		if f.controls(o) {
-			have[idOf(o)] = o
+		if f.Controls(o) {
+			have[KeyOf(o)] = o
 		}
 	}
 	var equal []Equal
 	actions := make([]Action, 0, len(desired))
 	for _, child := range desired {
-		before, digest := have[idOf(child.Object)], child.Object.Digest()
-		delete(have, idOf(child.Object))
+		before, digest := have[KeyOf(child.Object)], child.Object.Digest()
+		delete(have, KeyOf(child.Object))
 		if before != nil && needsNoChange(before, child, digest, upToDate) {
 			continue
 		}
@@ -46,15 +46,17 @@ func needsNoChange(observed *object.Object, desired Child, digest uint64, upToDa
 	return observed.Deleting() || desired.Rule.Method == OnDelete || upToDate != nil && upToDate(observed, digest)
 }
 
-// id matches desired and observed children.
-type id struct {
-	kind            object.GroupKind
-	namespace, name string
+// Key matches desired and observed children.
+type Key struct {
+	Kind            object.GroupKind
+	Namespace, Name string
 }
 
-func idOf(o *object.Object) id { return id{o.GroupKind(), o.Namespace(), o.Name()} }
+// KeyOf returns the key of an object.
+func KeyOf(o *object.Object) Key { return Key{o.GroupKind(), o.Namespace(), o.Name()} }
 
-func (f *Planner) controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
+// Controls reports whether the parent controls an object.
+func (f *Planner) Controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
 
 // change plans one desired child. The zero Action means that there is nothing to do.
 func (f *Planner) change(before *object.Object, child Child, digest uint64) (Action, error) {
@@ -218,10 +220,10 @@ func ownersIn(fields map[string]any) []any {
 const noLongerDesired = "no longer desired"
 
 // removals plans the deletion of observed children that are not desired.
-func (f *Planner) removals(observed []*object.Object, left map[id]*object.Object) []Action {
+func (f *Planner) removals(observed []*object.Object, left map[Key]*object.Object) []Action {
 	var actions []Action
 	for _, o := range observed {
-		if left[idOf(o)] != o || o.Deleting() {
+		if left[KeyOf(o)] != o || o.Deleting() {
 			continue
 		}
 		rule, declared := f.Rules.For(o.GroupKind())

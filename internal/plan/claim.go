@@ -159,3 +159,18 @@ func exceptOwner(owners []json.RawMessage, uid string) []json.RawMessage {
 	}
 	return kept
 }
+
+// ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,
+// and its data is immutable.
+var ControllerRevisions = object.Resource{
+	Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
+}
+
+// ParentUIDLabel is on every revision. Watches select it.
+const ParentUIDLabel = "setpoint.dev/parent-uid"
+
+// isRevision reports whether an object is a revision that Setpoint stores. It is not a child, even
+// if the controller has children of the kind.
+func isRevision(o *object.Object) bool {
+	return o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
+}

@@ -58,7 +58,7 @@ func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
 	if !isCorrection(a) {
 		return false
 	}
-	fresh := writtenChild{id: idOf(a.Before).digest(), desired: a.Desired, reason: object.DigestOf([]byte(a.Reason))}
+	fresh := writtenChild{id: KeyOf(a.Before).digest(), desired: a.Desired, reason: object.DigestOf([]byte(a.Reason))}
 	at, found := f.search(fresh.id)
 	if !found {
 		f.children = slices.Insert(f.children, at, fresh)
@@ -74,7 +74,7 @@ func (f *Flapping) search(id uint64) (at int, found bool) {
 
 // find returns the child of an action if it has recent writes; else nil.
 func (f *Flapping) find(a Action) *writtenChild {
-	if at, found := f.search(idOf(a.Before).digest()); found {
+	if at, found := f.search(KeyOf(a.Before).digest()); found {
 		return &f.children[at]
 	}
 	return nil
@@ -82,7 +82,7 @@ func (f *Flapping) find(a Action) *writtenChild {
 
 var idSeed = maphash.MakeSeed()
 
-func (i id) digest() uint64 { return maphash.Comparable(idSeed, i) }
+func (i Key) digest() uint64 { return maphash.Comparable(idSeed, i) }
 
 // isCorrection reports whether a write corrects a child, as opposed to one that creates, claims or
 // removes it.

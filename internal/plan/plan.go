@@ -2,12 +2,13 @@
 //
 // Its functions are pure. From the observed objects, a hook response and the rules of a controller
 // they make a Plan, which can be printed, compared and tested. The package validates responses,
-// claims children, merges desired into observed objects, rolls out revisions and orders writes. It
+// claims children, merges desired into observed objects, and orders writes. It
 // does not call the API server or a hook, and has no clock.
 package plan
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -182,4 +183,20 @@ func (p Plan) Len() int {
 		n += len(stage)
 	}
 	return n
+}
+
+// NonRolling returns the method for a single child.
+func (m UpdateMethod) NonRolling() UpdateMethod {
+	switch m {
+	case RollingRecreate:
+		return Recreate
+	case RollingInPlace:
+		return InPlace
+	}
+	return m
+}
+
+// Rolling reports whether a rule has a rolling method.
+func (r Rules) Rolling() bool {
+	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
 }

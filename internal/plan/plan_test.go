@@ -189,13 +189,13 @@ func overlay(t *testing.T, apply Action) *object.Object {
 }
 
 func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
-	now := map[id]*object.Object{}
-	var order []id
+	now := map[Key]*object.Object{}
+	var order []Key
 	set := func(o *object.Object) {
-		if _, known := now[idOf(o)]; !known {
-			order = append(order, idOf(o))
+		if _, known := now[KeyOf(o)]; !known {
+			order = append(order, KeyOf(o))
 		}
-		now[idOf(o)] = o
+		now[KeyOf(o)] = o
 	}
 	for _, o := range observed {
 		set(o)
@@ -203,7 +203,7 @@ func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object
 	for _, stage := range p.Stages {
 		for _, action := range stage {
 			if action.Verb == Delete {
-				now[idOf(action.Before)] = nil
+				now[KeyOf(action.Before)] = nil
 				continue
 			}
 			if action.Verb == Apply {

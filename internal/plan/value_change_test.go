@@ -20,7 +20,7 @@ func TestUpdateInsteadOfApply(t *testing.T) {
 		resource object.Resource
 		update   bool
 	}{
-		{webs, false},
+		{object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}, false},
 		{of("example.org", "Web"), false},
 		{of("snapshot.storage.k8s.io", "VolumeSnapshot"), false},
 		{of("apps", "Deployment"), true},

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/trace"},
 	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
-	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
+	{"internal/apply", "internal/plan/rolling", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller", "internal/difference", "internal/recording"},
 	{"internal/controller/composite", "internal/controller/handler"},

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -23,12 +24,12 @@ const conditionUpdated = "Updated"
 
 // childRollout is the state of the parent's revisions in a run.
 type childRollout struct {
-	history plan.History
+	history rolling.History
 	// responses are those for the former revisions, in the order of the history; nil if there was
 	// no call or it failed with err.
 	responses []*hook.Response
 	err       error
-	progress  plan.Progress
+	progress  rolling.Progress
 	// writes come before those of the children.
 	writes plan.Plan
 }
@@ -49,7 +50,7 @@ func (r *run) loadRevisions() error {
 	if !r.hasRollout() {
 		return nil
 	}
-	revisions := plan.Revisions{
+	revisions := rolling.Revisions{
 		Controller: r.program.Name, Parents: r.program.Parent,
 		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
 	}
@@ -87,9 +88,9 @@ func (r *run) callFormer(ctx context.Context, h hook.Hook) (wait func()) {
 }
 
 // needsCall reports whether the hook has to be called for a former revision.
-func needsCall(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
+func needsCall(former rolling.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
-func (r *run) callAt(ctx context.Context, h hook.Hook, former plan.Revision) (*hook.Response, error) {
+func (r *run) callAt(ctx context.Context, h hook.Hook, former rolling.Revision) (*hook.Response, error) {
 	then, err := r.rollout.history.ParentAt(r.visibleParent(), former)
 	if err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
@@ -112,7 +113,7 @@ func (r *run) latestRevision() record.Revision {
 }
 
 // formerRevisionError adds the revision to the error of a call.
-func (r *run) formerRevisionError(former plan.Revision, err error) error {
+func (r *run) formerRevisionError(former rolling.Revision, err error) error {
 	return hookFailure(fmt.Sprintf("former revision %s: %s", former.Name, r.hookName()), err)
 }
 
@@ -149,7 +150,7 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 		return latest, nil
 	}
 	frozen := r.Phase == controller.PhaseFinalizing
-	todo := plan.Rollout{
+	todo := rolling.Rollout{
 		Family: &r.planner, Observed: r.observed(), Latest: latest, Former: r.formerChildren(), UpToDate: r.memory.upToDate.contains,
 		Frozen: frozen,
 	}
@@ -173,9 +174,9 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 
 // formerChildren returns the children that the former revisions want. Malformed responses are
 // reported and leave their children as they are.
-func (r *run) formerChildren() []plan.Former {
+func (r *run) formerChildren() []rolling.Former {
 	errs := []error{r.rollout.err}
-	former := make([]plan.Former, len(r.rollout.responses))
+	former := make([]rolling.Former, len(r.rollout.responses))
 	for i, response := range r.rollout.responses {
 		former[i].Claims = r.rollout.history.Former[i].Claims
 		if response == nil {
@@ -193,7 +194,7 @@ func (r *run) formerChildren() []plan.Former {
 }
 
 // setProgressCondition sets the condition Updated in the response.
-func (r *run) setProgressCondition(progress plan.Progress) error {
+func (r *run) setProgressCondition(progress rolling.Progress) error {
 	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: r.Secrets.Text(progress.Message)}
 	if progress.Done() {
 		updated.Status = "True"

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -74,7 +75,7 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 	if err := r.loadRevisions(); err != nil {
 		t.Fatal(err)
 	}
-	var claims []plan.Claims
+	var claims []rolling.Claims
 	for _, former := range r.rollout.history.Former {
 		claims = append(claims, former.Claims)
 	}
@@ -252,7 +253,7 @@ func TestProgressIsACondition(t *testing.T) {
 		var text []string
 		for _, c := range got.Conditions {
 			text = append(text, c.Type+"="+c.Status)
-			if c.Type == conditionUpdated && (c.Reason != plan.RolloutProgressing || c.LastTransitionTime != "2026-01-01T00:00:00Z") {
+			if c.Type == conditionUpdated && (c.Reason != rolling.RolloutProgressing || c.LastTransitionTime != "2026-01-01T00:00:00Z") {
 				t.Errorf("%s: got %+v", status, c)
 			}
 		}

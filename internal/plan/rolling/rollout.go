@@ -1,26 +1,13 @@
-package plan
+// Package rolling decides which children of a parent move to its latest revision: one by one, as their rules say.
+// Like package plan, it decides and writes nothing.
+package rolling
 
 import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
-
-// NonRolling returns the method for a single child.
-func (m UpdateMethod) NonRolling() UpdateMethod {
-	switch m {
-	case RollingRecreate:
-		return Recreate
-	case RollingInPlace:
-		return InPlace
-	}
-	return m
-}
-
-// Rolling reports whether a rule has a rolling method.
-func (r Rules) Rolling() bool {
-	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
-}
 
 // Rollout has the desired children of all revisions of a parent and the observed ones.
 //
@@ -30,14 +17,14 @@ func (r Rules) Rolling() bool {
 // moved while fewer than MaxUnavailable children at the latest revision are unavailable. So a
 // broken revision stops at the first child, and a fix starts with the broken children.
 type Rollout struct {
-	Family   *Planner
+	Family   *plan.Planner
 	Observed []*object.Object
 	// Latest are the children of the latest revision. Children without a claim follow it.
-	Latest []Child
+	Latest []plan.Child
 	// Former are the former revisions, in the order of a History.
 	Former []Former
 	// UpToDate is as for Changes; may be nil.
-	UpToDate UpToDate
+	UpToDate plan.UpToDate
 	// Frozen keeps each child at its revision, because the parent is being deleted.
 	Frozen bool
 }
@@ -46,13 +33,13 @@ type Rollout struct {
 type Former struct {
 	Claims Claims
 	// Children is nil if they are unknown: then existing children stay as they are.
-	Children []Child
+	Children []plan.Child
 }
 
 // Step is how far a rollout may go at once.
 type Step struct {
 	// Desired are the children to plan, in the order of the latest response.
-	Desired []Child
+	Desired []plan.Child
 	// Claims are the claims left to each former revision.
 	Claims []Claims
 	// Moved is how many children are moved to the latest revision now.
@@ -86,7 +73,7 @@ func (r *Rollout) Step() (Step, error) {
 			continue
 		}
 		if c.former >= 0 {
-			step.Claims[c.former][idOf(child.Object)] = true
+			step.Claims[c.former][plan.KeyOf(child.Object)] = true
 		}
 		if wanted, known := c.desired(); known {
 			step.Desired = append(step.Desired, wanted)
@@ -107,10 +94,10 @@ func count(yes bool) int {
 // groups returns a group for each rolling rule, in the order of the latest response. candidates has
 // an item for each of r.Latest; nil if it is not rolled out.
 func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err error) {
-	observed := make(map[id]*object.Object, len(r.Observed))
+	observed := make(map[plan.Key]*object.Object, len(r.Observed))
 	for _, o := range r.Observed {
-		if r.Family.controls(o) {
-			observed[idOf(o)] = o
+		if r.Family.Controls(o) {
+			observed[plan.KeyOf(o)] = o
 		}
 	}
 	claims := r.claims()
@@ -120,7 +107,7 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		if !child.Rule.Method.Rolling() {
 			continue
 		}
-		name := idOf(child.Object)
+		name := plan.KeyOf(child.Object)
 		claim, claimed := claims[name]
 		if !claimed {
 			claim.former = -1
@@ -129,10 +116,10 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		if err != nil {
 			return nil, nil, err
 		}
-		at := byKind[name.kind]
+		at := byKind[name.Kind]
 		if at == nil {
 			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1), pause: child.Rule.Pause}
-			byKind[name.kind] = at
+			byKind[name.Kind] = at
 			lines = append(lines, at)
 		}
 		at.candidates = append(at.candidates, candidates[i])
@@ -144,19 +131,19 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 type claim struct {
 	former int
 	// child is the child it desires; nil if unknown.
-	child *Child
+	child *plan.Child
 }
 
 // claims returns the claims by child. If two revisions claim a child, because a user edited them,
 // the later one wins.
-func (r *Rollout) claims() map[id]claim {
-	claims := map[id]claim{}
+func (r *Rollout) claims() map[plan.Key]claim {
+	claims := map[plan.Key]claim{}
 	for i, former := range slices.Backward(r.Former) {
 		for name := range former.Claims {
 			claims[name] = claim{former: i}
 		}
 		for at, child := range former.Children {
-			name := idOf(child.Object)
+			name := plan.KeyOf(child.Object)
 			if former.Claims[name] {
 				claims[name] = claim{former: i, child: &former.Children[at]}
 			}

@@ -1,6 +1,7 @@
-package plan
+package rolling
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,18 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 var webs = object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}
 
 // rollingPlanner has one rolling rule and one that is not.
-func rollingPlanner(t testing.TB, parent string, method UpdateMethod, most int) *Planner {
+func rollingPlanner(t testing.TB, parent string, method plan.UpdateMethod, most int) *plan.Planner {
 	t.Helper()
-	return &Planner{
+	return &plan.Planner{
 		Parent: parse(t, parent), Namespaced: true, Selector: labels.Everything(), LastApplied: lastApplied,
-		Rules: Rules{
-			{Resource: declared()[0].Resource, Method: InPlace},
-			{Resource: webs, Method: method, MaxUnavailable: most, StatusChecks: []StatusCheck{{Type: "Ready", Status: "True"}}},
+		Rules: plan.Rules{
+			{Resource: object.ConfigMaps, Method: plan.InPlace},
+			{Resource: webs, Method: method, MaxUnavailable: most, StatusChecks: []plan.StatusCheck{{Type: "Ready", Status: "True"}}},
 		},
 	}
 }
@@ -38,26 +40,26 @@ func web(name int, image string) string {
 // the latest is b.
 type rolloutFixture struct {
 	t     testing.TB
-	f     *Planner
+	f     *plan.Planner
 	child []string
 	// wanted and made cache objects that are used repeatedly.
-	wanted map[string][]Child
+	wanted map[string][]plan.Child
 	made   map[string]*object.Object
 }
 
-func newRolloutFixture(t testing.TB, method UpdateMethod, most int, children string) rolloutFixture {
+func newRolloutFixture(t testing.TB, method plan.UpdateMethod, most int, children string) rolloutFixture {
 	t.Helper()
-	return rolloutFixture{t, rollingPlanner(t, shop, method, most), strings.FieldsFunc(children, func(r rune) bool { return r == ',' }), map[string][]Child{}, map[string]*object.Object{}}
+	return rolloutFixture{t, rollingPlanner(t, shop, method, most), strings.FieldsFunc(children, func(r rune) bool { return r == ',' }), map[string][]plan.Child{}, map[string]*object.Object{}}
 }
 
-func (s rolloutFixture) desired(image string) []Child {
+func (s rolloutFixture) desired(image string) []plan.Child {
 	s.t.Helper()
 	for i := len(s.wanted[image]); i < len(s.child); i++ {
-		child, _, err := s.f.child("children", []byte(web(i, image)))
+		children, _, err := s.f.Desired([]json.RawMessage{[]byte(web(i, image))})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.wanted[image] = append(s.wanted[image], child)
+		s.wanted[image] = append(s.wanted[image], children...)
 	}
 	return slices.Clone(s.wanted[image])[:len(s.child)]
 }
@@ -122,7 +124,7 @@ func (s rolloutFixture) former() (letters []byte, formers []Former) {
 		}
 		for i, child := range s.child {
 			if child[0] == letter {
-				former.Claims[idOf(s.desired("b")[i].Object)] = true
+				former.Claims[plan.KeyOf(s.desired("b")[i].Object)] = true
 			}
 		}
 		formers = append(formers, former)
@@ -152,7 +154,7 @@ func (s rolloutFixture) outcome(step Step) string {
 	for _, stage := range p.Stages {
 		for _, action := range stage {
 			does[action.Ref.Name] = "d"
-			if action.Verb != Delete {
+			if action.Verb != plan.Delete {
 				does[action.Ref.Name] = strings.Trim(string(action.After.Field("spec", "image")), `"`)
 			}
 		}
@@ -221,12 +223,12 @@ func TestRollout(t *testing.T) {
 		{"it says nothing while a moved one is not ready", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newRolloutFixture(t, RollingInPlace, c.most, c.children)
+			s := newRolloutFixture(t, plan.RollingInPlace, c.most, c.children)
 			step := s.step()
 			if got := s.outcome(step); got != c.want || step.Progress.Reason != c.reason {
 				t.Errorf("%s: got %s, %s (%s)\nwant %s, %s", c.children, got, step.Progress.Reason, step.Progress.Message, c.want, c.reason)
 			}
-			recreated := newRolloutFixture(t, RollingRecreate, c.most, c.children)
+			recreated := newRolloutFixture(t, plan.RollingRecreate, c.most, c.children)
 			if got, want := recreated.outcome(recreated.step()), deleting(c.children, c.want); got != want {
 				t.Errorf("RollingRecreate: %s: got %s, want %s", c.children, got, want)
 			}
@@ -255,7 +257,7 @@ func TestProgressMessage(t *testing.T) {
 		".bx,aa+":                 "0 of 2 children are at the latest revision; waiting for Web town/w0: it is being deleted",
 		"._+,._+,._+,._+,._+,aa+": "0 of 6 children are at the latest revision; updating Web town/w0, Web town/w1, Web town/w2 and 2 more",
 	} {
-		if got := newRolloutFixture(t, RollingInPlace, 1, children).step().Progress.Message; got != want {
+		if got := newRolloutFixture(t, plan.RollingInPlace, 1, children).step().Progress.Message; got != want {
 			t.Errorf("%s: got  %s\nwant %s", children, got, want)
 		}
 	}
@@ -270,7 +272,7 @@ func TestEveryRollout(t *testing.T) {
 		}
 	}
 	for most := 1; most <= 2; most++ {
-		s := newRolloutFixture(t, RollingInPlace, most, "")
+		s := newRolloutFixture(t, plan.RollingInPlace, most, "")
 		for _, first := range states {
 			for _, second := range states {
 				for _, third := range []string{"._-", "aa+", "aa-", ".b+"} {
@@ -328,7 +330,7 @@ func checkStep(t *testing.T, s rolloutFixture, most int) {
 }
 
 func TestFrozenRolloutMovesNothing(t *testing.T) {
-	s := newRolloutFixture(t, RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
+	s := newRolloutFixture(t, plan.RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
 	_, formers := s.former()
 	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers, Frozen: true}).Step()
 	if err != nil {
@@ -341,12 +343,10 @@ func TestFrozenRolloutMovesNothing(t *testing.T) {
 
 // Children of other rules follow the latest revision at once.
 func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
-	s := newRolloutFixture(t, RollingInPlace, 1, ".b-,aa+,aa+")
-	latest, _, err := s.f.Desired(responseOf(t, []byte(`
-- {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
-- {apiVersion: example.org/v1, kind: Web, metadata: {name: w0}, spec: {image: b}}
-- {apiVersion: example.org/v1, kind: Web, metadata: {name: w1}, spec: {image: b}}
-`)))
+	s := newRolloutFixture(t, plan.RollingInPlace, 1, ".b-,aa+,aa+")
+	latest, _, err := s.f.Desired([]json.RawMessage{
+		[]byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`), []byte(web(0, "b")), []byte(web(1, "b")),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,13 +370,13 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 // Expressions decide whether a child is ready, and whether a rollout goes on. One that fails decides neither way.
 func TestRolloutExpressions(t *testing.T) {
 	errBroken := errors.New("no such key: ready")
-	always := func(holds bool, err error) *Pause {
-		return &Pause{Field: "spec.pause", Holds: func(*object.Object, []*object.Object) (bool, error) { return holds, err }}
+	always := func(holds bool, err error) *plan.Pause {
+		return &plan.Pause{Field: "spec.pause", Holds: func(*object.Object, []*object.Object) (bool, error) { return holds, err }}
 	}
 	for name, c := range map[string]struct {
 		children  string
 		fails     string
-		pause     *Pause
+		pause     *plan.Pause
 		want, why string
 		failed    int
 	}{
@@ -391,10 +391,10 @@ func TestRolloutExpressions(t *testing.T) {
 		"nothing to pause":       {children: ".b+,.b+,.b+", pause: always(false, errBroken), want: ".=,.=,.=", why: "OnLatestRevision: all 3 children are at the latest revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newRolloutFixture(t, RollingInPlace, 1, c.children)
+			s := newRolloutFixture(t, plan.RollingInPlace, 1, c.children)
 			rule := &s.f.Rules[1]
 			rule.Pause = c.pause
-			rule.ExpressionChecks = []ExpressionCheck{{Message: "it is cold", Holds: func(child, parent *object.Object) (bool, error) {
+			rule.ExpressionChecks = []plan.ExpressionCheck{{Message: "it is cold", Holds: func(child, parent *object.Object) (bool, error) {
 				if parent.Name() != "books" {
 					t.Errorf("the parent is %s", parent.Name())
 				}

@@ -1,4 +1,4 @@
-package plan
+package rolling
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // History is the revisions of one parent.
@@ -16,7 +17,7 @@ type History struct {
 	Latest Revision
 	// Former are the other stored revisions, newest first. Some may have no claims left.
 	Former    []Revision
-	family    *Planner
+	family    *plan.Planner
 	revisions Revisions
 }
 
@@ -24,14 +25,14 @@ type History struct {
 //
 // If the parent has a new revision, its previous one claims the children that followed it, which
 // are those without a claim. Nothing may be written to the children until that is stored.
-func (k Revisions) History(f *Planner, kept, observed []*object.Object) (History, error) {
+func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (History, error) {
 	latest, err := k.current(f.Parent)
 	if err != nil {
 		return History{}, err
 	}
 	h := History{Latest: latest, family: f, revisions: k}
 	for _, o := range kept {
-		if Annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
+		if plan.Annotation(o, controllerAnnotation) != k.Controller || o.Deleting() {
 			continue
 		}
 		r, err := readRevision(o, f.Rules)
@@ -69,8 +70,8 @@ func (h *History) updateLatest(observed []*object.Object) {
 	h.Latest.Number = replaced.Number + 1
 	for _, child := range observed {
 		rule, _ := h.family.Rules.For(child.GroupKind())
-		if rule.Method.Rolling() && h.family.controls(child) && !h.claimed(child) {
-			replaced.Claims[idOf(child)] = true
+		if rule.Method.Rolling() && h.family.Controls(child) && !h.claimed(child) {
+			replaced.Claims[plan.KeyOf(child)] = true
 		}
 	}
 }
@@ -90,14 +91,14 @@ func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Obje
 // Claims of former revisions are stored before a later revision, so a run that is interrupted is
 // repeated. A child is released before it is updated: if the run is interrupted in between, the
 // child follows the latest revision.
-func (h *History) Writes(kept []Claims) (Plan, error) {
-	var claims, latest, unused []Action
+func (h *History) Writes(kept []Claims) (plan.Plan, error) {
+	var claims, latest, unused []plan.Action
 	for i, r := range h.Former {
 		action, err := h.updateClaims(r, kept[i])
 		switch {
 		case err != nil:
-			return Plan{}, err
-		case action.Verb == Delete:
+			return plan.Plan{}, err
+		case action.Verb == plan.Delete:
 			unused = append(unused, action)
 		case action.Verb != "":
 			claims = append(claims, action)
@@ -105,13 +106,13 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 	}
 	action, err := h.storeLatest()
 	if err != nil {
-		return Plan{}, err
+		return plan.Plan{}, err
 	}
 	if action.Verb != "" {
 		latest = append(latest, action)
 	}
-	var p Plan
-	for _, stage := range [][]Action{claims, latest, unused} {
+	var p plan.Plan
+	for _, stage := range [][]plan.Action{claims, latest, unused} {
 		if len(stage) > 0 {
 			p.Stages = append(p.Stages, stage)
 		}
@@ -120,71 +121,73 @@ func (h *History) Writes(kept []Claims) (Plan, error) {
 }
 
 // updateClaims plans the update of the claims of a former revision.
-func (h *History) updateClaims(r Revision, claims Claims) (action Action, err error) {
+func (h *History) updateClaims(r Revision, claims Claims) (action plan.Action, err error) {
 	if len(claims) == 0 {
 		return r.deletion(), nil
 	}
-	action = Action{Verb: Update, Resource: ControllerRevisions, Before: r.Stored, After: r.Stored, Reason: "its children changed"}
+	action = plan.Action{Verb: plan.Update, Resource: plan.ControllerRevisions, Before: r.Stored, After: r.Stored,
+		Reason: "its children changed"}
 	if r.Stored == nil {
-		action.Verb, action.Reason = Create, "its children wait for their update"
+		action.Verb, action.Reason = plan.Create, "its children wait for their update"
 		if action.After, err = h.revisions.create(h.family.Parent, r); err != nil {
-			return Action{}, err
+			return plan.Action{}, err
 		}
 	}
 	action.Ref = action.After.Ref()
 	text, err := claims.encode()
 	if err != nil {
-		return Action{}, fmt.Errorf("%s: %w", action.Ref, err)
+		return plan.Action{}, fmt.Errorf("%s: %w", action.Ref, err)
 	}
-	if text == Annotation(action.After, claimsAnnotation) {
-		return Action{}, nil
+	if text == plan.Annotation(action.After, claimsAnnotation) {
+		return plan.Action{}, nil
 	}
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		return Action{}, err
+		return plan.Action{}, err
 	}
 	action.After, err = action.After.With(quoted, "metadata", "annotations", claimsAnnotation)
 	return action, err
 }
 
 // deletion plans the deletion of a revision without claims.
-func (r Revision) deletion() Action {
+func (r Revision) deletion() plan.Action {
 	if r.Stored == nil {
-		return Action{}
+		return plan.Action{}
 	}
-	return Action{Verb: Delete, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, Reason: "it has no children left"}
+	return plan.Action{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored,
+		Reason: "it has no children left"}
 }
 
 // storeLatest plans the creation of the latest revision, or makes a former one the latest again:
 // with the highest number and without claims.
-func (h *History) storeLatest() (Action, error) {
+func (h *History) storeLatest() (plan.Action, error) {
 	r := h.Latest
 	if r.Stored == nil {
 		created, err := h.revisions.create(h.family.Parent, r)
 		if err != nil {
-			return Action{}, err
+			return plan.Action{}, err
 		}
-		return Action{Verb: Create, Resource: ControllerRevisions, Ref: created.Ref(), After: created,
+		return plan.Action{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: created.Ref(), After: created,
 			Reason: "the parent is at a new revision"}, nil
 	}
 	number, err := numberOf(r.Stored)
-	if err != nil || number == r.Number && Annotation(r.Stored, claimsAnnotation) == "" {
-		return Action{}, err
+	if err != nil || number == r.Number && plan.Annotation(r.Stored, claimsAnnotation) == "" {
+		return plan.Action{}, err
 	}
 	again, err := r.Stored.Edited(
 		object.Edit{Value: strconv.AppendInt(nil, r.Number, 10), Path: []string{"revision"}},
 		object.Edit{Path: []string{"metadata", "annotations", claimsAnnotation}},
 	)
-	return Action{Verb: Update, Resource: ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, After: again,
+	return plan.Action{Verb: plan.Update, Resource: plan.ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, After: again,
 		Reason: "the parent was reverted to it"}, err
 }
 
-func readRevision(o *object.Object, rules Rules) (Revision, error) {
+func readRevision(o *object.Object, rules plan.Rules) (Revision, error) {
 	number, err := numberOf(o)
 	if err != nil {
 		return Revision{}, err
 	}
-	claims, err := readClaims(Annotation(o, claimsAnnotation), rules)
+	claims, err := readClaims(plan.Annotation(o, claimsAnnotation), rules)
 	if err != nil {
 		return Revision{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
 			o.Ref(), claimsAnnotation, err)

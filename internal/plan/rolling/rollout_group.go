@@ -1,19 +1,20 @@
-package plan
+package rolling
 
 import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // candidate is one child in a rolloutGroup.
 type candidate struct {
 	// latest is the child at the latest revision.
-	latest Child
+	latest plan.Child
 	// former is the index of the revision that claims it; -1 if it follows the latest. formerChild
 	// is the child at that revision; nil if unknown.
 	former      int
-	formerChild *Child
+	formerChild *plan.Child
 	// observed is nil if the child does not exist.
 	observed *object.Object
 	// notReady says why it is not ready; "" if it is. failure is why that is not known.
@@ -28,9 +29,9 @@ type candidate struct {
 
 // candidate compares one child. A child that already matches the latest revision follows it from
 // now on.
-func (r *Rollout) candidate(latest Child, observed *object.Object, by claim) (*candidate, error) {
+func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (*candidate, error) {
 	c := &candidate{latest: nonRolling(latest), former: by.former, observed: observed}
-	c.notReady, c.failure = latest.Rule.notReadyReason(observed, r.Family.Parent)
+	c.notReady, c.failure = latest.Rule.NotReadyReason(observed, r.Family.Parent)
 	if by.child != nil {
 		then := nonRolling(*by.child)
 		c.formerChild = &then
@@ -44,7 +45,7 @@ func (r *Rollout) candidate(latest Child, observed *object.Object, by claim) (*c
 	return c, nil
 }
 
-func nonRolling(child Child) Child {
+func nonRolling(child plan.Child) plan.Child {
 	child.Rule.Method = child.Rule.Method.NonRolling()
 	return child
 }
@@ -70,17 +71,17 @@ func (r *Rollout) compare(c *candidate) (err error) {
 }
 
 // differs reports whether a plan would write to the child.
-func (r *Rollout) differs(observed *object.Object, want Child) (bool, error) {
+func (r *Rollout) differs(observed *object.Object, want plan.Child) (bool, error) {
 	if observed == nil || observed.Deleting() {
 		return false, nil
 	}
-	p, err := r.Family.Changes([]*object.Object{observed}, []Child{want}, r.UpToDate)
+	p, err := r.Family.Changes([]*object.Object{observed}, []plan.Child{want}, r.UpToDate)
 	return !p.Empty(), err
 }
 
 // desired returns the desired child. If its revision does not know it, the existing child stays as
 // it is, or it is unknown.
-func (c *candidate) desired() (want Child, known bool) {
+func (c *candidate) desired() (want plan.Child, known bool) {
 	switch {
 	case c.former < 0:
 		return c.latest, true
@@ -88,7 +89,7 @@ func (c *candidate) desired() (want Child, known bool) {
 		return *c.formerChild, true
 	}
 	want = c.latest
-	want.Rule.Method = OnDelete
+	want.Rule.Method = plan.OnDelete
 	return want, c.observed != nil
 }
 
@@ -96,7 +97,7 @@ func (c *candidate) desired() (want Child, known bool) {
 type rolloutGroup struct {
 	candidates []*candidate
 	max        int
-	pause      *Pause
+	pause      *plan.Pause
 	// paused says why no child moves now; "" if children may. pauseFailure is why that is not known.
 	paused       string
 	pauseFailure error

@@ -1,4 +1,4 @@
-package plan
+package rolling
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // maxClaims is the maximum size of the claims in bytes. The annotations of an object may have 256
@@ -16,10 +17,10 @@ import (
 const maxClaims = 240 << 10
 
 // Claims are the children that still follow a former revision.
-type Claims map[id]bool
+type Claims map[plan.Key]bool
 
 // Has reports whether a child still follows the revision.
-func (c Claims) Has(child *object.Object) bool { return c[idOf(child)] }
+func (c Claims) Has(child *object.Object) bool { return c[plan.KeyOf(child)] }
 
 // claimsList is the stored form of claims: names by namespace by kind, such as
 // {"Pod":{"shop":["web-1","web-2"]}}. There may be thousands of children.
@@ -28,11 +29,11 @@ type claimsList map[string]map[string][]string
 func (c Claims) encode() (string, error) {
 	list := claimsList{}
 	for _, child := range c.sorted() {
-		kind := kindText(child.kind)
+		kind := kindText(child.Kind)
 		if list[kind] == nil {
 			list[kind] = map[string][]string{}
 		}
-		list[kind][child.namespace] = append(list[kind][child.namespace], child.name)
+		list[kind][child.Namespace] = append(list[kind][child.Namespace], child.Name)
 	}
 	text, err := json.Marshal(list)
 	if err == nil && len(text) > maxClaims {
@@ -43,7 +44,7 @@ func (c Claims) encode() (string, error) {
 }
 
 // readClaims reads claims. It drops kinds that are no longer rolled out.
-func readClaims(text string, rules Rules) (Claims, error) {
+func readClaims(text string, rules plan.Rules) (Claims, error) {
 	claims := Claims{}
 	if text == "" {
 		return claims, nil
@@ -59,7 +60,7 @@ func readClaims(text string, rules Rules) (Claims, error) {
 		}
 		for namespace, names := range namespaces {
 			for _, name := range names {
-				claims[id{of, namespace, name}] = true
+				claims[plan.Key{Kind: of, Namespace: namespace, Name: name}] = true
 			}
 		}
 	}
@@ -80,9 +81,9 @@ func kindOf(text string) object.GroupKind {
 }
 
 // sorted makes the stored form canonical.
-func (c Claims) sorted() []id {
-	return slices.SortedFunc(maps.Keys(c), func(a, b id) int {
-		return cmp.Or(cmp.Compare(a.kind.Group, b.kind.Group), cmp.Compare(a.kind.Kind, b.kind.Kind),
-			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+func (c Claims) sorted() []plan.Key {
+	return slices.SortedFunc(maps.Keys(c), func(a, b plan.Key) int {
+		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }

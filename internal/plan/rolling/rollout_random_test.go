@@ -1,4 +1,4 @@
-package plan
+package rolling
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // simulation is a server with one parent, its hook, and a controller that may crash at any write.
@@ -18,11 +19,11 @@ type simulation struct {
 	generator
 	t              *testing.T
 	revisionConfig Revisions
-	method         UpdateMethod
+	method         plan.UpdateMethod
 	most           int
 	parent         *object.Object
 	// children and revisions are the stored objects.
-	children  map[id]*object.Object
+	children  map[plan.Key]*object.Object
 	revisions map[string]*object.Object
 	// birth counts the created children, for their UIDs.
 	birth int
@@ -39,11 +40,11 @@ var errCrashed = errors.New("died")
 func newSimulation(t *testing.T, g generator) *simulation {
 	t.Helper()
 	w := &simulation{
-		generator: g, t: t, most: 1 + g.IntN(3), method: RollingInPlace, revisionConfig: revisionsOf(),
-		children: map[id]*object.Object{}, revisions: map[string]*object.Object{}, lives: -1,
+		generator: g, t: t, most: 1 + g.IntN(3), method: plan.RollingInPlace, revisionConfig: revisionsOf(),
+		children: map[plan.Key]*object.Object{}, revisions: map[string]*object.Object{}, lives: -1,
 	}
 	if g.IntN(2) == 0 {
-		w.method = RollingRecreate
+		w.method = plan.RollingRecreate
 	}
 	if g.IntN(2) == 0 {
 		w.revisionConfig = revisionsOf([]string{"spec", "image"})
@@ -71,7 +72,7 @@ func (w *simulation) setParent(image string, size int) {
 	w.parent = parse(w.t, strings.Replace(shop, `{"image":"b"}`, fmt.Sprintf(`{"image":%q,"size":%d}`, image, size), 1))
 }
 
-func (w *simulation) family() *Planner {
+func (w *simulation) family() *plan.Planner {
 	f := rollingPlanner(w.t, shop, w.method, w.most)
 	f.Parent = w.parent
 	return f
@@ -83,7 +84,7 @@ func image(o *object.Object) string {
 }
 
 // desired is the hook: it returns a ConfigMap and some children with an image.
-func (w *simulation) desired(f *Planner, parent *object.Object) []Child {
+func (w *simulation) desired(f *plan.Planner, parent *object.Object) []plan.Child {
 	w.t.Helper()
 	response := []json.RawMessage{fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"image":%q}}`, image(parent))}
 	for i := range int(parent.Field("spec", "size")[0] - '0') {
@@ -159,33 +160,33 @@ func (w *simulation) pass() (did bool, err error) {
 }
 
 // check checks the guarantees of a rollout by the images of children before and after.
-func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
+func (w *simulation) check(rollout Rollout, step Step, todo plan.Plan) {
 	w.t.Helper()
 	// own is the image at the child's own revision.
-	own := map[id]string{}
-	claimed := map[id]bool{}
+	own := map[plan.Key]string{}
+	claimed := map[plan.Key]bool{}
 	for _, former := range rollout.Former {
 		maps.Copy(claimed, former.Claims)
 		for _, child := range former.Children {
 			if former.Claims.Has(child.Object) {
-				own[idOf(child.Object)] = image(child.Object)
+				own[plan.KeyOf(child.Object)] = image(child.Object)
 			}
 		}
 	}
-	kept := map[id]bool{}
+	kept := map[plan.Key]bool{}
 	for _, claims := range step.Claims {
 		maps.Copy(kept, claims)
 	}
 	var unavailable, followers, moved, movedReady int
 	for _, child := range rollout.Latest {
-		name, stored := idOf(child.Object), w.children[idOf(child.Object)]
-		if name.kind != webs.GroupKind() {
+		name, stored := plan.KeyOf(child.Object), w.children[plan.KeyOf(child.Object)]
+		if name.Kind != webs.GroupKind() {
 			continue
 		}
 		// A child that differs from its own revision is written in any case, one that matches the
 		// latest in none.
 		isStrange := stored != nil && image(stored) != cmp.Or(own[name], image(stored)) && !w.isNew(name)
-		notReady, err := child.Rule.notReadyReason(stored, w.parent)
+		notReady, err := child.Rule.NotReadyReason(stored, w.parent)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -210,22 +211,22 @@ func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 }
 
 // isNew reports whether a child already matches the latest revision.
-func (w *simulation) isNew(name id) bool {
+func (w *simulation) isNew(name plan.Key) bool {
 	child := w.children[name]
 	return child != nil && !child.Deleting() && image(child) == image(w.parent)
 }
 
 // checkWrite checks that only children at the latest revision are written as it desires.
-func (w *simulation) checkWrite(action Action, kept map[id]bool) {
+func (w *simulation) checkWrite(action plan.Action, kept map[plan.Key]bool) {
 	w.t.Helper()
 	made := action.After
-	if action.Resource.Kind == webs.Kind && made != nil && kept[idOf(made)] && image(made) == image(w.parent) {
+	if action.Resource.Kind == webs.Kind && made != nil && kept[plan.KeyOf(made)] && image(made) == image(w.parent) {
 		w.fail("%s: a claimed child is made as the latest revision wants it", action)
 	}
 }
 
 // apply stores the writes. The controller may crash before any of them.
-func (w *simulation) apply(p Plan) error {
+func (w *simulation) apply(p plan.Plan) error {
 	for _, stage := range p.Stages {
 		for _, i := range w.Perm(len(stage)) {
 			if w.lives == 0 {
@@ -239,9 +240,9 @@ func (w *simulation) apply(p Plan) error {
 	return nil
 }
 
-func (w *simulation) store(action Action) {
+func (w *simulation) store(action plan.Action) {
 	w.t.Helper()
-	if action.Resource == ControllerRevisions {
+	if action.Resource == plan.ControllerRevisions {
 		w.revisions[action.Ref.Name] = action.After
 		if action.After == nil {
 			delete(w.revisions, action.Ref.Name)
@@ -249,18 +250,18 @@ func (w *simulation) store(action Action) {
 		return
 	}
 	switch action.Verb {
-	case Create:
+	case plan.Create:
 		w.birth++
 		w.put(action.After, "metadata.uid", fmt.Sprintf(`"uid-%d"`, w.birth), "metadata.generation", "1")
-	case Update:
+	case plan.Update:
 		generation := action.Before.Generation()
 		if image(action.Before) != image(action.After) {
 			generation++
 		}
 		w.put(action.After, "metadata.generation", fmt.Sprint(generation))
-	case Delete:
+	case plan.Delete:
 		if w.IntN(2) == 0 {
-			delete(w.children, idOf(action.Before))
+			delete(w.children, plan.KeyOf(action.Before))
 			return
 		}
 		w.put(action.Before, "metadata.deletionTimestamp", `"2026-01-01T00:00:00Z"`)
@@ -280,7 +281,7 @@ func (w *simulation) put(o *object.Object, fields ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.children[idOf(edited)] = edited
+	w.children[plan.KeyOf(edited)] = edited
 }
 
 // randomEvent changes something as other clients do.
@@ -292,11 +293,11 @@ func (w *simulation) randomEvent() {
 		switch fate := w.IntN(12); {
 		case child.Deleting():
 			if fate < 6 {
-				delete(w.children, idOf(child))
+				delete(w.children, plan.KeyOf(child))
 			}
 		case fate == 0:
 			w.log("deleted by others: %s", child.Name())
-			delete(w.children, idOf(child))
+			delete(w.children, plan.KeyOf(child))
 		case fate == 1:
 			w.log("edited by others: %s", child.Name())
 			w.put(child, "spec.image", `"foreign"`, "metadata.generation", fmt.Sprint(child.Generation()+1))
@@ -343,7 +344,7 @@ func TestRolloutsFinish(t *testing.T) {
 			w.run()
 			for _, child := range w.observed() {
 				if child.Deleting() {
-					delete(w.children, idOf(child))
+					delete(w.children, plan.KeyOf(child))
 				} else if child.Kind() == webs.Kind {
 					w.setReady(child, true)
 				}
@@ -364,7 +365,7 @@ func (w *simulation) checkFinished() {
 		}
 	}
 	for _, r := range w.revisions {
-		if Annotation(r, claimsAnnotation) != "" {
+		if plan.Annotation(r, claimsAnnotation) != "" {
 			w.fail("the latest revision has claims")
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package rolling
 
 import (
 	"crypto/sha256"
@@ -11,18 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
-
-// ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,
-// and its data is immutable.
-var ControllerRevisions = object.Resource{
-	Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
-}
 
 // The labels and annotations of a revision.
 const (
-	// ParentUIDLabel is on every revision. Watches select it.
-	ParentUIDLabel = "setpoint.dev/parent-uid"
 	// These two labels name the kind of the parent, for users who list revisions.
 	parentGroupLabel    = "setpoint.dev/parent-group"
 	parentResourceLabel = "setpoint.dev/parent-resource"
@@ -68,12 +61,6 @@ const unknown = "unknown"
 // Known reports whether the fields of the parent at that revision are known.
 func (r Revision) Known() bool {
 	return r.Stored != nil && r.Stored.Field("data", "parentPatch") != nil
-}
-
-// isRevision reports whether an object is a revision that Setpoint stores. It is not a child, even
-// if the controller has children of the kind.
-func isRevision(o *object.Object) bool {
-	return o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
 }
 
 func (k Revisions) paths() [][]string {
@@ -149,14 +136,14 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 		data["parentPatch"] = r.patch
 	}
 	return object.Encode(map[string]any{
-		"apiVersion": ControllerRevisions.APIVersion(),
-		"kind":       ControllerRevisions.Kind,
+		"apiVersion": plan.ControllerRevisions.APIVersion(),
+		"kind":       plan.ControllerRevisions.Kind,
 		"metadata": map[string]any{
 			"name":            r.Name,
 			"namespace":       namespace,
 			"labels":          k.labels(parent),
 			"annotations":     map[string]any{controllerAnnotation: k.Controller},
-			"ownerReferences": []any{OwnerReferenceTo(parent)},
+			"ownerReferences": []any{plan.OwnerReferenceTo(parent)},
 		},
 		"data":     data,
 		"revision": r.Number,
@@ -165,7 +152,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 
 // labels leaves out invalid label values, such as a long group.
 func (k Revisions) labels(parent *object.Object) map[string]any {
-	all := map[string]any{ParentUIDLabel: parent.UID()}
+	all := map[string]any{plan.ParentUIDLabel: parent.UID()}
 	for label, value := range map[string]string{
 		parentGroupLabel: groupName(k.Parents.Group), parentResourceLabel: k.Parents.Plural,
 	} {

@@ -1,4 +1,4 @@
-package plan
+package rolling
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 func revisionsOf(paths ...[]string) Revisions {
@@ -108,7 +109,7 @@ func TestParentAtRevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fieldPath := object.FirstDifference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); fieldPath != "" {
+		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}
 	}
@@ -131,10 +132,10 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 }
 
 func TestClaimsAreReadAsWritten(t *testing.T) {
-	rules := rollingPlanner(t, shop, RollingInPlace, 1).Rules
+	rules := rollingPlanner(t, shop, plan.RollingInPlace, 1).Rules
 	kind := webs.GroupKind()
 	claims := Claims{
-		{kind, "town", "w1"}: true, {kind, "town", "w0"}: true, {kind, "shore", "w0"}: true, {kind, "", "w0"}: true,
+		{Kind: kind, Namespace: "town", Name: "w1"}: true, {Kind: kind, Namespace: "town", Name: "w0"}: true, {Kind: kind, Namespace: "shore", Name: "w0"}: true, {Kind: kind, Namespace: "", Name: "w0"}: true,
 	}
 	text, err := claims.encode()
 	if want := `{"Web.example.org":{"":["w0"],"shore":["w0"],"town":["w0","w1"]}}`; err != nil || text != want {
@@ -153,7 +154,7 @@ func TestClaimsAreReadAsWritten(t *testing.T) {
 func TestTooManyClaims(t *testing.T) {
 	claims := Claims{}
 	for i := range 20000 {
-		claims[id{webs.GroupKind(), "town", fmt.Sprintf("a-rather-long-name-%d", i)}] = true
+		claims[plan.Key{Kind: webs.GroupKind(), Namespace: "town", Name: fmt.Sprintf("a-rather-long-name-%d", i)}] = true
 	}
 	if _, err := claims.encode(); err == nil || !strings.Contains(err.Error(), "the 20000 children") {
 		t.Errorf("got %v", err)
@@ -165,7 +166,7 @@ func TestTooManyClaims(t *testing.T) {
 type revisionFixture struct {
 	t *testing.T
 	k Revisions
-	f *Planner
+	f *plan.Planner
 }
 
 func (a revisionFixture) stored(text string) []*object.Object {
@@ -198,7 +199,7 @@ func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 	a.t.Helper()
 	claims := Claims{}
 	for _, name := range names {
-		claims[id{webs.GroupKind(), "town", name}] = true
+		claims[plan.Key{Kind: webs.GroupKind(), Namespace: "town", Name: name}] = true
 	}
 	action, err := (&History{revisions: a.k, family: a.f}).updateClaims(r, claims)
 	if err != nil {
@@ -211,7 +212,7 @@ func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 func (a revisionFixture) describe(o *object.Object) string {
 	a.t.Helper()
 	image := cmp.Or(strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`), "?")
-	claims, err := readClaims(Annotation(o, claimsAnnotation), a.f.Rules)
+	claims, err := readClaims(plan.Annotation(o, claimsAnnotation), a.f.Rules)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -221,14 +222,14 @@ func (a revisionFixture) describe(o *object.Object) string {
 func claimedNames(claims Claims) string {
 	var names []string
 	for _, child := range claims.sorted() {
-		names = append(names, child.name)
+		names = append(names, child.Name)
 	}
 	return strings.Join(names, ",")
 }
 
 func (a revisionFixture) history(stored, children string) History {
 	a.t.Helper()
-	s := newRolloutFixture(a.t, RollingInPlace, 1, children)
+	s := newRolloutFixture(a.t, plan.RollingInPlace, 1, children)
 	config := parse(a.t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","ownerReferences":[{"uid":"parent-uid","controller":true}]}}`)
 	h, err := a.k.History(a.f, a.stored(stored), append(s.observed(), config))
 	if err != nil {
@@ -265,7 +266,7 @@ func TestHistory(t *testing.T) {
 		{"all have gone over", "a1: b2:", ".b+,.b+", "a1:", "delete a1:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
+			a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 			h := a.history(c.stored, c.children)
 			var former []string
 			var kept []Claims
@@ -308,7 +309,7 @@ func (a revisionFixture) writes(h History, kept []Claims) string {
 
 // Two controllers may manage one parent. Revisions that are being deleted do not count.
 func TestHistoryIsPerController(t *testing.T) {
-	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 	stored := a.stored("a1: a2: b3:")
 	for i, edit := range []object.Edit{
 		{Value: []byte(`"other"`), Path: []string{"metadata", "annotations", controllerAnnotation}},
@@ -334,7 +335,7 @@ func TestClusterParentsRevisions(t *testing.T) {
 }
 
 func TestCorruptRevision(t *testing.T) {
-	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 	for want, edit := range map[string]object.Edit{
 		`metadata.annotations["setpoint.dev/children"]: invalid character`: {Value: []byte(`"w0"`), Path: []string{"metadata", "annotations", claimsAnnotation}},
 		"revision: strconv.ParseInt":                                       {Path: []string{"revision"}},
@@ -351,7 +352,7 @@ func TestCorruptRevision(t *testing.T) {
 
 // The write that stores the remaining claims releases a child that is moved.
 func TestOneRevisionReleasesItsClaims(t *testing.T) {
-	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, RollingInPlace, 1)}
+	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 	h := a.history("a1:", ".a+,.a+,.a+")
 	kept := slices.Clone(h.Former[0].Claims.sorted())[1:]
 	if got, want := a.writes(h, []Claims{{kept[0]: true, kept[1]: true}}), "update a1:w1,w2; create b2:"; got != want {
