@@ -1,23 +1,13 @@
 package setpoint
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"flag"
-	"fmt"
-	"log/slog"
-	"strconv"
-	"strings"
-	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -28,184 +18,114 @@ import (
 type App struct {
 	handle
 
-	name        string
-	crds        crdSet
-	controllers []*controller
-	starts      []LifecycleFunc
-	stops       []LifecycleFunc
-	// healthChecks and readyChecks are those of the program, and metrics has its metrics.
-	healthChecks, readyChecks []*namedCheck
-	metrics                   *serving.Metrics
-	problems                  []error
-	kinds                     func() (*kinds, error)
-	log                       *slog.Logger
-	// flags are the program's own flags, and command is what the arguments select.
-	flags    *flag.FlagSet
-	command  command
-	inFlight inFlight
-	// dashboard and flagsOfDashboard are set by UseDashboard.
-	dashboard        manager.Dashboard
-	flagsOfDashboard func(*flag.FlagSet)
-	// required and bound are declared permissions.
-	required, bound []rbacv1.PolicyRule
-	// running reports whether the app runs against a cluster.
-	running bool
-	// indexLock is held while the indexes hold the objects of a test.
-	indexLock sync.Mutex
-	// code is that of the program.
-	code call.Code
+	commandLine *sdk.CommandLine
 }
 
-// handle gives package sdk access to the app.
+// handle gives package sdk access to its implementation of the app.
 type handle = sdk.Handle
-
-// implementation is what package sdk has of an app.
-type implementation struct{ *App }
-
-// LifecycleFunc runs once, before or after the controllers.
-type LifecycleFunc func(ctx context.Context) error
-
-// maxName leaves room for the prefixes of finalizers, annotations and leases, whose names
-// have at most 63 characters.
-const maxName = 40
 
 // New returns an App. The name is part of finalizers, annotations, field managers and the
 // lease, so a renamed app is another app. It has lower-case letters, digits and dashes,
 // at most 40.
 func New(name string) *App {
-	a := &App{name: name, code: programCode(), flags: flag.NewFlagSet(name, flag.ContinueOnError), metrics: serving.NewMetrics()}
-	a.handle = sdk.NewHandle(implementation{a})
-	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.controllers) })
-	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
-		a.addProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)
-	}
-	return a
+	app := sdk.NewApp(name)
+	return &App{sdk.NewHandle(app), sdk.NewCommandLine(app)}
 }
 
 // InstallCRDs adds CustomResourceDefinitions as YAML or JSON; one text may hold several.
 // The app creates or upgrades them before it starts, and waits until they are
 // established. It refuses an upgrade that could break stored objects, unless
 // Options.AllowBreakingCRDs is set.
-func (a *App) InstallCRDs(texts ...[]byte) {
-	for _, text := range texts {
-		if err := a.crds.add(text); err != nil {
-			a.problems = append(a.problems, err)
-		}
-	}
-}
+func (a *App) InstallCRDs(texts ...[]byte) { sdk.Of(a).InstallCRDs(texts...) }
+
+// LifecycleFunc runs once, before or after the controllers.
+type LifecycleFunc func(ctx context.Context) error
 
 // OnStart runs fn in every replica when the program starts, before it connects to the
 // cluster. An error stops the program.
-func (a *App) OnStart(fn LifecycleFunc) { a.starts = append(a.starts, fn) }
+func (a *App) OnStart(fn LifecycleFunc) { sdk.Of(a).OnStart(fn) }
 
 // OnStop runs fn after all controllers have stopped. Its context is not the cancelled
 // one, and ends after 10 seconds.
-func (a *App) OnStop(fn LifecycleFunc) { a.stops = append(a.stops, fn) }
+func (a *App) OnStop(fn LifecycleFunc) { sdk.Of(a).OnStop(fn) }
 
-func (a *App) addProblem(format string, args ...any) {
-	a.problems = append(a.problems, fmt.Errorf(format, args...))
+// HealthCheckFunc returns why a program is not healthy or not ready; nil if it is. It must
+// be fast and respect its context, which ends after 5 seconds.
+type HealthCheckFunc func(ctx context.Context) error
+
+// AddHealthCheck adds a check to /healthz, which responds 503 with the error of the check:
+// a kubelet then restarts the program. A program that is not healthy is not ready either.
+func (a *App) AddHealthCheck(name string, check HealthCheckFunc) {
+	sdk.Of(a).AddHealthCheck(name, check)
 }
 
-// check returns all problems of the app.
-func (a *App) check() error {
-	problems := append([]error(nil), a.problems...)
-	if len(a.controllers) == 0 {
-		problems = append(problems, errors.New("the app has no controllers: use setpoint.For or setpoint.Compose"))
-	}
-	for _, c := range a.controllers {
-		problems = append(problems, c.check()...)
-	}
-	a.deriveNames()
-	named := map[string]bool{}
-	for _, c := range a.controllers {
-		name := c.name()
-		if named[name] {
-			problems = append(problems, fmt.Errorf("two controllers are named %s: rename one with setpoint.Name", name))
-		}
-		named[name] = true
-	}
-	return errors.Join(problems...)
+// AddReadyCheck adds a check to /readyz, which responds 503 with the error of the check: no
+// Service sends requests to the program then.
+func (a *App) AddReadyCheck(name string, check HealthCheckFunc) { sdk.Of(a).AddReadyCheck(name, check) }
+
+// Metrics registers metrics of the program, which /metrics serves beside those of Setpoint
+// and of the Go runtime: see promauto.With. Their names must not begin with "setpoint_".
+func (a *App) Metrics() prometheus.Registerer { return sdk.Of(a).Metrics() }
+
+// Dashboard is a dashboard for UseDashboard: *dashboard.Options of the package dashboard.
+type Dashboard interface {
+	// RegisterFlags registers the flags of the dashboard for Main.
+	RegisterFlags(set *flag.FlagSet)
 }
 
-// deriveNames renames controllers that write no metadata to objects when another
-// controller has the same kind, so that Compose and Validate of one kind work without a
-// Name.
-func (a *App) deriveNames() {
-	named := map[string]bool{}
-	for _, c := range a.controllers {
-		if !c.logic.stateless() {
-			named[c.shortName()] = true
-		}
-	}
-	for _, c := range a.controllers {
-		if c.explicitName != "" || !c.logic.stateless() {
-			continue
-		}
-		c.derivedName = ""
-		kind := c.shortName()
-		for i := 1; named[c.shortName()]; i++ {
-			c.derivedName = kind + "-admission"
-			if i > 1 {
-				c.derivedName += "-" + strconv.Itoa(i)
-			}
-		}
-		named[c.shortName()] = true
-	}
+// UseDashboard adds a dashboard to the program, with its flags in Main. The package dashboard
+// has one. Programs that do not import that package do not link its pages.
+func (a *App) UseDashboard(d Dashboard) { sdk.Of(a).UseDashboard(d) }
+
+// Requires declares permissions in addition to those of the handlers and functions, such
+// as those that a Role created by the program grants: the API server lets a program grant
+// only permissions that it has. `rbac` prints them in the ClusterRole.
+func (a *App) Requires(rules ...rbacv1.PolicyRule) { sdk.Of(a).Requires(rules...) }
+
+// Binds declares the roles that RoleBindings and ClusterRoleBindings of the program may
+// refer to. Kind is "Role" or "ClusterRole"; without names they may refer to any, which
+// equals all permissions. `rbac` prints the permission to bind them, in the namespaces of
+// the app if it is limited to namespaces and writes no ClusterRoleBindings.
+func (a *App) Binds(kind string, names ...string) { sdk.Of(a).Binds(kind, names...) }
+
+// Main parses the command line, runs the app until SIGINT or SIGTERM, and exits: with 0
+// after a signal, 1 after an error, 2 after wrong usage. Another signal, a
+// second later or more, exits immediately. It collects garbage more often while there is much of it, unless $GOGC or
+// $GOMEMLIMIT is set.
+//
+// The flags are those of `setpoint run`, and those of Flags. The command rbac prints the
+// permissions of the app as manifests, uninstall removes what it left in the cluster, and
+// --help describes all.
+func (a *App) Main() { a.commandLine.Main() }
+
+// Flags returns the flag set for the program's own flags, which Parse and Main accept in
+// all commands. Add flags before Parse, and read them after it.
+func (a *App) Flags() *flag.FlagSet { return a.commandLine.Flags() }
+
+// Parse parses the command line, for a program that needs its flags before it sets up the
+// app; otherwise Main does it. It exits on wrong usage and on --help.
+func (a *App) Parse() { a.commandLine.ParseArguments() }
+
+// Run runs the app until the context ends, and returns nil when all controllers have
+// stopped. It returns an error if the app or the options are invalid, the cluster is
+// unreachable, or a function does not return in time.
+func (a *App) Run(ctx context.Context, o Options) error { return sdk.Of(a).Run(ctx, o.convert()) }
+
+// RBAC returns the permissions that the app needs with these options as YAML manifests: a
+// ServiceAccount in Options.Namespace, roles, and bindings. Permissions in
+// Options.Namespaces are Roles, all others a ClusterRole. It includes the Secrets that the
+// program fills, empty: that of the inspect token, with Options.InspectAddress, and that of
+// the webhook certificates. It assumes
+// that the program runs in the cluster, and does not connect to it: the plural of kinds
+// that are neither built in nor CRDs of the app is guessed.
+func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
+	return sdk.Of(a).RBAC(ctx, serviceAccount, o.convert())
 }
 
-func (a implementation) Handler(name string) (hook.Handler, error) {
-	return findFunction[hook.Handler](a.App, name)
-}
-
-func (a implementation) Hook(name string) (hook.Hook, error) {
-	return findFunction[hook.Hook](a.App, name)
-}
-
-func (a implementation) Reviewer(name string) (hook.Admitter, error) {
-	return findFunction[hook.Admitter](a.App, name)
-}
-
-// findFunction returns the only function of a type and a name.
-func findFunction[H any](a *App, name string) (H, error) {
-	var none H
-	if err := a.check(); err != nil {
-		return none, err
-	}
-	var found []H
-	var names []string
-	for _, c := range a.controllers {
-		for _, f := range c.logic.functions() {
-			h, is := f.function.(H)
-			if !is {
-				continue
-			}
-			names = append(names, c.shortName()+"/"+f.name)
-			if f.name == c.unqualified(name) {
-				found = append(found, h)
-			}
-		}
-	}
-	switch len(found) {
-	case 0:
-		return none, fmt.Errorf("the app %s has no function named %q, only %s", a.name, name, cmp.Or(strings.Join(names, ", "), "none"))
-	case 1:
-		return found[0], nil
-	}
-	return none, fmt.Errorf("the app %s has several functions named %q; use KIND/NAME", a.name, name)
-}
-
-func (a implementation) KindOf(o any) (apiVersion, kindName string, err error) {
-	known, err := a.kinds()
-	if err != nil {
-		return "", "", err
-	}
-	k, err := known.of(o)
-	return k.apiVersion, k.kind, err
-}
-
-func (a *App) logger() *slog.Logger {
-	if a.log == nil {
-		return slog.Default()
-	}
-	return a.log
+// Uninstall removes the webhook configurations, finalizers, generated Secrets and Leases of an
+// app that ran in a cluster with these options. It returns an error while the app runs, which
+// would create them again. An app that runs outside the cluster without replicas removes its
+// webhook configurations when it stops.
+func (a *App) Uninstall(ctx context.Context, o Options) error {
+	return sdk.Of(a).Uninstall(ctx, o.convert(), manager.UninstallOptions{})
 }

@@ -153,22 +153,22 @@ func TestHandlersAreFoundByName(t *testing.T) {
 func TestKindsAreKnownByTheirTypes(t *testing.T) {
 	app, _ := rates()
 	for _, c := range []struct {
-		object           any
-		apiVersion, kind string
+		object any
+		want   string
 	}{
-		{&corev1.ConfigMap{}, "v1", "ConfigMap"},
-		{&ExchangeRate{}, "example.com/v1", "ExchangeRate"},
-		{ExchangeRate{}, "example.com/v1", "ExchangeRate"},
-		{map[string]any{"apiVersion": "a/v1", "kind": "B"}, "a/v1", "B"},
-		{&setpoint.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}, "a/v1", "B"},
+		{&corev1.ConfigMap{}, "ConfigMap of v1"},
+		{&ExchangeRate{}, "ExchangeRate of example.com/v1"},
+		{ExchangeRate{}, "ExchangeRate of example.com/v1"},
+		{map[string]any{"apiVersion": "a/v1", "kind": "B"}, "B of a/v1"},
+		{&setpoint.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}, "B of a/v1"},
 	} {
-		apiVersion, kind, err := sdk.Of(app).KindOf(c.object)
-		if err != nil || apiVersion != c.apiVersion || kind != c.kind {
-			t.Errorf("%T: got %s %s, %v; want %s %s", c.object, apiVersion, kind, err, c.apiVersion, c.kind)
+		got, err := sdk.Of(app).KindOf(c.object)
+		if err != nil || got.String() != c.want {
+			t.Errorf("%T: got %s, %v; want %s", c.object, got, err, c.want)
 		}
 	}
 	for _, unknown := range []any{nil, &setpoint.Unstructured{}, map[string]any{}, 7} {
-		if _, _, err := sdk.Of(app).KindOf(unknown); err == nil {
+		if _, err := sdk.Of(app).KindOf(unknown); err == nil {
 			t.Errorf("%T: is of a kind", unknown)
 		}
 	}

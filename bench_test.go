@@ -49,16 +49,16 @@ func BenchmarkSync(b *testing.B) {
 		f.Parent.Status.Message = "published"
 		return nil
 	})
-	if _, err := app.kinds(); err != nil {
+	sync, err := sdk.Of(app).Hook("sync")
+	if err != nil {
 		b.Fatal(err)
 	}
-	pods.c.resolveKinds()
 	child := json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web-rate","namespace":"shop","uid":"2","ownerReferences":[` +
 		`{"apiVersion":"v1","kind":"Pod","name":"web","uid":"1","controller":true,"blockOwnerDeletion":true}]},"data":{"rate":"1.1"}}`)
 	request := &hook.Request{Parent: benchPod(b), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Name: "web-rate", Object: child}}}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := pods.hook(pods.sync).Call(b.Context(), request); err != nil {
+		if _, err := sync.Call(b.Context(), request); err != nil {
 			b.Fatal(err)
 		}
 	}

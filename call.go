@@ -1,15 +1,23 @@
 package setpoint
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
+	"github.com/setpoint-dev/setpoint/internal/sdk/mergepatch"
 )
 
 // Unstructured is an object of any kind, for kinds without a Go type.
@@ -69,14 +77,52 @@ type Call[T any] struct {
 
 	objectContext
 
-	handler  *handler[T]
-	request  *hook.HandlerRequest
-	before   []byte
-	response hook.HandlerResponse
+	handler *handler[T]
+	request *hook.HandlerRequest
+	before  []byte
 	// step is set by a completed step.
 	step *stepProgress
 	// live is set for daemons.
 	live *loop.Live
+}
+
+// handler calls a function of handlers.
+type handler[T any] struct {
+	*sdk.Handler
+
+	of *sdk.Handlers
+	fn HandlerFunc[T]
+}
+
+// call calls the function once.
+func (h *handler[T]) call(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	c, err := newCall(h, n)
+	if err != nil {
+		return nil, err
+	}
+	err = c.call.Invoke(ctx, "handler", h.Name, func() error { return h.fn(ctx, c) })
+	stepped := c.endsWithStep(err)
+	if err != nil && !stepped {
+		return nil, err
+	}
+	response, err := c.buildResponse()
+	if err == nil && stepped {
+		err = c.addStep(response)
+	}
+	return response, err
+}
+
+// runDaemon runs the function until it returns.
+func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *loop.Live) error {
+	c, err := newCall(h, n)
+	if err != nil {
+		return err
+	}
+	c.live = live
+	if err := c.call.Invoke(ctx, "daemon", h.Name, func() error { return h.fn(ctx, c) }); err != nil {
+		return err
+	}
+	return c.Write()
 }
 
 func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
@@ -86,22 +132,146 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 		handler: h, request: n,
 	}
 	var err error
-	if c.Object, err = decode[T](n.Object); err != nil {
+	if c.Object, err = sdk.Decode[T](n.Object); err != nil {
 		return nil, err
 	}
-	if c.objectContext, err = newObjectContext(&h.handlers.c, h.name, c.Object, n.Object); err != nil {
+	if c.call, err = sdk.NewCall(&h.of.Controller, h.Name, c.Object, n.Object); err != nil {
 		return nil, err
 	}
 	if n.PreviousState != nil {
-		if c.Old, err = decode[T](n.PreviousState); err != nil {
+		if c.Old, err = sdk.Decode[T](n.PreviousState); err != nil {
 			return nil, err
 		}
 	}
 	if c.before, err = json.Marshal(c.Object); err != nil {
-		return nil, permanentError("write the object as JSON: %w", err)
+		return nil, sdk.Permanentf("write the object as JSON: %w", err)
 	}
-	c.Log = c.logger().With("handler", h.name)
+	c.Log = c.call.ObjectLogger().With("handler", h.Name)
 	return c, nil
+}
+
+func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
+	out := &c.call.Output
+	response := &hook.HandlerResponse{
+		Apply: out.Apply, Delete: out.Delete, Events: out.Events, Conditions: out.Conditions, Message: out.Message, RetryAfter: out.RequeueAfter,
+	}
+	after, err := json.Marshal(c.Object)
+	if err != nil {
+		c.call.Fail("write the object as JSON: %w", err)
+	} else if !c.Gone {
+		response.Patch, response.Status, err = mergepatch.Between(c.before, after)
+		c.call.AddProblem(err)
+	}
+	if err := c.call.Problems(); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// objectContext is what Call and ComposeContext have in common.
+type objectContext struct{ call sdk.Call }
+
+// Event records a Kubernetes Event on the object. The reason is one word in CamelCase,
+// the message a sentence.
+func (s *objectContext) Event(reason, format string, args ...any) {
+	s.call.AddEvent("Normal", reason, fmt.Sprintf(format, args...))
+}
+
+// Warn is Event with type Warning.
+func (s *objectContext) Warn(reason, format string, args ...any) {
+	s.call.AddEvent("Warning", reason, fmt.Sprintf(format, args...))
+}
+
+// Condition sets a condition of the object's status by its type. It uses Type, Status,
+// Reason and Message; Setpoint sets the transition time and the observed generation.
+func (s *objectContext) Condition(condition metav1.Condition) {
+	s.call.AddCondition(condition)
+}
+
+// Message sets a sentence on the state of the object.
+func (s *objectContext) Message(format string, args ...any) {
+	s.call.Output.Message = fmt.Sprintf(format, args...)
+}
+
+// Requeue calls the function again after this time, or when the object changes otherwise,
+// although its writes succeed. Requeue(0) and a negative time mean immediately, through
+// the rate limiter: handlers after their Backoff, functions of Compose once a second.
+func (s *objectContext) Requeue(after time.Duration) {
+	s.call.Output.RequeueAfter = max(after, hook.Immediately)
+}
+
+// ApplyOption configures Call.Apply.
+type ApplyOption interface{ applyTo(*sdk.ApplyOptions) }
+
+type applyOption func(*sdk.ApplyOptions)
+
+func (o applyOption) applyTo(a *sdk.ApplyOptions) { o(a) }
+
+// Unowned applies an object without an owner reference: it is not deleted with the
+// handled object, and Setpoint does not watch it.
+func Unowned() ApplyOption { return applyOption(func(a *sdk.ApplyOptions) { a.Unowned = true }) }
+
+// CopyLabels adds the labels of the handled object that the object does not have.
+func CopyLabels() ApplyOption { return applyOption(func(a *sdk.ApplyOptions) { a.CopyLabels = true }) }
+
+// Apply creates or updates an object by server-side apply. Fields of an earlier Apply
+// that this one omits are removed. The handled object owns it, unless Unowned is set.
+//
+// The kind must be declared by Owns or Applies. The default namespace and name are those
+// of the handled object. With generateName the object gets a generated name that is
+// stable across calls.
+func (c *Call[T]) Apply(o any, options ...ApplyOption) {
+	var opts sdk.ApplyOptions
+	for _, option := range options {
+		option.applyTo(&opts)
+	}
+	c.call.ApplyObject(o, opts)
+}
+
+// Delete deletes an object by its kind and name, in its namespace or that of the handled
+// object. A missing object is not an error. The kind must be declared by Owns, for
+// objects that the handled object owns, or by Deletes.
+func (c *Call[T]) Delete(o any) { c.call.DeleteObject("Delete", o, hook.Deletion{}) }
+
+// DeleteAll deletes all objects of a kind that match a label selector, in the namespace
+// of obj or that of the handled object. An empty selector is an error.
+func (c *Call[T]) DeleteAll(obj any, selector string) {
+	c.call.DeleteSelected("DeleteAll", obj, hook.Deletion{Selector: selector})
+}
+
+// Evict evicts a pod. If a PodDisruptionBudget prevents it, Setpoint retries. Evicts must
+// declare it, whether or not the object owns the pod.
+func (c *Call[T]) Evict(pod *corev1.Pod) {
+	c.call.DeleteObject("Evict", pod, hook.Deletion{Evict: true})
+}
+
+// EvictAll evicts the pods that match a label selector in the namespace of the handled
+// object.
+func (c *Call[T]) EvictAll(selector string) {
+	c.call.DeleteSelected("EvictAll", &corev1.Pod{}, hook.Deletion{Selector: selector, Evict: true})
+}
+
+// Owned reads the objects that the handled object owns, of a kind in Owns. Into points to
+// a slice of the kind's type, such as *[]corev1.ConfigMap, which Owned empties first;
+// *[]Unstructured takes all kinds.
+func (c *Call[T]) Owned(into any) { c.call.ReadGroups("Owned", c.request.Owned, into) }
+
+// List reads the objects of a kind in Reads that match a label selector, such as
+// "app=web,tier!=cache"; "" matches all. It reads in the namespace of the handled object,
+// or in all namespaces for a cluster-scoped one. Into points to a slice of the kind's
+// type, such as *[]corev1.Pod, which List empties first. List reads from the API server
+// without a cache: do not call it often.
+func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
+	return c.call.List(ctx, c.request, into, selector)
+}
+
+// Memory returns a value that handlers of a kind keep in memory for the object of a call,
+// one M for each object. It is new at first, and dropped when the object is deleted or
+// the program stops. Setpoint calls handlers of one object one after the other, but
+// concurrently with daemons: an M that both use needs a lock.
+func Memory[M, T any](c *Call[T]) *M {
+	fresh := func() any { return new(M) }
+	return c.handler.of.Memory(c.call.Metadata.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
 }
 
 // ErrConflict means that Call.Write would overwrite a change of another client that the
@@ -125,7 +295,7 @@ func (c *Call[T]) Write() error {
 	if err != nil {
 		return err
 	}
-	c.response, c.report = hook.HandlerResponse{}, objectReport{}
+	c.call.Output = sdk.Output{}
 	return c.reload(n)
 }
 
@@ -154,35 +324,84 @@ func (c *Call[T]) Changed() <-chan struct{} {
 
 // reload replaces the request of the call with a newer one.
 func (c *Call[T]) reload(n *hook.HandlerRequest) error {
-	now, err := decode[T](n.Object)
+	now, err := sdk.Decode[T](n.Object)
 	if err != nil {
 		return err
 	}
-	renewed, err := newObjectContext(&c.handler.handlers.c, c.handler.name, now, n.Object)
+	renewed, err := sdk.NewCall(&c.handler.of.Controller, c.handler.Name, now, n.Object)
 	if err != nil {
 		return err
 	}
 	if c.before, err = json.Marshal(now); err != nil {
-		return permanentError("write the object as JSON: %w", err)
+		return sdk.Permanentf("write the object as JSON: %w", err)
 	}
-	*c.Object, c.metadata, c.request = *now, renewed.metadata, n
+	*c.Object, c.call.Metadata, c.request = *now, renewed.Metadata, n
 	return nil
 }
 
-func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
-	after, err := json.Marshal(c.Object)
-	if err != nil {
-		c.fail("write the object as JSON: %w", err)
-	} else if !c.Gone {
-		if c.response.Patch, c.response.Status, err = mergePatches(c.before, after); err != nil {
-			c.problems = append(c.problems, err)
+// stepProgress is the progress of a handler with steps.
+type stepProgress struct {
+	// Steps are the names of the completed steps.
+	Steps []string `json:"steps"`
+}
+
+// errStepCompleted ends a call after a step: Setpoint records it and calls the handler again.
+var errStepCompleted = errors.New("setpoint: a step is complete; return the error of Call.Step from the handler")
+
+// afterStep is the delay of the next call. Unlike hook.Immediately, it has no backoff.
+const afterStep = time.Millisecond
+
+// Step runs fn unless an earlier call of the handler has completed the step of this name for the
+// same change. If the object is edited before all steps are complete, they go on with the newest
+// object, and an update with the edit follows. Use it where work must not be repeated because later
+// work fails:
+//
+//	if err := c.Step("create database", func() error { … }); err != nil {
+//		return err
+//	}
+//	if err := c.Step("create user", func() error { … }); err != nil {
+//		return err
+//	}
+//
+// Step returns an error after each step that it runs, which the handler must return: Setpoint
+// then writes what the handler requested, records the step on the object, and calls the handler
+// again for the next one. If fn fails, Step returns its error, and the handler is retried from
+// this step. A program that crashes within a step repeats it. Events and gone objects have no
+// record: Step only runs fn then. Daemons have no steps.
+func (c *Call[T]) Step(name string, fn func() error) error {
+	if c.live != nil {
+		return sdk.Permanentf("Step %q: a daemon has no steps", name)
+	}
+	if c.Reason == ReasonEvent || c.Gone {
+		return fn()
+	}
+	var done stepProgress
+	if c.request.Progress != nil {
+		if err := json.Unmarshal(c.request.Progress, &done); err != nil {
+			return sdk.Permanentf("Step %q: read the progress: %w", name, err)
 		}
 	}
-	if err := c.err(); err != nil {
-		return nil, err
+	if slices.Contains(done.Steps, name) {
+		return nil
 	}
-	response := c.response
-	response.Events, response.Conditions, response.Message, response.RetryAfter = c.report.events, c.report.conditions, c.report.message,
-		c.report.requeueAfter
-	return &response, nil
+	if err := fn(); err != nil {
+		return err
+	}
+	c.step = &stepProgress{Steps: append(done.Steps, name)}
+	return errStepCompleted
+}
+
+// endsWithStep reports whether a call ended with a step, so that its response is written.
+func (c *Call[T]) endsWithStep(err error) bool {
+	return c.step != nil && errors.Is(err, errStepCompleted)
+}
+
+// addStep adds the completed step to a response.
+func (c *Call[T]) addStep(to *hook.HandlerResponse) error {
+	progress, err := json.Marshal(c.step)
+	if err != nil {
+		return err
+	}
+	to.Progress, to.RetryAfter = progress, afterStep
+	return nil
 }

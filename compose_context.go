@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
+	"github.com/setpoint-dev/setpoint/internal/sdk/mergepatch"
 )
 
 // ComposeContext is a parent with its observed children, and collects the desired ones.
@@ -31,23 +32,19 @@ type ComposeContext[T any] struct {
 // Children reads the observed children of one kind in Owns. Into points to a slice of the
 // kind's type, such as *[]corev1.Pod, which Children empties first; *[]Unstructured takes
 // all kinds. They are sorted by namespace and name.
-func (f *ComposeContext[T]) Children(into any) { f.readGroups("Children", f.request.Children, into) }
+func (f *ComposeContext[T]) Children(into any) {
+	f.call.ReadGroups("Children", f.request.Children, into)
+}
 
 // Related reads the related objects of one kind that Customize selected, like Children.
-func (f *ComposeContext[T]) Related(into any) { f.readGroups("Related", f.request.Related, into) }
-
-func (f *ComposeContext[T]) readGroups(verb string, groups []hook.Group, into any) {
-	if err := f.controller.readGroups(verb, groups, into); err != nil {
-		f.problems = append(f.problems, err)
-	}
-}
+func (f *ComposeContext[T]) Related(into any) { f.call.ReadGroups("Related", f.request.Related, into) }
 
 // Child returns the child of type C with a name in the namespace of its parent, or nil.
 func Child[C, T any](f *ComposeContext[T], name string) *C {
 	var all []C
 	f.Children(&all)
 	for i := range all {
-		if o, err := identify(&all[i]); err == nil && o.Name == name && o.Namespace == f.metadata.Namespace {
+		if o, err := sdk.Identify(&all[i]); err == nil && o.Name == name && o.Namespace == f.call.Metadata.Namespace {
 			return &all[i]
 		}
 	}
@@ -59,68 +56,70 @@ func Child[C, T any](f *ComposeContext[T], name string) *C {
 // long as the child has the same position. Objects of one kind need different names.
 func (f *ComposeContext[T]) Apply(objects ...any) {
 	for _, o := range objects {
-		if data := f.marshalObject("ComposeContext.Apply", o, nil, applySettings{}); data != nil {
+		if data := f.call.Child(o); data != nil {
 			f.desired = append(f.desired, data)
 		}
 	}
 }
 
-// hook returns a hook that calls fn.
+// hook returns a hook that calls fn; nil if there is no function.
 func (c *Composer[T]) hook(fn ComposeFunc[T]) hook.Hook {
+	if fn == nil {
+		return nil
+	}
 	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
-		f, err := newComposeContext[T](&c.c, req)
+		f, err := newComposeContext[T](&c.kind.Controller, req)
 		if err != nil {
 			return nil, err
 		}
-		name := nameSync
+		name := "sync"
 		if req.Finalizing {
-			name = nameFinalize
+			name = "finalize"
 		}
-		if err := f.run(ctx, "function", name, func() error { return fn(ctx, f) }); err != nil {
+		if err := f.call.Invoke(ctx, "function", name, func() error { return fn(ctx, f) }); err != nil {
 			return nil, err
 		}
 		return f.buildResponse()
 	})
 }
 
-func newComposeContext[T any](c *controller, req *hook.Request) (*ComposeContext[T], error) {
+func newComposeContext[T any](c *sdk.Controller, req *hook.Request) (*ComposeContext[T], error) {
 	f := &ComposeContext[T]{Finalizing: req.Finalizing, request: req}
 	var err error
-	if f.Parent, err = decode[T](req.Parent); err != nil {
+	if f.Parent, err = sdk.Decode[T](req.Parent); err != nil {
 		return nil, err
 	}
-	if f.objectContext, err = newObjectContext(c, "children", f.Parent, req.Parent); err != nil {
+	if f.call, err = sdk.NewCall(c, "children", f.Parent, req.Parent); err != nil {
 		return nil, err
 	}
 	if f.before, err = json.Marshal(f.Parent); err != nil {
-		return nil, permanentError("write the parent as JSON: %w", err)
+		return nil, sdk.Permanentf("write the parent as JSON: %w", err)
 	}
-	f.Log = f.logger()
+	f.Log = f.call.ObjectLogger()
 	return f, nil
 }
 
 func (f *ComposeContext[T]) buildResponse() (*hook.Response, error) {
 	status, err := f.desiredStatus()
-	if err != nil {
-		f.problems = append(f.problems, err)
-	}
-	if err := f.err(); err != nil {
+	f.call.AddProblem(err)
+	if err := f.call.Problems(); err != nil {
 		return nil, err
 	}
+	out := &f.call.Output
 	return &hook.Response{
 		Status: status, Children: f.desired, ResyncAfter: f.resyncAfter(),
-		Finalized: f.Finalizing && len(f.desired) == 0 && f.report.requeueAfter == 0 && f.hasNoChildren(),
-		Events:    f.report.events, Conditions: f.report.conditions, Message: f.report.message,
+		Finalized: f.Finalizing && len(f.desired) == 0 && out.RequeueAfter == 0 && f.hasNoChildren(),
+		Events:    out.Events, Conditions: out.Conditions, Message: out.Message,
 	}, nil
 }
 
 // resyncAfter returns when to call the function again; 0 means at the next change.
 // Immediately means after a second, because a zero delay would call it without a pause.
 func (f *ComposeContext[T]) resyncAfter() time.Duration {
-	if f.report.requeueAfter == hook.Immediately {
+	if f.call.Output.RequeueAfter == hook.Immediately {
 		return time.Second
 	}
-	return f.report.requeueAfter
+	return f.call.Output.RequeueAfter
 }
 
 func (f *ComposeContext[T]) hasNoChildren() bool {
@@ -139,33 +138,12 @@ func (f *ComposeContext[T]) desiredStatus() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, status, err := mergePatches(f.before, after)
+	patch, status, err := mergepatch.Between(f.before, after)
 	if err != nil {
 		return nil, err
 	}
 	if patch != nil {
-		return nil, permanentError("the function changed the parent by %s: only the status can be changed", patch)
+		return nil, sdk.Permanentf("the function changed the parent by %s: only the status can be changed", patch)
 	}
-	var parent struct{ Status json.RawMessage }
-	if err := json.Unmarshal(f.request.Parent, &parent); err != nil {
-		return nil, err
-	}
-	former := parent.Status
-	if isNull(former) {
-		former = nil
-	}
-	if status == nil {
-		return former, nil
-	}
-	was := map[string]any{}
-	if former != nil {
-		if was, err = readJSONObject(former); err != nil {
-			return nil, err
-		}
-	}
-	changes, err := readJSONObject(status)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(object.MergePatch(was, changes))
+	return mergepatch.WholeStatus(f.request.Parent, status)
 }

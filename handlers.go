@@ -2,16 +2,14 @@ package setpoint
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/schedule"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // HandlerFunc handles objects of type T. Setpoint writes what the function requests
@@ -28,85 +26,71 @@ type HandlerFunc[T any] func(ctx context.Context, c *Call[T]) error
 // called once for each state of an object. Options of one registration apply to all.
 // Objects record what a handler has handled under its name: a renamed handler handles
 // all objects again, unless it has FormerName.
-type Handlers[T any] struct {
-	c        controller
-	handlers []*handler[T]
-	reviews  []*review[T]
-	memories *memories
-}
+type Handlers[T any] struct{ kind *sdk.Handlers }
 
 // For returns the handlers of a kind of object. T is a struct of k8s.io/api, or is
 // named after the kind of a CRD that the app installs. The version is the one that the
 // package of T is named after, if it is served, or else the storage version. Any other
 // type, including Unstructured, requires the option Kind.
 func For[T any](app *App, options ...KindOption) *Handlers[T] {
-	h := &Handlers[T]{memories: newMemories()}
-	h.c.register(app, reflect.TypeFor[T](), options, h)
-	return h
+	kind := sdk.NewHandlers(sdk.Of(app), reflect.TypeFor[T]())
+	applyToKind(&kind.Controller, options)
+	return &Handlers[T]{kind}
 }
 
 // OnCreate calls fn once for each object, including objects that are older than the
 // program and objects that match the filters later.
 func (h *Handlers[T]) OnCreate(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonCreate)
+	h.register(name, fn, options).AddReason(hook.ReasonCreate)
 }
 
 // OnUpdate calls fn when a watched field has changed since the handler last handled the
 // object, also while the program was not running. See Field.
 func (h *Handlers[T]) OnUpdate(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonUpdate)
+	h.register(name, fn, options).AddReason(hook.ReasonUpdate)
 }
 
 // OnDelete calls fn while an object is being deleted. A finalizer holds the object until
 // fn succeeds, unless the handler is Optional.
 func (h *Handlers[T]) OnDelete(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonDelete)
+	h.register(name, fn, options).AddReason(hook.ReasonDelete)
 }
 
 // OnResume calls fn once after the program starts, for each object that the handler
 // handled before.
 func (h *Handlers[T]) OnResume(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonResume)
+	h.register(name, fn, options).AddReason(hook.ReasonResume)
 }
 
 // OnEvent calls fn for every observed change, including changes of the status, and for
 // the deletion of an object, with Call.Gone. Setpoint does not retry it.
 func (h *Handlers[T]) OnEvent(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonEvent)
+	h.register(name, fn, options).AddReason(hook.ReasonEvent)
 }
 
 // OnDrift calls fn when another client changed or deleted an object that the handled
 // object owns, also while the program was not running. See Owns.
 func (h *Handlers[T]) OnDrift(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonDrift)
+	h.register(name, fn, options).AddReason(hook.ReasonDrift)
 }
 
 // OnRelated calls fn when an object of Watches changes that maps to the handled object. A
 // failed call is retried, and a call for another reason that comes first counts as well.
 func (h *Handlers[T]) OnRelated(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).addReason(hook.ReasonRelated)
+	h.register(name, fn, options).AddReason(hook.ReasonRelated)
 }
 
 // Every calls fn at this interval, counted from the creation of the object, also after a
 // restart of the program. A call that is due while the handler runs or fails is skipped.
 func (h *Handlers[T]) Every(name string, interval time.Duration, fn HandlerFunc[T], options ...HandlerOption) {
-	s := h.register(name, fn, options)
-	if interval <= 0 {
-		s.addProblem("Every(%s): must be greater than zero", interval)
-	}
-	setOnce(s, "Every", &s.spec.Every, interval)
+	h.register(name, fn, options).SetInterval(interval)
 }
 
 // Schedule calls fn on a cron schedule of five fields, such as "30 4 * * mon-fri", or
 // @hourly, @daily, @weekly, @monthly or @yearly. The time zone is UTC unless the
 // schedule begins with another one, such as "TZ=Europe/Berlin ".
 func (h *Handlers[T]) Schedule(name, cron string, fn HandlerFunc[T], options ...HandlerOption) {
-	s := h.register(name, fn, options)
-	parsed, err := schedule.Parse(cron)
-	if err != nil {
-		s.addProblem("Schedule: %w", err)
-	}
-	s.spec.Schedule = parsed
+	h.register(name, fn, options).SetSchedule(cron)
 }
 
 // Daemon runs fn for each matching object, until the object is being deleted or no
@@ -116,80 +100,59 @@ func (h *Handlers[T]) Schedule(name, cron string, fn HandlerFunc[T], options ...
 // When fn returns nil, it is done; when it returns an error, Setpoint starts it again
 // after a backoff. There are as many concurrent calls as there are objects.
 func (h *Handlers[T]) Daemon(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.handler(name, fn, options).daemon = true
+	h.register(name, fn, options).IsDaemon = true
 }
 
 // Owns declares kinds of objects that the handlers apply and the handled object owns.
 // Setpoint watches them, Call.Owned returns them, and OnDrift reports changes of them.
 // An object of the kind declares it, such as &corev1.ConfigMap{}.
-func (h *Handlers[T]) Owns(objs ...any) { h.c.declare("Owns", &h.c.owns, objs) }
+func (h *Handlers[T]) Owns(objs ...any) { h.kind.Owns(objs...) }
 
 // Applies declares kinds of objects that the handlers apply besides those in Owns.
-func (h *Handlers[T]) Applies(objs ...any) { h.c.declare("Applies", &h.c.applies, objs) }
+func (h *Handlers[T]) Applies(objs ...any) { h.kind.Applies(objs...) }
 
 // Deletes declares kinds of objects that the handlers delete besides those in Owns.
-func (h *Handlers[T]) Deletes(objs ...any) { h.c.declare("Deletes", &h.c.deletes, objs) }
+func (h *Handlers[T]) Deletes(objs ...any) { h.kind.Deletes(objs...) }
 
 // Evicts declares that the handlers evict pods.
-func (h *Handlers[T]) Evicts() { h.c.evicts = true }
+func (h *Handlers[T]) Evicts() { h.kind.Evicts() }
 
 // Reads declares kinds of objects that the handlers read with Call.List.
-func (h *Handlers[T]) Reads(objs ...any) { h.c.declare("Reads", &h.c.reads, objs) }
+func (h *Handlers[T]) Reads(objs ...any) { h.kind.Reads(objs...) }
 
-func (h *Handlers[T]) register(name string, fn HandlerFunc[T], options []HandlerOption) *handlerSettings {
-	return h.handler(name, fn, options).handlerSettings
-}
-
-// handler returns the handler of a name, and adds it if it is new.
-func (h *Handlers[T]) handler(name string, fn HandlerFunc[T], options []HandlerOption) *handler[T] {
-	i := slices.IndexFunc(h.handlers, func(one *handler[T]) bool { return one.name == name })
-	if i < 0 {
-		i = len(h.handlers)
-		h.handlers = append(h.handlers, &handler[T]{handlerSettings: newHandlerSettings(name), handlers: h, fn: fn})
-	}
-	found := h.handlers[i]
-	if fn == nil {
-		found.addProblem("the function is nil")
-	}
-	// Functions are not comparable; the pointers detect two functions of one name.
-	if reflect.ValueOf(found.fn).Pointer() != reflect.ValueOf(fn).Pointer() {
-		found.addProblem("another function is registered under this name")
+// register returns the handler of a name, with further options, and adds it if it is new.
+func (h *Handlers[T]) register(name string, fn HandlerFunc[T], options []HandlerOption) *sdk.Handler {
+	found := h.kind.Handler(name, fn)
+	if found.Once == nil {
+		one := &handler[T]{Handler: found, of: h.kind, fn: fn}
+		found.Once, found.Forever = one.call, one.runDaemon
 	}
 	for _, o := range options {
-		o.applyToHandler(found.handlerSettings)
+		o.applyToHandler(found)
 	}
 	return found
 }
 
-// validateName checks the name of a handler or an admission webhook.
-func validateName(name string) error {
-	if len(validation.IsDNS1123Label(name)) > 0 {
-		return errors.New("the name must be lower-case letters, digits and dashes, at most 63")
+// Watches watches related objects, which the handled objects do not own: when one is
+// created, changed or deleted, Setpoint calls the handlers of OnRelated for the objects that
+// the function returns, with their namespace and name. It also retries their failed calls.
+//
+// Setpoint calls the function for the object before and after a change, so that the former
+// and the new handled objects know. The function must be fast; it may use an Index. If it
+// panics, the object has no handled objects, and the panic is logged.
+//
+// The related kind comes from For, with options such as Labels, and need not have handlers
+// of its own. Changes while the program is not running call no handler: register it with
+// OnResume, too.
+func Watches[T, R any](handlers *Handlers[T], related *Handlers[R], handledBy func(o *R) []types.NamespacedName) {
+	if handledBy == nil {
+		handlers.kind.App().AddProblem("Watches: the function is nil")
 	}
-	return nil
-}
-
-func (h *Handlers[T]) stateless() bool { return len(h.handlers) == 0 }
-
-func (h *Handlers[T]) checkFunctions() (problems []error) {
-	if len(h.handlers)+len(h.c.indexes)+len(h.reviews) == 0 && !h.c.isRelated {
-		problems = append(problems, fmt.Errorf("%s: register a handler, an admission webhook or an index", h.c.name()))
-	}
-	for _, one := range h.handlers {
-		problems = append(problems, one.check(&h.c)...)
-	}
-	return append(problems, h.checkReviews()...)
-}
-
-func (h *Handlers[T]) functions() []namedFunction {
-	var all []namedFunction
-	for _, one := range h.handlers {
-		if !one.daemon {
-			all = append(all, namedFunction{one.name, one})
+	handlers.kind.Watch(related.kind, func(o *object.Object) ([]types.NamespacedName, error) {
+		typed, err := sdk.DecodeObject[R](o)
+		if err != nil {
+			return nil, err
 		}
-	}
-	for _, one := range h.reviews {
-		all = append(all, namedFunction{one.name, one})
-	}
-	return all
+		return handledBy(typed), nil
+	})
 }

@@ -87,12 +87,9 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 			for _, add := range parts {
 				add(app)
 			}
-			if err := app.validate(Options{}); err != nil {
-				t.Fatal(err)
-			}
-			all, err := app.compileAll(t.Context(), Options{})
-			if err != nil || len(all) != len(parts) {
-				t.Fatalf("%d, %v", len(all), err)
+			all := compileApp(t, app, Options{})
+			if len(all) != len(parts) {
+				t.Fatalf("%d controllers", len(all))
 			}
 			for _, one := range all {
 				for i := range one.Programs {
@@ -117,7 +114,35 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 	app := New("app")
 	compose(app)
 	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
-	if err := app.check(); err == nil || !strings.Contains(err.Error(), "two controllers are named app/configmap") {
+	if err := problemsOf(app, Options{}); err == nil || !strings.Contains(err.Error(), "two controllers are named app/configmap") {
 		t.Errorf("handlers keep their records by a name: %v", err)
+	}
+}
+
+func TestRBACIsMinimal(t *testing.T) {
+	app := New("app")
+	maps := For[corev1.ConfigMap](app)
+	maps.OnCreate("handle", handleMap)
+	maps.Deletes(&corev1.Pod{})
+	pods := For[corev1.Pod](app)
+	NewIndex(pods, func(*corev1.Pod) []string { return nil })
+	text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `kind: Role
+metadata:
+  name: app
+  namespace: a
+rules:
+  # app/configmap: handled objects
+  - {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, patch]}
+  # app/configmap: events
+  - {apiGroups: [""], resources: [events], verbs: [create, patch]}
+  # app/configmap: writes of handlers; app/pod: handled objects
+  - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, delete]}
+`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("got\n%s\nwant in it\n%s", text, want)
 	}
 }

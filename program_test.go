@@ -17,23 +17,37 @@ import (
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 func handleMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
 func watchMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
-// react of an app is its first controller's program.
-func reaction(t *testing.T, app *App) loop.Program {
+// problemsOf are those of an app, and of the options of its run.
+func problemsOf(app *App, o Options) error {
+	_, err := sdk.Of(app).OfflineEnvironment(o.convert())
+	return err
+}
+
+// compileApp compiles an app without a cluster, as it would run with the options.
+func compileApp(t *testing.T, app *App, o Options) []*compile.Compiled {
 	t.Helper()
-	if err := app.validate(Options{Namespaces: []string{"a", "b"}}); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
+	env, err := sdk.Of(app).OfflineEnvironment(o.convert())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compiled[0].Handlers[0]
+	compiled, err := sdk.Of(app).CompileAll(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// reaction is the program of the first controller of an app.
+func reaction(t *testing.T, app *App) loop.Program {
+	t.Helper()
+	return compileApp(t, app, Options{Namespace: "home", Namespaces: []string{"a", "b"}})[0].Handlers[0]
 }
 
 // The condition Handled and the records are kept where the stored CRD has a place for them,
@@ -43,11 +57,17 @@ func TestStoredSchemaDecides(t *testing.T) {
 	maps := For[corev1.ConfigMap](app)
 	maps.OnCreate("handle", handleMap)
 	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
-		got, err := maps.handlerProgram(t.Context(), &resolvedResources{}, &compile.Environment{
-			StatusOf: func(context.Context, object.Resource) (compile.Status, error) { return status, nil },
-		})
-		if err != nil || got.Conditions != status.Conditions || (got.HandledStatusKey != "") != status.Records {
-			t.Errorf("%+v: conditions %v, record %q, %v", status, got.Conditions, got.HandledStatusKey, err)
+		env, err := sdk.Of(app).OfflineEnvironment(sdk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.StatusOf = func(context.Context, object.Resource) (compile.Status, error) { return status, nil }
+		compiled, err := sdk.Of(app).CompileAll(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := compiled[0].Handlers[0]; got.Conditions != status.Conditions || (got.HandledStatusKey != "") != status.Records {
+			t.Errorf("%+v: conditions %v, record %q", status, got.Conditions, got.HandledStatusKey)
 		}
 	}
 }
@@ -100,13 +120,7 @@ func TestComposerBecomesAProgram(t *testing.T) {
 	maps.GuardDeletions(0, 10)
 	maps.Resync(time.Hour)
 	maps.SyncOnStatusChange()
-	if err := app.validate(Options{}); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compileApp(t, app, Options{Namespace: "home"})
 	got := compiled[0].Programs[0]
 	if got.Name != "app/web" || got.Finalizer != "setpoint.dev/app-web" || got.Manager != "setpoint-app-web" ||
 		got.Resync != time.Hour || !got.SyncOnStatusChange || got.Finalize != nil || got.Selections[0].String() != "labels app=web" {
@@ -136,13 +150,7 @@ func TestComposeLimitedToNamespaces(t *testing.T) {
 	nodes := Compose[corev1.Node](app)
 	nodes.Sync(func(context.Context, *ComposeContext[corev1.Node]) error { return nil })
 	o := Options{Namespaces: []string{"a", "b"}, Namespace: "home"}
-	if err := app.validate(o); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := app.compileAll(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compileApp(t, app, o)
 	if len(compiled) != 2 || len(compiled[0].Programs) != 2 || len(compiled[1].Programs) != 1 {
 		t.Fatalf("got %+v", compiled)
 	}
@@ -188,13 +196,7 @@ func TestRelations(t *testing.T) {
 		}
 		return all, nil
 	}, &corev1.Secret{})
-	if err := app.validate(Options{}); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := app.compileAll(t.Context(), Options{Namespace: "home"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compileApp(t, app, Options{Namespace: "home"})
 	req := compiled[0].Programs[0].Customize
 	got, err := req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})
 	if err != nil {
@@ -283,13 +285,7 @@ func TestDeletionsAreGuarded(t *testing.T) {
 		c.Owns(&corev1.Secret{})
 		c.Sync(func(context.Context, *ComposeContext[corev1.ConfigMap]) error { return nil })
 	}
-	if err := app.validate(Options{}); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := app.compileAll(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compileApp(t, app, Options{})
 	if guard := compiled[0].Programs[0].DeletionLimit; guard == nil || *guard != *plan.DefaultDeletionLimit() {
 		t.Errorf("the deletion guard is %+v by default", guard)
 	}
@@ -297,7 +293,7 @@ func TestDeletionsAreGuarded(t *testing.T) {
 		t.Errorf("the deletion guard is %+v, want none", guard)
 	}
 	guarded.GuardDeletions(1, 101)
-	if err := app.validate(Options{}); err == nil {
+	if err := problemsOf(app, Options{}); err == nil {
 		t.Error("more than all children are taken for a share")
 	}
 }

@@ -14,16 +14,16 @@ import (
 )
 
 // mountingApp handles pods when a Secret changes that they mount.
-func mountingApp(handledBy func(*corev1.Secret) []types.NamespacedName) (*App, *Handlers[corev1.Pod]) {
+func mountingApp(handledBy func(*corev1.Secret) []types.NamespacedName) *App {
 	app := New("app")
 	pods := For[corev1.Pod](app)
 	pods.OnRelated("restart", func(context.Context, *Call[corev1.Pod]) error { return nil }, FormerName("old"))
 	Watches(pods, For[corev1.Secret](app, Labels("app=web"), Namespaces("a")), handledBy)
-	return app, pods
+	return app
 }
 
 func TestWatchesBecomeAProgram(t *testing.T) {
-	app, _ := mountingApp(func(s *corev1.Secret) []types.NamespacedName { return []types.NamespacedName{{Name: s.Name}} })
+	app := mountingApp(func(s *corev1.Secret) []types.NamespacedName { return []types.NamespacedName{{Name: s.Name}} })
 	got := reaction(t, app)
 	related := got.Related[0]
 	if related.Resource.Kind != "Secret" || related.Labels != "app=web" || !slices.Equal(related.Namespaces, []string{"a"}) {
@@ -40,8 +40,8 @@ func TestWatchesBecomeAProgram(t *testing.T) {
 		t.Errorf("mapped to %v", names)
 	}
 	// The related kind needs no handlers, and no controller of its own.
-	if all, err := app.compileAll(t.Context(), Options{}); err != nil || len(all) != 1 {
-		t.Errorf("got %d controllers, %v", len(all), err)
+	if all := compileApp(t, app, Options{}); len(all) != 1 {
+		t.Errorf("got %d controllers", len(all))
 	}
 	text, err := app.RBAC(t.Context(), "app", Options{Namespace: "home"})
 	if err != nil || !strings.Contains(string(text), "related objects") {
@@ -50,7 +50,7 @@ func TestWatchesBecomeAProgram(t *testing.T) {
 }
 
 func TestFunctionOfWatchesPanics(t *testing.T) {
-	app, pods := mountingApp(func(*corev1.Secret) []types.NamespacedName { panic("oh") })
+	app := mountingApp(func(*corev1.Secret) []types.NamespacedName { panic("oh") })
 	secret := []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"s","labels":{"app":"web"}}}`)
 	if _, err := sdk.Of(app).HandledBy(secret); err == nil || !strings.Contains(err.Error(), "the function of Watches panicked: oh") {
 		t.Errorf("got %v", err)
@@ -59,7 +59,7 @@ func TestFunctionOfWatchesPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := pods.c.related[0].mapAndLog(parsed); names != nil {
+	if names := reaction(t, app).Related[0].Map(parsed); names != nil {
 		t.Errorf("mapped to %v", names)
 	}
 }

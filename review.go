@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
 // User is the user who requests a change.
@@ -47,10 +48,10 @@ type Review[T any] struct {
 	// Log adds the names of the controller, the webhook and the object.
 	Log *slog.Logger
 
-	objectContext objectContext
-	request       *hook.ReviewRequest
-	before        []byte
-	response      hook.ReviewResponse
+	call     sdk.Call
+	request  *hook.ReviewRequest
+	before   []byte
+	response hook.ReviewResponse
 }
 
 func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error) {
@@ -60,23 +61,22 @@ func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error
 	}
 	var err error
 	if req.OldObject != nil {
-		if r.Old, err = decode[T](req.OldObject); err != nil {
+		if r.Old, err = sdk.Decode[T](req.OldObject); err != nil {
 			return nil, fmt.Errorf("the old object: %w", err)
 		}
 	}
 	if req.Object != nil {
-		if r.Object, err = decode[T](req.Object); err != nil {
+		if r.Object, err = sdk.Decode[T](req.Object); err != nil {
 			return nil, err
 		}
 	}
-	if of.hook.Mutates && r.Object != nil {
+	if of.webhook.Spec.Mutates && r.Object != nil {
 		if r.before, err = json.Marshal(r.Object); err != nil {
 			return nil, fmt.Errorf("write the object as JSON: %w", err)
 		}
 	}
-	r.objectContext = objectContext{controller: &of.handlers.c, functionName: of.name,
-		metadata: objectMeta{Namespace: r.Namespace, Name: r.Name}}
-	r.Log = r.objectContext.logger().With("review", of.name)
+	r.call = sdk.NewCallOf(&of.of.Controller, of.name, sdk.Metadata{Namespace: r.Namespace, Name: r.Name})
+	r.Log = r.call.ObjectLogger().With("review", of.name)
 	return r, nil
 }
 
@@ -113,7 +113,7 @@ func (r *Review[T]) addEvent(obj any, event hook.Event) {
 	}
 	if obj != nil {
 		if err := r.setEventObject(obj, &at); err != nil {
-			r.objectContext.fail("Event: %w", err)
+			r.call.Fail("Event: %w", err)
 			return
 		}
 	}
@@ -122,22 +122,18 @@ func (r *Review[T]) addEvent(obj any, event hook.Event) {
 
 // setEventObject sets the object of an event.
 func (r *Review[T]) setEventObject(obj any, at *hook.ObjectEvent) error {
-	known, err := r.objectContext.controller.app.kinds()
+	k, err := r.call.KindOf(obj)
 	if err != nil {
 		return err
 	}
-	k, err := known.of(obj)
+	o, err := sdk.Identify(obj)
 	if err != nil {
-		return err
-	}
-	o, err := identify(obj)
-	if err != nil {
-		return fmt.Errorf("read the metadata of the %s: %w", k.kind, err)
+		return fmt.Errorf("read the metadata of the %s: %w", k.Name, err)
 	}
 	if o.Name == "" {
-		return fmt.Errorf("the %s has no name", k.kind)
+		return fmt.Errorf("the %s has no name", k.Name)
 	}
-	at.APIVersion, at.Kind = k.apiVersion, k.kind
+	at.APIVersion, at.Kind = k.APIVersion, k.Name
 	at.Namespace, at.Name, at.UID = o.Namespace, o.Name, o.UID
 	return nil
 }
@@ -154,7 +150,7 @@ func (r *Review[T]) respond(err error) (*hook.ReviewResponse, error) {
 			return nil, err
 		}
 	}
-	if err := r.objectContext.err(); err != nil {
+	if err := r.call.Problems(); err != nil {
 		return nil, err
 	}
 	return &r.response, nil

@@ -56,7 +56,7 @@ func (e *Exploration) options(ctx context.Context, name string, app *setpoint.Ap
 // workspace returns the app and its CRDs as files would have them.
 func (e *Exploration) workspace(ctx context.Context, app *setpoint.App) (*workspace.Workspace, error) {
 	w := &workspace.Workspace{}
-	for i, text := range append(sdk.Of(app).CRDs(), e.CRDs...) {
+	for i, text := range append(sdk.Of(app).CRDTexts(), e.CRDs...) {
 		documents, err := manifest.ReadFrom(fmt.Sprintf("CRDs[%d]", i), bytes.NewReader(text))
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (e *Exploration) workspace(ctx context.Context, app *setpoint.App) (*worksp
 	if w.Kinds, err = workspace.NewKinds(w.CRDs); err != nil {
 		return nil, err
 	}
-	compiled, err := sdk.Of(app).Compile(ctx, compile.Environment{
+	compiled, err := sdk.Of(app).CompileAll(ctx, compile.Environment{
 		Resolve: w.Kinds.Resolve, ResolveKind: w.Kinds.ResolveKind, StatusOf: w.Kinds.StatusOf, Namespace: "default",
 	})
 	if err != nil {

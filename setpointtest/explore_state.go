@@ -21,13 +21,13 @@ type State struct {
 
 // List returns the stored objects of the kind of T, sorted by namespace and name.
 func List[T any](s *State) []*T {
-	apiVersion, kind, err := sdk.Of(s.app).KindOf(new(T))
+	kind, err := sdk.Of(s.app).KindOf(new(T))
 	if err != nil {
 		panic(err) // The invariant is wrong, in every state.
 	}
 	var all []*T
 	for _, o := range s.objects {
-		if o.APIVersion() != apiVersion || o.Kind() != kind {
+		if o.APIVersion() != kind.APIVersion || o.Kind() != kind.Name {
 			continue
 		}
 		into := new(T)

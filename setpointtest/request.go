@@ -66,20 +66,20 @@ func (b *requestBuilder) setObject(o any) error {
 
 // toUnstructured adds the apiVersion and kind.
 func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, error) {
-	apiVersion, kind, err := sdk.Of(b.app).KindOf(o)
+	kind, err := sdk.Of(b.app).KindOf(o)
 	if err != nil {
 		return nil, err
 	}
 	data, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("write the %s as JSON: %w", kind, err)
+		return nil, fmt.Errorf("write the %s as JSON: %w", kind.Name, err)
 	}
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
-		return nil, fmt.Errorf("write the %s as JSON: %w", kind, err)
+		return nil, fmt.Errorf("write the %s as JSON: %w", kind.Name, err)
 	}
-	u.SetAPIVersion(apiVersion)
-	u.SetKind(kind)
+	u.SetAPIVersion(kind.APIVersion)
+	u.SetKind(kind.Name)
 	return u, nil
 }
 

@@ -75,7 +75,8 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newRequestBuilder(t, app, name, object, slices.Insert(slices.Clone(options), 0, withDiff(handler)))
+	diff := set(func(b *requestBuilder) { b.diff = handler.Changes })
+	b := newRequestBuilder(t, app, name, object, slices.Insert(slices.Clone(options), 0, diff))
 	resp, err := withIndexes(t, b, func() (*hook.HandlerResponse, error) { return handler.Handle(t.Context(), &b.HandlerRequest) })
 	if err != nil {
 		return Result[T]{Err: err}
@@ -162,18 +163,6 @@ func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error))
 	}
 	defer release()
 	return call()
-}
-
-// withDiff computes changes like the handler.
-func withDiff(h hook.Handler) Option {
-	return func(b *requestBuilder) error {
-		if one, ok := h.(interface {
-			Changes(old, now json.RawMessage) ([]hook.FieldChange, error)
-		}); ok {
-			b.diff = one.Changes
-		}
-		return nil
-	}
 }
 
 func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {

@@ -322,8 +322,8 @@ func (c *Cluster) kindOf(o any) (kind, error) {
 	c.mu.Lock()
 	app := c.app
 	c.mu.Unlock()
-	apiVersion, name, err := sdk.Of(app).KindOf(o)
-	return kind{apiVersion, name}, err
+	k, err := sdk.Of(app).KindOf(o)
+	return kind{k.APIVersion, k.Name}, err
 }
 
 func (c *Cluster) objects(ref reference) dynamic.ResourceInterface {

@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"internal/redact"},
 	{"internal/trace"},
 	{"internal/call", "internal/call/child"},
-	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
+	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/sdk/kinds", "internal/sdk/mergepatch", "internal/served"},
 	{"internal/apply", "internal/plan/rolling", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller", "internal/difference", "internal/recording"},

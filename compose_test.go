@@ -1,0 +1,49 @@
+package setpoint
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/sdk"
+)
+
+// rated is a type that does not know all of its objects.
+type rated struct {
+	Status struct {
+		Rate string `json:"rate,omitempty"`
+	} `json:"status"`
+}
+
+func TestStatusOfAParentIsWhole(t *testing.T) {
+	for name, c := range map[string]struct{ status, rate, want string }{
+		"kept":              {`,"status":{"rate":"1","more":[1]}`, "1", `{"rate":"1","more":[1]}`},
+		"changed":           {`,"status":{"rate":"1","more":[1]}`, "2", `{"more":[1],"rate":"2"}`},
+		"removed":           {`,"status":{"rate":"1","more":[1]}`, "", `{"more":[1]}`},
+		"the first":         {``, "2", `{"rate":"2"}`},
+		"the first of null": {`,"status":null`, "2", `{"rate":"2"}`},
+		"none":              {``, "", ``},
+		"none of null":      {`,"status":null`, "", ``},
+	} {
+		app := New("rates")
+		rates := Compose[rated](app, Kind("example.com/v1", "Rate"))
+		rates.Sync(func(_ context.Context, f *ComposeContext[rated]) error {
+			f.Parent.Status.Rate = c.rate
+			return nil
+		})
+		parent := json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Rate","metadata":{"name":"eur"}` + c.status + `}`)
+		sync, err := sdk.Of(app).Hook("sync")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := sync.Call(t.Context(), &hook.Request{Parent: parent})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if string(got.Status) != c.want {
+			t.Errorf("%s: got %s, want %s", name, got.Status, c.want)
+		}
+	}
+}

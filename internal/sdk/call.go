@@ -1,0 +1,338 @@
+package sdk
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
+	"github.com/setpoint-dev/setpoint/internal/sdk/mergepatch"
+)
+
+// Call is one call of a function for an object, and what the function reports and requests.
+type Call struct {
+	Metadata Metadata
+	Output   Output
+
+	controller *Controller
+	// functionName is the name of the function.
+	functionName string
+	// nameCounts counts the generated names of a kind and prefix.
+	nameCounts map[string]int
+	problems   []error
+}
+
+// Output is what a function reports for an object, and requests to write.
+type Output struct {
+	Events       []hook.Event
+	Conditions   []hook.Condition
+	Message      string
+	RequeueAfter time.Duration
+	Apply        []hook.AppliedObject
+	Delete       []hook.Deletion
+}
+
+// Metadata is the metadata that the SDK reads, independent of the Go type.
+type Metadata struct {
+	Namespace, Name, UID string
+	Labels               map[string]string
+}
+
+// NewCall returns a call for an object, which was decoded from data.
+func NewCall(c *Controller, function string, o any, data json.RawMessage) (Call, error) {
+	if typed, is := o.(metav1.Object); is {
+		return NewCallOf(c, function, metadataOf(typed)), nil
+	}
+	metadata, err := readMetadata(data)
+	if err != nil {
+		return Call{}, Permanentf("read the object's metadata: %w", err)
+	}
+	return NewCallOf(c, function, metadata), nil
+}
+
+// NewCallOf returns a call for an object with this metadata.
+func NewCallOf(c *Controller, function string, m Metadata) Call {
+	return Call{controller: c, functionName: function, Metadata: m, nameCounts: map[string]int{}}
+}
+
+func metadataOf(o metav1.Object) Metadata {
+	// The labels are the handler's to change.
+	return Metadata{o.GetNamespace(), o.GetName(), string(o.GetUID()), maps.Clone(o.GetLabels())}
+}
+
+func readMetadata(data []byte) (Metadata, error) {
+	var read struct{ Metadata Metadata }
+	err := json.Unmarshal(data, &read)
+	return read.Metadata, err
+}
+
+// Identify returns the metadata of an object.
+func Identify(o any) (Metadata, error) {
+	if typed, ok := o.(metav1.Object); ok && !reflect.ValueOf(o).IsZero() {
+		return metadataOf(typed), nil
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return Metadata{}, err
+	}
+	return readMetadata(data)
+}
+
+// Invoke runs the function when the indexes are filled.
+func (c *Call) Invoke(ctx context.Context, role, name string, do func() error) error {
+	app := c.controller.app
+	if err := app.waitForIndexes(ctx); err != nil {
+		return err
+	}
+	call.OutputOf(ctx).Ran(app.code)
+	defer app.calls.track(&inFlightCall{role, name, c.ref})()
+	return do()
+}
+
+// ref names the object in logs.
+func (c *Call) ref() string {
+	return object.Ref{Kind: object.Kind{Kind: c.controller.Kind.Name}, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name}.String()
+}
+
+// ObjectLogger returns a logger that adds the names of the controller and the object.
+func (c *Call) ObjectLogger() *slog.Logger {
+	return c.controller.app.logger().With("controller", c.controller.name(), "object", c.ref())
+}
+
+// AddEvent reports an event of type Normal or Warning.
+func (c *Call) AddEvent(eventType, reason, message string) {
+	c.Output.Events = append(c.Output.Events, hook.Event{Type: eventType, Reason: reason, Message: message})
+}
+
+// AddCondition reports a condition.
+func (c *Call) AddCondition(condition metav1.Condition) {
+	c.Output.Conditions = append(c.Output.Conditions, hook.Condition{
+		Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
+	})
+}
+
+// Fail adds a problem, which fails the call.
+func (c *Call) Fail(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf(format, args...))
+}
+
+// AddProblem adds an error, unless it is nil, which fails the call.
+func (c *Call) AddProblem(err error) {
+	if err != nil {
+		c.problems = append(c.problems, err)
+	}
+}
+
+// Problems returns all problems as one permanent error.
+func (c *Call) Problems() error {
+	if len(c.problems) == 0 {
+		return nil
+	}
+	return &hook.TerminalError{Err: errors.Join(c.problems...)}
+}
+
+// ApplyOptions are the options of Call.Apply of package setpoint.
+type ApplyOptions struct{ Unowned, CopyLabels bool }
+
+// ApplyObject requests to apply an object of a kind in Owns or Applies.
+func (c *Call) ApplyObject(o any, opts ApplyOptions) {
+	if data := c.marshal("Apply", o, c.controller.applies, opts); data != nil {
+		c.Output.Apply = append(c.Output.Apply, hook.AppliedObject{Object: data, Unowned: opts.Unowned})
+	}
+}
+
+// Child returns a desired child of a kind in Owns, or nil after a problem.
+func (c *Call) Child(o any) json.RawMessage {
+	return c.marshal("ComposeContext.Apply", o, nil, ApplyOptions{})
+}
+
+// marshal returns an object to write, or nil after a problem.
+func (c *Call) marshal(verb string, o any, list []kinds.Kind, opts ApplyOptions) json.RawMessage {
+	k, err := c.checkDeclared(o, verb, list)
+	if err != nil {
+		c.Fail("%w", err)
+		return nil
+	}
+	data, err := json.Marshal(o)
+	if err == nil {
+		data, err = c.complete(data, k, opts)
+	}
+	if err != nil {
+		c.Fail("%s: write the %s as JSON: %w", verb, k.Name, err)
+		return nil
+	}
+	return data
+}
+
+// complete adds what the Go value may omit, and removes fields that Go types write
+// although they are unset.
+func (c *Call) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, error) {
+	all, err := mergepatch.Read(data)
+	if err != nil {
+		return nil, err
+	}
+	var metadata mergepatch.Members
+	if text := all.Text("metadata"); text != nil && !mergepatch.IsNull(text) {
+		if metadata, err = mergepatch.Read(text); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
+		}
+	}
+	if metadata, err = c.defaultMetadata(metadata.Without(serverFields...), k, opts); err != nil {
+		return nil, err
+	}
+	head := make(mergepatch.Members, 0, len(all)+3).With("apiVersion", mergepatch.Quoted(k.APIVersion)).With("kind", mergepatch.Quoted(k.Name)).
+		With("metadata", metadata.JSON())
+	return mergepatch.DropNullTimestamps(append(head, all.Without("apiVersion", "kind", "metadata", "status")...).JSON())
+}
+
+// serverFields are metadata that only the API server sets.
+var serverFields = []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"}
+
+// defaultMetadata adds the name and the labels that an object gets from the handled one.
+func (c *Call) defaultMetadata(metadata mergepatch.Members, k kinds.Kind, opts ApplyOptions) (mergepatch.Members, error) {
+	if mergepatch.Unquoted(metadata.Text("name")) == "" {
+		name := c.generateName(mergepatch.Unquoted(metadata.Text("generateName")), k)
+		metadata = metadata.Without("generateName").With("name", mergepatch.Quoted(name))
+	}
+	if !opts.CopyLabels || len(c.Metadata.Labels) == 0 {
+		return metadata, nil
+	}
+	all := maps.Clone(c.Metadata.Labels)
+	if own := metadata.Text("labels"); own != nil && !mergepatch.IsNull(own) {
+		if err := json.Unmarshal(own, &all); err != nil {
+			return nil, fmt.Errorf("metadata.labels: %w", err)
+		}
+	}
+	text, err := json.Marshal(all)
+	return metadata.With("labels", text), err
+}
+
+// generateName returns a name that depends on the object, the handler and the number of
+// such names in the call.
+func (c *Call) generateName(prefix string, k kinds.Kind) string {
+	if prefix == "" {
+		return c.Metadata.Name
+	}
+	of := k.String() + " " + prefix
+	c.nameCounts[of]++
+	sum := sha256.Sum256([]byte(c.Metadata.UID + " " + c.ref() + " " + c.functionName + " " + of + " " + strconv.Itoa(c.nameCounts[of])))
+	return prefix + hex.EncodeToString(sum[:5])
+}
+
+// checkDeclared returns the kind of an object, which must be declared.
+func (c *Call) checkDeclared(o any, verb string, list []kinds.Kind) (kinds.Kind, error) {
+	k, err := c.controller.app.KindOf(o)
+	if err != nil {
+		return kinds.Kind{}, fmt.Errorf("%s: %w", verb, err)
+	}
+	if kinds.Contains(c.controller.owns, k) || kinds.Contains(list, k) {
+		return k, nil
+	}
+	declare := map[string]string{"Apply": "Owns or Applies", "ComposeContext.Apply": "Owns"}[verb]
+	return kinds.Kind{}, fmt.Errorf("%s: declare %s with %s", verb, k, cmp.Or(declare, "Owns or Deletes"))
+}
+
+// ReadGroups fills a slice with the objects of its kind. A problem fails the call.
+func (c *Call) ReadGroups(verb string, groups []hook.Group, into any) {
+	if err := c.controller.readGroups(groups, into, verb != "Related"); err != nil {
+		c.Fail("%s: %w", verb, err)
+	}
+}
+
+// List fills a slice with the stored objects of its kind that match a selector, in the namespace of the request.
+func (c *Call) List(ctx context.Context, n *hook.HandlerRequest, into any, selector string) error {
+	if _, err := labels.Parse(selector); err != nil {
+		return Permanentf("List: %w", err)
+	}
+	slice, err := sliceIn(into)
+	if err != nil {
+		return Permanentf("List: %w", err)
+	}
+	known, err := c.controller.app.kinds()
+	if err != nil {
+		return Permanentf("List: %w", err)
+	}
+	k, err := known.OfType(slice.Type().Elem())
+	switch {
+	case err != nil:
+		return Permanentf("List: %w", err)
+	case !kinds.Contains(c.controller.reads, k):
+		return Permanentf("List: declare %s with Reads", k)
+	case n.Reader == nil:
+		return Permanentf("List: the request has no reader")
+	}
+	group, err := n.Reader.List(ctx, k.APIVersion, k.Name, n.Namespace, selector)
+	if err != nil {
+		return fmt.Errorf("List: %w", err)
+	}
+	return fill(slice, group)
+}
+
+// DeleteObject requests to delete or evict an object by its kind and name.
+func (c *Call) DeleteObject(verb string, o any, d hook.Deletion) {
+	named, err := Identify(o)
+	if err == nil && named.Name == "" {
+		err = errors.New("the object has no name")
+	}
+	if err != nil {
+		c.Fail("%s: %w", verb, err)
+		return
+	}
+	d.Name = named.Name
+	c.addDeletion(verb, o, d)
+}
+
+// DeleteSelected requests to delete or evict the objects of a kind that match the selector of the deletion.
+func (c *Call) DeleteSelected(verb string, obj any, d hook.Deletion) {
+	selector, err := labels.Parse(d.Selector)
+	if err == nil && selector.Empty() {
+		err = errors.New("the selector is empty and would select all objects")
+	}
+	if err != nil {
+		c.Fail("%s(%q): %w", verb, d.Selector, err)
+		return
+	}
+	c.addDeletion(verb, obj, d)
+}
+
+func (c *Call) addDeletion(verb string, o any, d hook.Deletion) {
+	k, err := c.deletable(verb, o, d)
+	if err != nil {
+		c.Fail("%w", err)
+		return
+	}
+	d.APIVersion, d.Kind = k.APIVersion, k.Name
+	if named, err := Identify(o); err == nil {
+		d.Namespace = named.Namespace
+	}
+	c.Output.Delete = append(c.Output.Delete, d)
+}
+
+// deletable returns the kind of an object that may be deleted or evicted.
+func (c *Call) deletable(verb string, o any, d hook.Deletion) (kinds.Kind, error) {
+	if !d.Evict {
+		return c.checkDeclared(o, verb, c.controller.deletes)
+	}
+	if !c.controller.evicts {
+		return kinds.Kind{}, fmt.Errorf("%s: declare it with Evicts", verb)
+	}
+	return pods(), nil
+}
+
+// KindOf returns the kind of an object.
+func (c *Call) KindOf(o any) (kinds.Kind, error) { return c.controller.app.KindOf(o) }

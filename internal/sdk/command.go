@@ -1,0 +1,269 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+// The exit codes of Main.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// CommandLine is the command line of a program.
+type CommandLine struct {
+	app *App
+	// flags are the program's own, and selected is what the arguments select.
+	flags    *flag.FlagSet
+	selected command
+}
+
+// command is what arguments select.
+type command func(ctx context.Context, stdout, stderr io.Writer) error
+
+// NewCommandLine returns the command line of a program that runs an app.
+func NewCommandLine(app *App) *CommandLine {
+	return &CommandLine{app: app, flags: flag.NewFlagSet(app.name, flag.ContinueOnError)}
+}
+
+// Main runs what the command line selects, and exits.
+func (l *CommandLine) Main() {
+	l.ParseArguments()
+	os.Exit(exitCode(l.selected(context.Background(), os.Stdout, os.Stderr), os.Stderr))
+}
+
+// Flags returns the program's own flags.
+func (l *CommandLine) Flags() *flag.FlagSet { return l.flags }
+
+// ParseArguments parses the command line once. It exits on wrong usage and on --help.
+func (l *CommandLine) ParseArguments() {
+	if l.selected != nil {
+		return
+	}
+	selected, err := l.parse(os.Args[1:], os.Stdout)
+	if err != nil {
+		os.Exit(exitCode(err, os.Stderr))
+	}
+	l.selected = selected
+}
+
+// exitCode prints an error and returns the exit code.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	fmt.Fprintln(stderr, "error:", err)
+	if _, wrong := errors.AsType[usageError](err); wrong {
+		fmt.Fprintf(stderr, "hint: %s --help\n", program())
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// usageError is an error in the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func newUsageError(err error) error { return usageError{err} }
+
+// program is the name of the executable.
+func program() string { return filepath.Base(os.Args[0]) }
+
+func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
+	name := "run"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "run":
+		return l.runCommand(args, stdout)
+	case "rbac":
+		return l.rbacCommand(args, stdout)
+	case "uninstall":
+		return l.uninstallCommand(args, stdout)
+	case "help":
+		return l.runCommand([]string{"--help"}, stdout)
+	}
+	return nil, newUsageError(fmt.Errorf("unknown command %q", name))
+}
+
+// parseFlags parses flags, including the program's own, and refuses arguments.
+func (l *CommandLine) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
+	var taken []string
+	l.flags.VisitAll(func(own *flag.Flag) {
+		if f.Lookup(own.Name) != nil {
+			taken = append(taken, "--"+own.Name)
+			return
+		}
+		f.Var(own.Value, own.Name, own.Usage)
+	})
+	f.SetOutput(io.Discard)
+	err := f.Parse(args)
+	switch {
+	case len(taken) > 0:
+		return fmt.Errorf("flags of the program conflict with those of the app: %s", strings.Join(taken, ", "))
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(stdout)
+		help()
+		return err
+	case err != nil:
+		return newUsageError(err)
+	case f.NArg() > 0:
+		return newUsageError(fmt.Errorf("unexpected argument %q", f.Arg(0)))
+	}
+	return nil
+}
+
+// runCommand runs the app until a signal.
+func (l *CommandLine) runCommand(args []string, stdout io.Writer) (command, error) {
+	var f runFlags
+	if err := f.parse(l, args, stdout); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, _, stderr io.Writer) error {
+		o, err := f.options(stderr)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		// A second signal exits the process, but not one at once: `timeout` sends one to the process and
+		// one to its group.
+		context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
+		o.Ready = func() { o.Log.Info("ready") }
+		return l.app.Run(ctx, o)
+	}, nil
+}
+
+// runFlags are the flags of run. Those that `setpoint run` has too are declared once.
+type runFlags struct {
+	flags.Flags
+
+	allowBreakingCRDs, recreateCRDs bool
+	shutdownTimeout                 time.Duration
+}
+
+func (f *runFlags) parse(l *CommandLine, args []string, stdout io.Writer) error {
+	set := flag.NewFlagSet(l.app.name, flag.ContinueOnError)
+	f.register(l.app, set)
+	return l.parseFlags(set, args, stdout, func() {
+		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGINT or SIGTERM\n%[1]s rbac [flags]        print the "+
+			"required RBAC rules as manifests\n%[1]s uninstall [flags]   remove what the program left in the cluster\n\n", program())
+		fmt.Fprint(stdout, "Exit codes: 0 success, 1 failure, 2 wrong usage.\n\nFlags of run:\n")
+		set.PrintDefaults()
+	})
+}
+
+func (f *runFlags) register(a *App, set *flag.FlagSet) {
+	f.Register(set, flags.Defaults{Program: "the program", LeaseName: a.name, ServiceName: a.name})
+	set.BoolVar(&f.allowBreakingCRDs, "allow-breaking-crds", false, "upgrade CRDs even if that can break stored objects or clients")
+	set.BoolVar(&f.recreateCRDs, "recreate-crds", false, "recreate CRDs that are deleted while the program runs")
+	set.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return at shutdown")
+	if a.dashboard != nil {
+		a.dashboard.RegisterFlags(set)
+	}
+}
+
+// options returns the options that the flags set.
+func (f *runFlags) options(stderr io.Writer) (Options, error) {
+	if err := f.Check(); err != nil {
+		return Options{}, newUsageError(err)
+	}
+	if f.shutdownTimeout <= 0 {
+		return Options{}, newUsageError(fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", f.shutdownTimeout))
+	}
+	o := Options{Kubeconfig: f.Kubeconfig, Context: f.Context, Options: manager.Options{
+		AllowBreakingCRDs: f.allowBreakingCRDs, RecreateCRDs: f.recreateCRDs, ShutdownTimeout: f.shutdownTimeout,
+		Namespace: f.Namespace, Namespaces: f.Namespaces,
+		Workers: f.Workers, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
+		Address: f.Address, HealthAddress: f.HealthAddress, InspectAddress: f.InspectAddress, Profiling: f.Profiling,
+		Admission: f.Admission, LeaderElection: f.LeaderElection,
+		History: f.History(), Recording: f.Recording(), Traces: f.Traces(),
+		Log: flags.NewLog(stderr, f.LogFormat.Value, f.LogLevel.Value),
+	}}
+	o.LeaderElection.Enabled = f.Elects(runsInCluster(o))
+	return o, nil
+}
+
+// rbacCommand prints the permissions of the app.
+func (l *CommandLine) rbacCommand(args []string, stdout io.Writer) (command, error) {
+	var o Options
+	name := l.app.name
+	set := flag.NewFlagSet(name+" rbac", flag.ContinueOnError)
+	account := set.String("service-account", name, "`name` of the ServiceAccount")
+	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program runs in")
+	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces",
+		"comma-separated `namespaces` in which the program handles objects (default: all)")
+	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
+	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", name, "`name` of the lease by which they do")
+	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
+		"`namespace` of that lease; the one of --namespace if empty")
+	set.StringVar(&o.Admission.Service, "admission-service", name,
+		"`name` of the Service by which the API server comes before it stores objects")
+	set.StringVar(&o.Admission.URL, "admission-url", "",
+		"`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
+	set.StringVar(&o.Admission.CertificateSecretName, "admission-certificate-secret", "",
+		"`name` of the Secret with the certificate, if you provide it")
+	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto,
+		"`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
+	err := l.parseFlags(set, args, stdout, func() {
+		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, roles and bindings that the program needs.\n\nFlags:\n", program())
+		set.PrintDefaults()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, stdout, _ io.Writer) error {
+		manifests, err := l.app.RBAC(ctx, *account, o)
+		if err != nil {
+			return err
+		}
+		_, err = stdout.Write(manifests)
+		return err
+	}, nil
+}
+
+// uninstallCommand removes what the app left in a cluster.
+func (l *CommandLine) uninstallCommand(args []string, stdout io.Writer) (command, error) {
+	var o Options
+	name := l.app.name
+	var dryRun bool
+	set := flag.NewFlagSet(name+" uninstall", flag.ContinueOnError)
+	set.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
+	set.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig to use")
+	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program ran in")
+	set.StringVar(&o.Admission.Service, "admission-service", name, "`name` of the Service by which the API server came")
+	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", name, "`name` of its lease")
+	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
+		"`namespace` of that lease; the one of --namespace if empty")
+	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces",
+		"comma-separated `namespaces` in which the program handled objects, if it ran with some")
+	set.BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
+	err := l.parseFlags(set, args, stdout, func() {
+		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations, the finalizers of its controllers,\n"+
+			"the Secrets that it generated and its lease.\n"+
+			"Stop the program first.\n\nFlags:\n", program())
+		set.PrintDefaults()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, stdout, _ io.Writer) error {
+		return l.app.Uninstall(ctx, o, manager.UninstallOptions{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
+	}, nil
+}

@@ -1,0 +1,245 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/schedule"
+)
+
+// Handler is one handler: a function, its options, and when to call it.
+type Handler struct {
+	Name string
+	// Spec is the handler as the program has it.
+	Spec loop.Handler
+	// IsDaemon says that the function runs as long as its object matches.
+	IsDaemon bool
+	// Once calls the function, and Forever runs it as a daemon.
+	Once    hook.HandlerFunc
+	Forever loop.Daemon
+
+	// function is that of the author.
+	function any
+	// filters and predicates must all match.
+	filters    []filter
+	predicates []predicate
+	// comparedFields are the fields that filters compare with the old object.
+	comparedFields [][]string
+	// optionReasons are the reasons that options require.
+	optionReasons map[string]hook.Reason
+	problems      []error
+}
+
+func newHandler(name string, function any) *Handler {
+	return &Handler{Name: name, function: function, optionReasons: map[string]hook.Reason{}}
+}
+
+// Handle calls the function. It implements hook.Handler.
+func (h *Handler) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	return h.Once(ctx, n)
+}
+
+// Changes returns the watched differences between two states of an object.
+func (h *Handler) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) {
+	was, err := object.Parse(old)
+	if err != nil {
+		return nil, err
+	}
+	is, err := object.Parse(now)
+	if err != nil {
+		return nil, err
+	}
+	return h.Spec.Changes(was, is), nil
+}
+
+// program returns the handler as the program has it.
+func (h *Handler) program() loop.Handler {
+	p := h.Spec
+	p.Name, p.When = h.Name, h.predicate()
+	if h.IsDaemon {
+		p.Daemon = h.Forever
+		return p
+	}
+	p.Do = h
+	return p
+}
+
+// AddProblem adds what is wrong with the options.
+func (h *Handler) AddProblem(format string, args ...any) {
+	h.problems = append(h.problems, fmt.Errorf(format, args...))
+}
+
+// AddReason calls the handler for a reason.
+func (h *Handler) AddReason(reason hook.Reason) {
+	if !slices.Contains(h.Spec.On, reason) {
+		h.Spec.On = append(h.Spec.On, reason)
+	}
+}
+
+// SetInterval calls the handler at an interval.
+func (h *Handler) SetInterval(interval time.Duration) {
+	if interval <= 0 {
+		h.AddProblem("Every(%s): must be greater than zero", interval)
+	}
+	setOnce(h, "Every", &h.Spec.Every, interval)
+}
+
+// SetSchedule calls the handler on a cron schedule.
+func (h *Handler) SetSchedule(cron string) {
+	parsed, err := schedule.Parse(cron)
+	if err != nil {
+		h.AddProblem("Schedule: %w", err)
+	}
+	h.Spec.Schedule = parsed
+}
+
+// RequireReason refuses an option of a handler that is not called for a reason.
+func (h *Handler) RequireReason(option string, reason hook.Reason) { h.optionReasons[option] = reason }
+
+// SetRetries limits the retries; 0 means none.
+func (h *Handler) SetRetries(n int) {
+	h.checkNotNegative("Retries", n < 0)
+	retries := n
+	if n == 0 {
+		retries = -1 // Zero is no limit in the program.
+	}
+	setOnce(h, "Retries", &h.Spec.Retries, retries)
+}
+
+// SetBackoff sets the first and the longest delay before a retry.
+func (h *Handler) SetBackoff(first, most time.Duration) {
+	h.SetDuration("Backoff", &h.Spec.Backoff, first)
+	h.SetDuration("Backoff", &h.Spec.MaxBackoff, most)
+	if most < first {
+		h.AddProblem("Backoff(%s, %s): the maximum is shorter than the initial delay", first, most)
+	}
+}
+
+// SetStopTimeout limits how long a deletion waits for a daemon.
+func (h *Handler) SetStopTimeout(d time.Duration) {
+	if d <= 0 {
+		h.AddProblem("StopTimeout(%s): must be greater than zero", d)
+	}
+	setOnce(h, "StopTimeout", &h.Spec.StopTimeout, d)
+}
+
+// AddFormerName adds a name that the handler had.
+func (h *Handler) AddFormerName(name string) {
+	if err := validateName(name); err != nil {
+		h.AddProblem("FormerName(%q): %w", name, err)
+	}
+	h.Spec.FormerNames = append(h.Spec.FormerNames, name)
+}
+
+// WatchFields limits the watched fields.
+func (h *Handler) WatchFields(paths ...string) {
+	for _, text := range paths {
+		path, err := loop.ParseField(text)
+		if err != nil {
+			h.AddProblem("Field: %w", err)
+			continue
+		}
+		if !slices.ContainsFunc(h.Spec.Fields, func(one []string) bool { return slices.Equal(one, path) }) {
+			h.Spec.Fields = append(h.Spec.Fields, path)
+		}
+	}
+}
+
+// SetDuration sets a field of the Spec to the value of an option.
+func (h *Handler) SetDuration(option string, field *time.Duration, d time.Duration) {
+	h.checkNotNegative(option, d < 0)
+	setOnce(h, option, field, d)
+}
+
+func (h *Handler) checkNotNegative(option string, negative bool) {
+	if negative {
+		h.AddProblem("%s: must not be negative", option)
+	}
+}
+
+// setOnce refuses two values of one option.
+func setOnce[T comparable](h *Handler, option string, field *T, value T) {
+	var none T
+	if *field != none && *field != value {
+		h.AddProblem("%s: registered with both %v and %v", option, *field, value)
+		return
+	}
+	*field = value
+}
+
+func (h *Handler) hasReason(reason hook.Reason) bool {
+	if reason == hook.ReasonTimer {
+		return h.Spec.Every > 0 || h.Spec.Schedule != nil
+	}
+	return slices.Contains(h.Spec.On, reason)
+}
+
+// checkPreviousState checks the option KeepPreviousState.
+func (h *Handler) checkPreviousState(c *Controller) []error {
+	var problems []error
+	if err := loop.ValidateKeepPreviousState(c.Kind.Group()); err != nil {
+		problems = append(problems, fmt.Errorf("KeepPreviousState: %w", err))
+	}
+	for _, path := range h.comparedFields {
+		if !h.Spec.Watches(path) {
+			problems = append(problems,
+				fmt.Errorf("KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
+					strings.Join(path, ".")))
+		}
+	}
+	return problems
+}
+
+func (h *Handler) check(c *Controller) []error {
+	problems := slices.Clone(h.problems)
+	if err := validateName(h.Name); err != nil {
+		problems = append(problems, err)
+	}
+	for _, option := range slices.Sorted(maps.Keys(h.optionReasons)) {
+		if reason := h.optionReasons[option]; !h.hasReason(reason) {
+			problems = append(problems, fmt.Errorf("%s: requires the reason %s", option, reason))
+		}
+	}
+	if h.Spec.Every > 0 && h.Spec.Schedule != nil {
+		problems = append(problems, errors.New("Every and Schedule: a handler has one timer: use another handler"))
+	}
+	if h.Spec.FromFirstSeen && h.Spec.Every == 0 {
+		problems = append(problems, errors.New("InitialDelay: requires Every"))
+	}
+	if h.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
+		problems = append(problems, errors.New("OnDrift: requires Owns"))
+	}
+	if h.hasReason(hook.ReasonRelated) && len(c.related) == 0 {
+		problems = append(problems, errors.New("OnRelated: requires Watches"))
+	}
+	for _, one := range h.predicates {
+		if one.goType != c.goType {
+			problems = append(problems, fmt.Errorf("the type of When is func(*%[1]s, *%[1]s) bool, and the handler has objects of %[2]s",
+				one.goType, c.goType))
+		}
+	}
+	if h.Spec.KeepPreviousState {
+		problems = append(problems, h.checkPreviousState(c)...)
+	}
+	return append(problems, h.checkDaemon()...)
+}
+
+// checkDaemon checks what daemons and other handlers must not have.
+func (h *Handler) checkDaemon() (problems []error) {
+	if !h.IsDaemon && h.Spec.StopTimeout != 0 {
+		problems = append(problems, errors.New("StopTimeout requires a daemon"))
+	}
+	if h.IsDaemon && (len(h.Spec.On) > 0 || h.hasReason(hook.ReasonTimer)) {
+		problems = append(problems, errors.New("a daemon has no other reasons: use another handler"))
+	}
+	return problems
+}

@@ -1,0 +1,97 @@
+package mergepatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func TestMembers(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{"a":1}`, `{"a":"}","b":[{"c":","}],"d":{"e":{"f":[[]]}},"g":-1.5e3,"h":null,"i":true}`,
+		`{"\"q\\":"\\","\u003c":"\"{"}`, `{"":""}`,
+	} {
+		all, err := Read([]byte(text))
+		if err != nil || string(all.JSON()) != text {
+			t.Errorf("%s is written as %s, %v", text, all.JSON(), err)
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if string(want[Unquoted(one.name)]) != string(one.value) {
+				t.Errorf("%s: %s is %s, want %s", text, one.name, one.value, want[Unquoted(one.name)])
+			}
+		}
+		if len(all) != len(want) {
+			t.Errorf("%s has %d members", text, len(all))
+		}
+	}
+	for _, text := range []string{``, `null`, `[]`, `1`, `"a"`} {
+		if all, err := Read([]byte(text)); err == nil {
+			t.Errorf("%s: read %s", text, all.JSON())
+		}
+	}
+}
+
+// FuzzPatches: what a patch makes of the one object is the other.
+func FuzzPatches(f *testing.F) {
+	f.Add(`{"spec":{"a":1,"b":{"c":"<x>"}}}`, `{"spec":{"a":[{}],"b":{}},"data":{"\"":"}"}}`)
+	f.Add(`{"a":{"b":1}}`, `{"a":1}`)
+	f.Fuzz(func(t *testing.T, before, after string) {
+		was, is := written(before), written(after)
+		if was == nil || is == nil {
+			return
+		}
+		patch, status, err := Between(was, is)
+		if err != nil || status != nil {
+			return
+		}
+		got, err := readJSONObject(was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if patch != nil {
+			changes, err := readJSONObject(patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = object.MergePatch(got, changes)
+		}
+		text, err := json.Marshal(got)
+		if err != nil || !bytes.Equal(text, is) {
+			t.Errorf("%s and %s make %s, not %s", was, patch, text, is)
+		}
+	})
+}
+
+// written is an object as a Go program writes it, without null; nil for what is none.
+func written(text string) []byte {
+	t, err := readJSONObject([]byte(text))
+	if err != nil {
+		return nil
+	}
+	data, err := json.Marshal(dropNulls(t))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func dropNulls(value any) any {
+	members, is := value.(map[string]any)
+	for name, inner := range members {
+		if inner == nil {
+			delete(members, name)
+			continue
+		}
+		members[name] = dropNulls(inner)
+	}
+	if is {
+		return members
+	}
+	return value
+}

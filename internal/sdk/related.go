@@ -1,0 +1,46 @@
+package sdk
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// relatedKind is a kind of related objects, with the function of Watches.
+type relatedKind struct {
+	of *Controller
+	// handledBy returns the handled objects of a related one.
+	handledBy func(*object.Object) ([]types.NamespacedName, error)
+}
+
+// mapObject returns the handled objects of a related one. A panic of the function is an error.
+func (k relatedKind) mapObject(o *object.Object) (names []types.NamespacedName, err error) {
+	err = failure.Recover("the function of Watches", func() (err error) {
+		names, err = k.handledBy(o)
+		return err
+	})
+	return names, err
+}
+
+// mapAndLog is mapObject in a cluster.
+func (k relatedKind) mapAndLog(o *object.Object) []types.NamespacedName {
+	names, err := k.mapObject(o)
+	if err != nil {
+		stack, _ := failure.PanicStack(err)
+		k.of.app.logger().Error("related object not mapped", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+	}
+	return names
+}
+
+// resolve returns the related kind as a program has it.
+func (k relatedKind) resolve(ctx context.Context, env *compile.Environment) (loop.Related, error) {
+	resource, err := resolveUsed(ctx, *env, k.of.Kind)
+	return loop.Related{
+		Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.Labels, Fields: k.of.Fields, Map: k.mapAndLog,
+	}, err
+}

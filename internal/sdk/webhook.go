@@ -1,0 +1,211 @@
+package sdk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Webhook is one admission webhook: a function and its options.
+type Webhook struct {
+	// Spec is the webhook as the program has it.
+	Spec admission.Webhook
+	// Admitter calls the function.
+	Admitter hook.Admitter
+	// Subresources are reviewed instead of the object itself, which is "".
+	Subresources []string
+	// Labels and NamespaceLabels are selectors that must all match.
+	Labels, NamespaceLabels []string
+	// SystemNamespaces reviews their objects, too.
+	SystemNamespaces bool
+
+	// verb is Mutate or Validate.
+	verb, name string
+	operations []hook.Operation
+	problems   []error
+}
+
+// NewWebhook returns the admission webhook of Mutate or Validate.
+func NewWebhook(verb, name string) *Webhook {
+	mutates := verb == "Mutate"
+	return &Webhook{verb: verb, name: name, Spec: admission.Webhook{
+		Name: name, Mutates: mutates, Ignore: mutates, Timeout: api.DefaultAdmissionTimeoutSeconds * time.Second,
+	}}
+}
+
+// AddProblem adds what is wrong with the options.
+func (w *Webhook) AddProblem(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Errorf(format, args...))
+}
+
+// AddOperations adds operations to review.
+func (w *Webhook) AddOperations(operations ...hook.Operation) {
+	for _, one := range operations {
+		if !slices.Contains(w.operations, one) {
+			w.operations = append(w.operations, one)
+		}
+	}
+}
+
+// SetTimeout accepts what the API server accepts.
+func (w *Webhook) SetTimeout(d time.Duration) {
+	if d < time.Second || d > 30*time.Second || d%time.Second != 0 {
+		w.AddProblem("Timeout(%s): must be whole seconds, 1s to 30s", d)
+	}
+	w.Spec.Timeout = d
+}
+
+// Reinvoke calls a mutating function again when a later webhook changed the object.
+func (w *Webhook) Reinvoke() {
+	w.Spec.Reinvoke = true
+	if !w.Spec.Mutates {
+		w.AddProblem("Reinvoke: requires Mutate")
+	}
+}
+
+func (w *Webhook) effectiveOperations() []hook.Operation {
+	switch {
+	case len(w.operations) > 0:
+		return w.operations
+	case w.Spec.Mutates:
+		return []hook.Operation{hook.OperationCreate}
+	}
+	return []hook.Operation{hook.OperationCreate, hook.OperationUpdate}
+}
+
+// webhook returns the webhook without its function.
+func (w *Webhook) webhook(c *Controller, of object.Resource) admission.Webhook {
+	spec := w.Spec
+	rule := admission.Rule{Group: of.Group, Version: of.Version}
+	for _, sub := range w.Subresources {
+		rule.Resources = append(rule.Resources, strings.TrimSuffix(of.Plural+"/"+sub, "/"))
+	}
+	if len(rule.Resources) == 0 {
+		rule.Resources = []string{of.Plural}
+	}
+	rule.Operations = w.effectiveOperations()
+	spec.Rules = []admission.Rule{rule}
+	// What is wrong with them has been said.
+	objects, _ := requirements(append(slices.Clip(w.Labels), c.Labels))
+	namespaces, _ := requirements(w.NamespaceLabels)
+	spec.Objects, spec.Namespaces = selectorOf(objects), selectorOf(namespaces)
+	if some := c.namespacesFor(of); len(some) > 0 {
+		spec.Namespaces = compile.InNamespaces(spec.Namespaces, some)
+	}
+	return spec
+}
+
+// requirements returns the requirements of label selectors.
+func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error) {
+	var all []metav1.LabelSelectorRequirement
+	for _, text := range selectors {
+		parsed, err := labels.ParseToRequirements(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range parsed {
+			required := metav1.LabelSelectorRequirement{Key: one.Key(), Values: one.ValuesUnsorted()}
+			switch one.Operator() {
+			case selection.In, selection.Equals, selection.DoubleEquals:
+				required.Operator = metav1.LabelSelectorOpIn
+			case selection.NotIn, selection.NotEquals:
+				required.Operator = metav1.LabelSelectorOpNotIn
+			case selection.Exists:
+				required.Operator = metav1.LabelSelectorOpExists
+			case selection.DoesNotExist:
+				required.Operator = metav1.LabelSelectorOpDoesNotExist
+			case selection.GreaterThan, selection.LessThan:
+				return nil, fmt.Errorf("%q: webhooks do not support comparisons", text)
+			}
+			slices.Sort(required.Values)
+			all = append(all, required)
+		}
+	}
+	return all, nil
+}
+
+// selectorOf returns a selector of requirements, or nil.
+func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+	if len(all) == 0 {
+		return nil
+	}
+	return &metav1.LabelSelector{MatchExpressions: all}
+}
+
+func (w *Webhook) check(c *Controller) []error {
+	all := *w
+	all.problems = slices.Clone(w.problems)
+	all.checkOperations()
+	all.checkConditions()
+	for _, one := range []struct {
+		option    string
+		selectors []string
+	}{{"Labels", append(slices.Clip(w.Labels), c.Labels)}, {"NamespaceLabels", w.NamespaceLabels}} {
+		if _, err := requirements(one.selectors); err != nil {
+			all.AddProblem("%s: %w", one.option, err)
+		}
+	}
+	if c.Fields != "" {
+		all.AddProblem("FieldSelector: the API server does not select by fields before it stores an object; " +
+			"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")
+	}
+	if err := validateName(w.name); err != nil {
+		all.problems = append(all.problems, err)
+	}
+	if admission.ExemptGroup(c.Kind.Group().Group) {
+		all.AddProblem("webhooks cannot review %s: users need them to repair a program that is down", c.Kind)
+	}
+	for i, err := range all.problems {
+		all.problems[i] = fmt.Errorf("%s %q of %s: %w", w.verb, w.name, c.name(), err)
+	}
+	return all.problems
+}
+
+func (w *Webhook) checkOperations() {
+	for _, one := range w.operations {
+		switch {
+		case !slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}, one):
+			w.AddProblem("On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
+		case one == hook.OperationDelete && w.Spec.Mutates:
+			w.AddProblem("On: Mutate does not support DELETE, which stores no object; use Validate")
+		}
+	}
+	for _, sub := range w.Subresources {
+		if len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*" {
+			w.AddProblem("Subresources: %q is not a subresource", sub)
+		}
+	}
+}
+
+// maxConditions is the limit of the API server.
+const maxConditions = 64
+
+func (w *Webhook) checkConditions() {
+	named := map[string]bool{}
+	for _, one := range w.Spec.Conditions {
+		switch {
+		case len(validation.IsQualifiedName(one.Name)) > 0:
+			w.AddProblem("Match: the name %q must be letters, digits, dashes, dots and underscores", one.Name)
+		case named[one.Name]:
+			w.AddProblem("Match: duplicate name %q", one.Name)
+		case strings.TrimSpace(one.Expression) == "":
+			w.AddProblem("Match(%q): the expression is empty", one.Name)
+		}
+		named[one.Name] = true
+	}
+	if len(named) > maxConditions {
+		w.AddProblem("Match: at most %d conditions are allowed, not %d", maxConditions, len(named))
+	}
+}
