@@ -1,8 +1,19 @@
 package dashboard
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // controllerPage is the data of a controller's page.
@@ -119,4 +130,309 @@ func (req *request) controllerInfo() (*processInfo, *inspect.Controller, error) 
 		return nil, nil, err
 	}
 	return nil, nil, notFound("Process %s runs no controller %s, or you cannot get it.", process, name)
+}
+
+// controllerState is the state of a controller.
+type controllerState string
+
+// The states of a controller, sorted by severity.
+const (
+	// controllerNotAccepted: the condition Accepted is False.
+	controllerNotAccepted controllerState = "Not accepted"
+	// controllerNotReady: the condition Ready is False.
+	controllerNotReady controllerState = "Not ready"
+	// controllerDeletionsHeld: the deletion guard holds deletions.
+	controllerDeletionsHeld controllerState = "Deletions held"
+	// controllerFailing: the latest reconcile failed for some objects; their number is shown.
+	controllerFailing controllerState = "failing"
+	// controllerConflicting: some objects are Conflicting.
+	controllerConflicting controllerState = "Conflicting"
+	// controllerStarting: the condition Ready is Unknown, or not there yet.
+	controllerStarting controllerState = "Starting"
+	// controllerSuspended: the spec suspends the controller.
+	controllerSuspended controllerState = "Suspended"
+	// controllerStandby: another replica leads and has the state of the objects.
+	controllerStandby controllerState = "Standby"
+	// controllerReady: none of these.
+	controllerReady controllerState = "Ready"
+)
+
+// controllerStates returns all states of controllers, by severity.
+func controllerStates() []string {
+	var all []string
+	for _, state := range []controllerState{
+		controllerState(processCrashed), controllerState(processUnreachable), controllerNotAccepted, controllerNotReady,
+		controllerDeletionsHeld,
+		controllerFailing, controllerConflicting, controllerStarting, controllerState(processEnded), controllerSuspended, controllerStandby,
+		controllerReady,
+	} {
+		all = append(all, string(state))
+	}
+	return all
+}
+
+// health is the state of a controller as its badge shows it.
+type health struct {
+	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label
+	// without numbers.
+	Tone, Label string
+	Rank        int
+	State       controllerState
+	// Reason and Message come from the condition that decided.
+	Reason, Message string
+}
+
+// healthOf derives the health from the conditions, worst first.
+func healthOf(c *inspect.Controller) health {
+	accepted, ready := c.Condition("Accepted"), c.Ready()
+	of := func(tone string, state controllerState, rank int, message inspect.Condition) health {
+		return health{Tone: tone, Label: string(state), State: state, Rank: rank, Reason: message.Reason, Message: message.Message}
+	}
+	switch {
+	case accepted.Status == "False":
+		return of("bad", controllerNotAccepted, 0, accepted)
+	case c.Suspended:
+		return of("neutral", controllerSuspended, 4, ready)
+	case ready.Status == "False":
+		return of("bad", controllerNotReady, 1, ready)
+	case ready.Status != "True":
+		return of("wait", controllerStarting, 3, ready)
+	case c.HeldDeletions > 0:
+		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
+	case c.Failing > 0:
+		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
+	case c.Conflicting > 0:
+		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
+	}
+	return health{Tone: "good", Label: string(controllerReady), State: controllerReady, Rank: 5}
+}
+
+// controllerRow is a controller in a list.
+type controllerRow struct {
+	*inspect.Controller
+	// ShortName is the name without its group. TypeLabel names the kind of controller.
+	ShortName, TypeLabel string
+	Health               health
+	Plots                []plot
+	// Lost says why what is known of the controller is old; nil if it is not.
+	Lost *lostProcess
+	// Standby reports that another replica does the work.
+	Standby bool
+}
+
+// newControllerRow returns the row of a controller. Only the leader knows the health of a Go
+// controller, so a standby process shows Standby, unless the controller runs in every replica.
+// Declared controllers report their health in their status.
+func newControllerRow(c *inspect.Controller, t *processInfo) controllerRow {
+	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c),
+		Plots: newPlots(c.Series), Lost: t.Lost}
+	row.Standby = t.Process.IsStandby() && !c.AllReplicas
+	switch {
+	case t.Lost != nil:
+		row.Health = health{Tone: t.Lost.Tone(), Label: string(t.Lost.State), State: controllerState(t.Lost.State), Message: t.Lost.Reason}
+		if t.Lost.State == processEnded {
+			row.Health.Rank = 3
+		}
+	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
+		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4,
+			Message: t.Process.Caveat()}
+	}
+	return row
+}
+
+// troubledControllers returns the controllers of a kind that are not well: what they do for an object may fail as well.
+func troubledControllers(all []processInfo, kind object.Kind) (found []controllerRow) {
+	for i := range all {
+		for k := range all[i].Controllers {
+			c := &all[i].Controllers[k]
+			if row := newControllerRow(c, &all[i]); c.Manages(kind) && (row.Health.Tone == "bad" || row.Health.State == controllerFailing) {
+				found = append(found, row)
+			}
+		}
+	}
+	return found
+}
+
+// shortName returns the name that the user gave a controller.
+func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
+// guitar".
+func typeLabel(c *inspect.Controller) string {
+	if c.Declared == nil {
+		return "Go program " + c.Process
+	}
+	return strings.TrimSuffix(c.Declared.Kind.Kind+" · "+cmp.Or(c.Declared.Group, c.Declared.Version), " · ")
+}
+
+// goProgramReason explains why a controller without a manifest cannot be suspended.
+const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
+
+// controllerActions returns the actions for a controller.
+func (req *request) controllerActions(c *inspect.Controller) []action {
+	page := controllerURL(c.Process, c.Name)
+	reconcile := action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile", DisabledReason: req.notReconcilable(c)}
+	suspend := action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
+	if c.Suspended {
+		suspend = action{Label: "Resume", Icon: "play", Post: true, URL: page + "/resume"}
+	}
+	if c.Declared == nil {
+		suspend.DisabledReason = goProgramReason
+		return []action{reconcile, suspend}
+	}
+	suspend.DisabledReason = req.missingPermission("patch", *c.Declared)
+	all := append([]action{reconcile, suspend}, req.rolloutActions(c)...)
+	return append(all, action{Label: "Manifest", URL: objectURL(*c.Declared)})
+}
+
+// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
+// user can.
+func (req *request) notReconcilable(c *inspect.Controller) string {
+	switch {
+	case c.AllReplicas:
+		return "An admission controller manages no objects."
+	case c.Declared != nil && c.Suspended:
+		return "The controller is suspended."
+	case c.Declared != nil:
+		return req.missingPermission("patch", *c.Declared)
+	case len(c.Kinds) == 0:
+		return "The kinds of its objects are unknown."
+	case len(req.reconcilableKinds(c)) == 0 && !req.can("list", c.Kinds[0], "", ""):
+		return forbidden("list", c.Kinds[0], "")
+	case len(req.reconcilableKinds(c)) == 0:
+		return forbidden("patch", c.Kinds[0], "")
+	}
+	return ""
+}
+
+func suspendController(req *request) error {
+	return req.patchController("Suspended. Its objects stay as they are.", func(c *inspect.Controller) map[string]any {
+		if c.Declared.Group == v1alpha1.GroupVersion.Group {
+			return map[string]any{"spec": map[string]any{"suspend": true}}
+		}
+		return annotationPatch(v1alpha1.AnnotationPaused, "true")
+	})
+}
+
+func resumeController(req *request) error {
+	return req.patchController("Resumed.", func(c *inspect.Controller) map[string]any {
+		// Either of the two may have suspended it.
+		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
+		if c.Declared.Group == v1alpha1.GroupVersion.Group {
+			patch["spec"] = map[string]any{"suspend": nil}
+		}
+		return patch
+	})
+}
+
+func reconcileAll(req *request) error {
+	source, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	if c.Declared != nil {
+		return req.patchController("Reconciling all of its objects.",
+			func(*inspect.Controller) map[string]any { return req.reconcilePatch() })
+	}
+	reason := req.notReconcilable(c)
+	if err := req.accessErrors.first(); err != nil {
+		return err
+	}
+	if reason != "" {
+		return badRequest("%s", reason)
+	}
+	return req.reconcileObjects(source, c)
+}
+
+// annotationPatch returns a merge patch that sets an annotation, or removes it if value is nil.
+func annotationPatch(name string, value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
+}
+
+// reconcilePatch returns a merge patch that requests a reconcile.
+func (req *request) reconcilePatch() map[string]any {
+	return annotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.now(), By: req.identity.User.Name}.String())
+}
+
+// patchController patches the manifest of a controller as the user.
+func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
+	_, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	if c.Declared == nil {
+		return badRequest("Controller %s is part of a Go program and has no manifest in the cluster.", c.Name)
+	}
+	if err := req.patch(req.context(), *c.Declared, change(c)); err != nil {
+		return err
+	}
+	req.flash(done)
+	return req.redirect(controllerURL(c.Process, c.Name))
+}
+
+// patch merges a change into an object as the user.
+func (req *request) patch(ctx context.Context, ref object.Ref, change map[string]any) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	if ref.Plural == "" || ref.Version == "" {
+		if ref.Kind, err = req.api.Kind(ctx, ref.Resource()); err != nil {
+			return err
+		}
+	}
+	_, err = req.api.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
+	return err
+}
+
+// rolloutActions returns the actions for the rollout of a controller; none without one to pause
+// or to continue.
+func (req *request) rolloutActions(c *inspect.Controller) []action {
+	if c.Rollout == nil || c.Declared == nil {
+		return nil
+	}
+	change := action{
+		Label: "Pause rollout", Icon: "pause", Post: true, URL: controllerURL(c.Process, c.Name) + "/rollout",
+		Fields: map[string]string{"do": "pause"}, DisabledReason: req.missingPermission("patch", *c.Declared),
+	}
+	paused := c.Condition(v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonRolloutPaused
+	switch {
+	case paused, c.Rollout.Phase == v1alpha1.RolloutRolledBack:
+		change.Label, change.Icon, change.Fields = "Resume rollout", "play", map[string]string{"do": "resume"}
+	case c.Rollout.Phase == v1alpha1.RolloutComplete:
+		return nil
+	}
+	return []action{change}
+}
+
+// changeRollout pauses a rollout, continues it, or starts it again after a rollback.
+func changeRollout(req *request) error {
+	var change func(*inspect.Controller) map[string]any
+	var done string
+	switch do := req.field("do"); do {
+	case "pause":
+		done, change = "Rollout paused.", func(*inspect.Controller) map[string]any { return rolloutPatch(true) }
+	case "resume":
+		done, change = "Rollout resumed.", func(c *inspect.Controller) map[string]any {
+			patch := rolloutPatch(false)
+			if c.Rollout != nil && c.Rollout.Phase == v1alpha1.RolloutRolledBack {
+				patch["metadata"] = annotationPatch(v1alpha1.AnnotationRolloutRetryAt, req.now().UTC().Format(time.RFC3339Nano))["metadata"]
+			}
+			return patch
+		}
+	default:
+		return badRequest("Unknown action %q: pause or resume the rollout.", do)
+	}
+	_, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	if c.Rollout == nil {
+		return badRequest("Controller %s has no rollout: its spec has no spec.rollout.", shortName(c.Name))
+	}
+	return req.patchController(done, change)
+}
+
+func rolloutPatch(paused bool) map[string]any {
+	return map[string]any{"spec": map[string]any{"rollout": map[string]any{"paused": paused}}}
 }

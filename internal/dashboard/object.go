@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +11,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // pageObject is the object of a page as the user may see it.
@@ -218,3 +224,279 @@ func (req *request) servedKind(group, kind string) (object.Kind, error) {
 func (req *request) canRead(kind object.Kind, namespace string) bool {
 	return req.can("get", kind, "", "") || namespace != "" && req.can("get", kind, namespace, "")
 }
+
+// tree is an object and the resources that it owns.
+type tree struct {
+	*ownertree.Node
+	// Current, Unknown and Total count the direct children by health.
+	Current, Unknown, Total int
+	// Warnings say why the tree is incomplete.
+	Warnings []string
+}
+
+// Limits of a tree.
+const (
+	maxNodes = 500
+	maxCalls = 100
+	maxReads = 200
+)
+
+// tree returns the children that controllers and workloads own.
+func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, error) {
+	states, err := req.addSuspendedChildren(s.Ref, states)
+	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
+		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.timeouts, req.listControllers),
+	})
+	if err != nil {
+		t.Warnings = append(t.Warnings, incompleteMessage(err))
+	}
+	return t, failed
+}
+
+// addSuspendedChildren lists the children of suspended controllers from the API server, since
+// such controllers watch nothing.
+func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.ObjectState) (all []inspect.ObjectState, err error) {
+	if !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Suspended }) {
+		return states, nil
+	}
+	all = slices.Clone(states)
+	processes := req.managingProcesses(states)
+	for i := range all {
+		c := controllerOf(&all[i], processes)
+		if !all[i].Suspended || c.Name == "" || ref.UID == "" {
+			continue
+		}
+		found, unlisted := req.api.Dependents(req.context(), ref, c.Children)
+		err = cmp.Or(err, unlisted)
+		for _, d := range found {
+			all[i].ChildStates = append(all[i].ChildStates, inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
+		}
+	}
+	return all, err
+}
+
+// listControllers returns the controllers of all processes.
+func (req *request) listControllers() []inspect.Result[[]inspect.Controller] {
+	return inspect.QueryAll(req.context(), req.timeouts, req.sources(req.context()),
+		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
+			return s.Controllers(ctx)
+		})
+}
+
+// buildTree builds a tree with unhealthy children first.
+func buildTree(ctx context.Context, ref object.Ref, states []inspect.ObjectState, g *ownertree.Builder) (tree, error) {
+	g.Nodes, g.Queries, g.Reads = maxNodes, maxCalls, maxReads
+	g.Order = func(a, b *ownertree.Node) int { return cmp.Compare(severity(a.Health), severity(b.Health)) }
+	t := tree{Node: &ownertree.Node{Child: inspect.Child{Ref: ref}}}
+	missing, err := g.Build(ctx, t.Node, states)
+	for _, why := range missing {
+		t.Warnings = append(t.Warnings, incompleteMessage(why))
+	}
+	t.Total = len(t.Children) + t.More
+	for _, child := range t.Children {
+		switch child.Health {
+		case "Current":
+			t.Current++
+		case "Unknown":
+			t.Unknown++
+		}
+	}
+	return t, err
+}
+
+// Summary returns how many children are current. The health of children of suspended
+// controllers is unknown.
+func (t tree) Summary() string {
+	if t.Unknown == 0 {
+		return fmt.Sprintf("%d of %d current", t.Current, t.Total)
+	}
+	if t.Unknown == t.Total {
+		return fmt.Sprintf("%d, health unknown", t.Total)
+	}
+	return fmt.Sprintf("%d of %d current, health of %d unknown", t.Current, t.Total, t.Unknown)
+}
+
+// incompleteMessage returns why a part of a tree is missing.
+func incompleteMessage(err error) string {
+	if right, is := userclient.MissingPermission(err); is {
+		return "Incomplete: forbidden: " + right.Missing() + "."
+	}
+	return "Incomplete: " + err.Error() + "."
+}
+
+// severity returns the sort order of a health.
+func severity(health string) int {
+	order := []string{inspect.HealthFailed, inspect.HealthInProgress, inspect.HealthTerminating}
+	if i := slices.Index(order, health); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// stateView is the state of an object according to one controller.
+type stateView struct {
+	inspect.ObjectState
+	// Declared is the manifest of the controller, if it has one.
+	Declared *object.Ref
+	Fault    *fault
+	// FailureURL is the page of the last run, which failed; "" if it is no longer in the history.
+	FailureURL string
+	// Incident is what happened since the last good run; nil if the object does not fail.
+	Incident *incident
+	// Standby reports that another process does the work. Lost says why the process does not
+	// respond; nil if it does.
+	Standby bool
+	Lost    *lostProcess
+}
+
+// Label returns the state as the page shows it. The process of a standby, of a suspended
+// controller, or that has ended knows of none.
+func (c stateView) Label() string {
+	switch {
+	case c.Lost != nil:
+		return string(c.Lost.State)
+	case c.Suspended:
+		return string(stateSuspended)
+	case c.Standby && c.State == inspect.StateUnknown:
+		return string(stateStandby)
+	}
+	return string(c.State)
+}
+
+// managingProcesses returns the processes that manage the object.
+func (req *request) managingProcesses(states []inspect.ObjectState) []processInfo {
+	if len(states) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(req.fetchProcesses(), func(t processInfo) bool {
+		return !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Process == t.Source.Name() })
+	})
+}
+
+// controllerOf returns the controller of a state; the zero Controller if it is unknown.
+func controllerOf(state *inspect.ObjectState, all []processInfo) inspect.Controller {
+	for _, each := range all {
+		for _, c := range each.Controllers {
+			if c.Process == state.Process && c.Name == state.Controller {
+				return c
+			}
+		}
+	}
+	return inspect.Controller{}
+}
+
+// caveats returns what processes do not know.
+func caveats(all []processInfo) (found []string) {
+	for i := range all {
+		if caveat := all[i].Process.Caveat(); caveat != "" && all[i].Lost == nil {
+			found = append(found, caveat)
+		}
+	}
+	return found
+}
+
+// stateViews returns the states as a page shows them. The runs are all of the object, newest first.
+func (s *pageObject) stateViews(states []inspect.ObjectState, all []processInfo, runs []inspect.Run) []stateView {
+	views := make([]stateView, 0, len(states))
+	for _, state := range states {
+		view := stateView{ObjectState: state}
+		for i := range all {
+			if all[i].Source.Name() == state.Process {
+				view.Lost = all[i].Lost
+			}
+		}
+		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool {
+			return t.Source.Name() == state.Process &&
+				t.Process.IsStandby()
+		})
+		view.Declared = controllerOf(&state, all).Declared
+		if state.State == inspect.StateFailing && state.Error != "" {
+			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
+			view.FailureURL = s.failureURL(&state, runs)
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+// failureURL returns the page of the last run of a controller if it failed; "" if it did not.
+// Reviews are no runs.
+func (s *pageObject) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
+	for i := range runs {
+		run := &runs[i]
+		if run.Controller != state.Controller || run.Process != state.Process || run.Review() != nil {
+			continue
+		}
+		if run.Error == "" {
+			return ""
+		}
+		return runURL(s, run.Process, run.ID)
+	}
+	return ""
+}
+
+// ControllerName returns the last part of the controller's name.
+func (c stateView) ControllerName() string { return shortName(c.Controller) }
+
+// yamlPage is the data of the YAML tab.
+type yamlPage struct {
+	*pageObject
+	// Text is the object without its managed fields, which ManagedFields has.
+	Text, ManagedFields string
+	// Masked reports that values are hidden.
+	Masked    bool
+	Truncated bool
+}
+
+// maxYAMLBytes is how much of an object is shown.
+const maxYAMLBytes = 1 << 20
+
+func showObjectYAML(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	p := yamlPage{pageObject: s}
+	if !s.Deleted {
+		if err := p.setText(s); err != nil {
+			return err
+		}
+	}
+	return req.render(page{
+		Name: "object_yaml", Title: s.Kind.Kind + " " + s.Name + " as YAML", Section: "resources",
+		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
+	})
+}
+
+func (p *yamlPage) setText(s *pageObject) error {
+	var o map[string]any
+	if err := json.Unmarshal(s.raw, &o); err != nil {
+		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
+	}
+	metadata, _ := o["metadata"].(map[string]any)
+	managers := metadata["managedFields"]
+	delete(metadata, "managedFields")
+	p.Masked = object.IsSecret(o) && redact.Secret(o, hiddenValue) > 0
+	var err error
+	if p.Text, p.Truncated, err = toYAML(o); err != nil {
+		return err
+	}
+	if managers != nil {
+		p.ManagedFields, _, err = toYAML(managers)
+	}
+	return err
+}
+
+func toYAML(value any) (text string, cut bool, err error) {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		return "", false, fmt.Errorf("write YAML: %w", err)
+	}
+	if cut = len(data) > maxYAMLBytes; cut {
+		data = data[:maxYAMLBytes]
+	}
+	return diff.EscapeInvisible(string(data)), cut, nil
+}
+
+// hiddenValue replaces the values of Secrets.
+const hiddenValue = "*** (hidden)"

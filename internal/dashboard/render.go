@@ -3,7 +3,21 @@ package dashboard
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"fmt"
+	"html/template"
+	"io/fs"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // page is a page to render, and the data of its template.
@@ -80,4 +94,297 @@ func (req *request) renderBlock(p *page, block string) error {
 	// The client may have left.
 	_ = req.write(p.Status, out.Bytes(), false)
 	return nil
+}
+
+//go:embed templates
+var templateFiles embed.FS
+
+// pages are the page templates by name. Each includes the blocks of layout.html and of
+// templates/parts.
+type pages map[string]*template.Template
+
+func parsePages(functions template.FuncMap) (pages, error) {
+	shared, err := template.New("").Option("missingkey=error").Funcs(functions).
+		ParseFS(templateFiles, "templates/layout.html", "templates/parts/*.html")
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	all := pages{}
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if name == "layout" {
+			continue
+		}
+		clone, err := shared.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if all[name], err = clone.ParseFS(templateFiles, file); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return all, nil
+}
+
+// templateFuncs returns the functions of the templates.
+func (s *Server) templateFuncs() template.FuncMap {
+	return template.FuncMap{
+		"asset":             s.assets.url,
+		"ago":               func(t time.Time) string { return humanDuration(s.now().Sub(t)) },
+		"until":             func(t time.Time) string { return humanDuration(t.Sub(s.now())) },
+		"inDuration":        func(t time.Time) string { return humanUntil(t.Sub(s.now())) },
+		"past":              func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
+		"timestamp":         timestamp,
+		"timeOfDay":         timeOfDay,
+		"longText":          longText,
+		"shorten":           shorten,
+		"value":             diff.Value,
+		"duration":          formatDuration,
+		"bytes":             formatBytes,
+		"count":             formatCount,
+		"plural":            pluralize,
+		"significantFields": significantFields,
+		"firstFields":       firstFields,
+		"sign":              signOf,
+		"dict":              dict,
+		"disabledReasons":   disabledReasons,
+		"live":              liveAttributes,
+		"tone":              tone,
+		"responseTone":      responseTone,
+		"title":             capitalize,
+		"words":             breakableWords,
+		"join":              strings.Join,
+		"controllerURL":     controllerURL,
+		"resourceURL":       resourceURL,
+		"objectURL":         objectURL,
+		"icon":              icon,
+		"iconPath":          iconPath,
+	}
+}
+
+// wordStart matches the beginning of a word within a name in CamelCase.
+var wordStart = regexp.MustCompile(`[a-z0-9][A-Z]`)
+
+// breakableWords returns a name in CamelCase that lines break between its words.
+func breakableWords(name string) template.HTML {
+	escaped := template.HTMLEscapeString(name)
+	//nolint:gosec // It is escaped.
+	return template.HTML(wordStart.ReplaceAllStringFunc(escaped, func(at string) string { return at[:1] + "<wbr>" + at[1:] }))
+}
+
+// liveAttributes returns the attributes of an element that refreshes itself: it reloads its
+// page on a change and takes the element with its ID.
+func liveAttributes(id, here string) template.HTMLAttr {
+	escape := template.HTMLEscapeString
+	//nolint:gosec // Both are escaped.
+	return template.HTMLAttr(fmt.Sprintf(
+		`id="%[1]s" hx-get="%[2]s" hx-select="#%[1]s" hx-trigger="live" hx-swap="morph:outerHTML" hx-sync="this:drop" hx-disinherit="*"`,
+		escape(id), escape(here)))
+}
+
+// dict returns a map of names and values, to pass several values to a template.
+func dict(pairs ...any) map[string]any {
+	all := map[string]any{}
+	for pair := range slices.Chunk(pairs, 2) {
+		all[fmt.Sprint(pair[0])] = pair[1]
+	}
+	return all
+}
+
+// humanDuration formats a duration like kubectl: "12s", "3m", "5h", "2d".
+func humanDuration(d time.Duration) string {
+	if d < time.Second {
+		return "now"
+	}
+	return inspect.Age(d)
+}
+
+// timestamp formats a time as RFC 3339.
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// humanUntil formats a future duration: "in 5s".
+func humanUntil(d time.Duration) string {
+	if d < time.Second {
+		return "in a moment"
+	}
+	return "in " + humanDuration(d)
+}
+
+// timeOfDay formats the time of day.
+func timeOfDay(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("15:04:05Z")
+}
+
+// maxShortText limits texts that should be short.
+const maxShortText = 400
+
+// shorten returns untrusted text, truncated and with invisible characters escaped.
+func shorten(text any) string { return diff.Shorten(fmt.Sprint(text), maxShortText) }
+
+// maxLongText limits texts that may be long.
+const maxLongText = 8000
+
+// longText returns untrusted text of several lines, truncated and with invisible characters
+// escaped.
+func longText(text any) string { return diff.Shorten(fmt.Sprint(text), maxLongText) }
+
+// formatDuration formats a measured duration: "850µs", "12.3ms".
+func formatDuration(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dµs", max(1, d.Microseconds()))
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	default:
+		return humanDuration(d)
+	}
+}
+
+// formatBytes formats a size: "12 MB".
+func formatBytes(n any) string {
+	value, err := strconv.ParseFloat(fmt.Sprint(n), 64)
+	if err != nil {
+		return fmt.Sprint(n)
+	}
+	unit := 0
+	units := []string{"B", "KB", "MB", "GB", "TB"}
+	for value >= 1000 && unit < len(units)-1 {
+		value, unit = value/1000, unit+1
+	}
+	if value < 10 && unit > 0 {
+		return fmt.Sprintf("%.1f %s", value, units[unit])
+	}
+	return fmt.Sprintf("%.0f %s", value, units[unit])
+}
+
+// formatCount formats a number with thousands separators.
+func formatCount(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// pluralize returns "1 object" or "3 objects".
+func pluralize(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return formatCount(n) + " " + more
+}
+
+// capitalize makes the first letter upper case.
+func capitalize(text string) string {
+	runes := []rune(text)
+	if len(runes) > 0 {
+		runes[0] = unicode.ToUpper(runes[0])
+	}
+	return string(runes)
+}
+
+// tone returns the CSS class for a state, an outcome or the status of a condition: "good",
+// "bad", "warn", "wait" or "neutral".
+func tone(state any) string {
+	switch fmt.Sprint(state) {
+	case string(inspect.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
+		return "good"
+	case string(inspect.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone",
+		"error", "panic":
+		return "bad"
+	case string(inspect.StateConflicting), "Warning", "Terminating", "delete", "deleted", "evict":
+		return "warn"
+	case string(inspect.StateQueued), "InProgress", "postponed", "create", "update", "apply":
+		return "wait"
+	default:
+		return "neutral"
+	}
+}
+
+// responseTone returns the CSS class for the result of a call: an HTTP status code or a word.
+func responseTone(outcome string) string {
+	switch {
+	case strings.HasPrefix(outcome, "2"), strings.HasPrefix(outcome, "3"):
+		return "good"
+	case outcome == "429":
+		return "warn"
+	case outcome != "" && outcome[0] >= '0' && outcome[0] <= '9':
+		return "bad"
+	}
+	return tone(outcome)
+}
+
+// icons are 16 by 16 icons. They always accompany text.
+var icons = map[string]template.HTML{
+	"good":    `<path d="M3.5 8.5l3 3 6-7"/>`,
+	"bad":     `<path d="M4.5 4.5l7 7m0-7l-7 7"/>`,
+	"warn":    `<path d="M8 2.5l6 11H2zM8 7v3m0 1.6v.4"/>`,
+	"wait":    `<circle cx="8" cy="8" r="5.5"/><path d="M8 5v3l2 1.5"/>`,
+	"neutral": `<path d="M4 8h8"/>`,
+	"pause":   `<path d="M5.5 4v8m5-8v8"/>`,
+	"play":    `<path d="M5 3.5l7 4.5-7 4.5z"/>`,
+	"again":   `<path d="M13 8a5 5 0 1 1-1.6-3.7M13 2.5v3h-3"/>`,
+	"undo":    `<path d="M3 8a5 5 0 1 0 1.6-3.7M3 2.5v3h3"/>`,
+	"plus":    `<path d="M8 3v10M3 8h10"/>`,
+	"trash":   `<path d="M3 4.5h10M6.5 4V2.5h3V4m-5 .5l.6 9h5.8l.6-9"/>`,
+	"edit":    `<path d="M3 13l.6-2.8L10.8 3l2.2 2.2-7.2 7.2z"/>`,
+	"search":  `<circle cx="7" cy="7" r="4.5"/><path d="M10.5 10.5L14 14"/>`,
+	"out":     `<path d="M6 3H3v10h3m3-8l3 3-3 3m3-3H6"/>`,
+	"keys":    `<rect x="1.5" y="4" width="13" height="8" rx="1.5"/><path d="M4 6.5h.01M7 6.5h.01M10 6.5h.01M5 9.5h6"/>`,
+	"theme":   `<circle cx="8" cy="8" r="5.5"/><path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor"/>`,
+}
+
+// iconPath renders an icon in a picture that has its own size and colors.
+func iconPath(name string) template.HTML { return icons[name] }
+
+// icon renders an icon.
+func icon(name string) template.HTML {
+	return `<svg class="icon" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">` +
+		icons[name] + `</svg>`
+}
+
+// pager is the position of a page in a list.
+type pager struct {
+	at                   url.URL
+	offset, shown, total int
+}
+
+// Range returns which part of the list the page shows, such as "1–100 of 10,000".
+func (p pager) Range() string {
+	from := min(p.offset+1, p.total)
+	return formatCount(from) + "–" + formatCount(p.offset+p.shown) + " of " + formatCount(p.total)
+}
+
+// HasPages reports whether there is more than one page.
+func (p pager) HasPages() bool { return p.total > pageSize || p.offset > 0 }
+
+// PreviousURL returns the URL of the previous page; "" for none.
+func (p pager) PreviousURL() string { return p.pageURL(p.offset - pageSize) }
+
+// NextURL returns the URL of the next page; "" for none.
+func (p pager) NextURL() string { return p.pageURL(p.offset + pageSize) }
+
+func (p pager) pageURL(offset int) string {
+	if offset < 0 || offset >= p.total {
+		return ""
+	}
+	return urlWith(&p.at, "offset", strconv.Itoa(offset))
 }

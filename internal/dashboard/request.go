@@ -1,13 +1,25 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -170,4 +182,144 @@ func (req *request) takeFlash() string {
 		return ""
 	}
 	return string(text)
+}
+
+// noNamespace replaces the namespace of cluster-scoped objects in URLs.
+const noNamespace = "-"
+
+// controllerURL returns the page of a controller.
+func controllerURL(process, name string) string {
+	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(slug(name))
+}
+
+// slug returns a controller name as a path segment.
+func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
+
+// unslug reverses slug.
+func unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
+
+// resourceURL returns the page of a kind.
+func resourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
+
+// objectURL returns the page of an object, or a page below it.
+func objectURL(ref object.Ref, below ...string) string {
+	parts := []string{resourceURL(ref.Kind)}
+	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
+		parts = append(parts, url.PathEscape(part))
+	}
+	return strings.Join(parts, "/")
+}
+
+// liveURL returns the event stream of a page.
+func liveURL(p *page) string {
+	if p.Watch == "" {
+		return "/live"
+	}
+	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
+}
+
+// urlWith returns a URL with other query parameters, given as names and values; "" removes one.
+func urlWith(at *url.URL, parameters ...string) string {
+	query := at.Query()
+	for pair := range slices.Chunk(parameters, 2) {
+		query.Set(pair[0], pair[1])
+		if pair[1] == "" {
+			query.Del(pair[0])
+		}
+	}
+	changed := *at
+	changed.RawQuery = query.Encode()
+	return changed.RequestURI()
+}
+
+// accessErrors collects errors of access reviews. A page with such an error is not shown, since
+// it may lack what the user may see.
+type accessErrors struct{ err atomic.Pointer[error] }
+
+// record records an error. A user who may not create access reviews has no permissions.
+func (d *accessErrors) record(err error) {
+	if err != nil && !apierrors.IsForbidden(err) {
+		d.err.CompareAndSwap(nil, &err)
+	}
+}
+
+// first returns the first error.
+func (d *accessErrors) first() error {
+	if err := d.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// inParallel calls do with the numbers below n, a few at the same time.
+func inParallel(n, limit int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // None of them fails.
+}
+
+// maxParallelReviews is how many access reviews run at the same time.
+const maxParallelReviews = 8
+
+// filterAllowed returns the items that are allowed, in order. It calls may in parallel on
+// copies of the items.
+func filterAllowed[T any](all []T, may func(*T) bool) []T {
+	items := slices.Clone(all)
+	is := make([]bool, len(items))
+	inParallel(len(items), maxParallelReviews, func(i int) { is[i] = may(&items[i]) })
+	var found []T
+	for i := range items {
+		if is[i] {
+			found = append(found, items[i])
+		}
+	}
+	return found
+}
+
+// NewForConfig is New with a client of a cluster that logs what users change.
+func NewForConfig(config *rest.Config, o Options) (*Server, error) {
+	client, err := userclient.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the users of the dashboard: %w", err)
+	}
+	client.OnWrite = writeLog{cmp.Or(o.Log, slog.Default())}.log
+	o.Cluster = client
+	return New(o)
+}
+
+// writeLog logs the writes of users.
+type writeLog struct{ logger *slog.Logger }
+
+// log logs what a user changed, or why it was refused.
+func (l writeLog) log(user, verb string, ref object.Ref, err error, took time.Duration) {
+	resource := schema.GroupResource{Group: ref.Group, Resource: ref.Plural}
+	l.logger.Info("dashboard write", "user", user, "verb", verb, "resource", resource.String(),
+		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", redactedError(resource, err))
+}
+
+// maxLoggedError limits the bytes of a logged error, which may quote the whole request.
+const maxLoggedError = 500
+
+// quotedText matches the values that an error quotes.
+var quotedText = regexp.MustCompile(`(?s)"(\\.|[^"\\])*"?|` + "`[^`]*`?")
+
+// redactedError returns an error for the log. It removes quoted values of Secrets.
+func redactedError(resource schema.GroupResource, err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if resource == (schema.GroupResource{Resource: "secrets"}) {
+		text = quotedText.ReplaceAllString(text, `"…"`)
+	}
+	if len(text) > maxLoggedError {
+		text = strings.ToValidUTF8(text[:maxLoggedError], "") + "…"
+	}
+	return text
 }

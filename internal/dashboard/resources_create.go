@@ -1,16 +1,33 @@
 package dashboard
 
 import (
+	"bytes"
+	"compress/flate"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // showCreate shows the form for a new object.
@@ -196,4 +213,217 @@ func (req *request) renderDraft(d *draft, status int) error {
 	return req.render(page{
 		Name: "resource_draft", Title: d.Title(), Section: "resources", Static: true, Status: status, Data: d,
 	})
+}
+
+// showEdit shows the YAML of an object.
+func showEdit(req *request) error {
+	ref, err := req.editableRef()
+	if err != nil {
+		return err
+	}
+	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	d := req.newDraft(ref)
+	if err := d.loadStored(stored); err != nil {
+		return err
+	}
+	return req.renderDraft(d, 0)
+}
+
+// saveObject saves the changes. It patches only what changed, so that
+// hidden fields stay.
+func saveObject(req *request) error {
+	return req.submitDraft(req.editableRef, func(d *draft, parsed map[string]any) error {
+		patch := form.Patch(d.base, parsed)
+		if req.wantsPreview(parsed) {
+			return req.previewEdit(d, parsed, patch)
+		}
+		return req.save(d, patch)
+	})
+}
+
+// maxConflicts is how often to retry a conflict without visible changes, such as a status
+// update.
+const maxConflicts = 5
+
+func (req *request) save(d *draft, patch map[string]any) error {
+	if len(patch) == 0 {
+		req.flash("Nothing was changed.")
+		return req.redirect(d.Cancel)
+	}
+	if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
+		return req.renderUnsaved(d, err)
+	}
+	req.flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
+	return req.redirect(d.Cancel)
+}
+
+// errConcurrentChange is returned if others changed the object. The draft shows what.
+var errConcurrentChange = errors.New("the object changed")
+
+// renderUnsaved shows the form again.
+func (req *request) renderUnsaved(d *draft, err error) error {
+	if errors.Is(err, errConcurrentChange) {
+		return req.renderDraft(d, http.StatusConflict)
+	}
+	return req.renderRejected(d, err)
+}
+
+// patchLatest patches the changes. If only the version of the object changed, it retries.
+func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	for race := 1; ; race++ {
+		stored, err := req.patchDraft(d, patch, o)
+		if !apierrors.IsConflict(err) {
+			return stored, err
+		}
+		same, err := req.rebase(d, patch)
+		if err != nil {
+			return nil, err
+		}
+		if !same || race == maxConflicts {
+			return nil, errConcurrentChange
+		}
+	}
+}
+
+// patchDraft patches the changes, unless the object changed meanwhile.
+func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	metadata, _ := patch["metadata"].(map[string]any)
+	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
+	maps.Copy(meta, metadata)
+	versioned["metadata"] = meta
+	body, err := json.Marshal(versioned)
+	if err != nil {
+		return nil, err
+	}
+	return req.api.Patch(req.context(), d.Ref, types.MergePatchType, body, o)
+}
+
+// rebase applies the user's changes to the current object, and shows what others changed. It
+// returns true if nothing changed that users edit.
+func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
+	stored, err := req.api.Get(req.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
+	if err != nil {
+		return false, err
+	}
+	loaded := d.loaded
+	if err := d.loadStored(stored); err != nil {
+		return false, err
+	}
+	d.Changes = diffObjects(loaded, d.loaded)
+	d.Text = form.FormatYAML(object.MergePatch(d.base, patch))
+	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
+	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
+	return reflect.DeepEqual(loaded, d.loaded), nil
+}
+
+// diffObjects returns the changes between two objects; none if they are too large to compare.
+func diffObjects(before, after map[string]any) []inspect.Change {
+	left, _ := json.Marshal(before) //nolint:errchkjson // It was JSON before.
+	right, _ := json.Marshal(after) //nolint:errchkjson // It was JSON before.
+	changes, _ := diff.Objects(left, right)
+	return changes
+}
+
+// maxDecodedBytes limits the size of a decoded object.
+const maxDecodedBytes = form.MaxBytes
+
+// encodeObject returns an object as a hidden form field: compressed, and in letters that forms
+// do not escape. It returns "" for nil.
+func encodeObject(object map[string]any) string {
+	if object == nil {
+		return ""
+	}
+	var out strings.Builder
+	letters := base64.NewEncoder(base64.RawURLEncoding, &out)
+	small, err := flate.NewWriter(letters, flate.BestSpeed)
+	if err != nil {
+		return ""
+	}
+	encoder := json.NewEncoder(small)
+	encoder.SetEscapeHTML(false)
+	//nolint:errchkjson // Errors are checked here.
+	if encoder.Encode(object) != nil || small.Close() != nil || letters.Close() != nil {
+		return ""
+	}
+	return out.String()
+}
+
+// decodeObject decodes an object; nil for "".
+func decodeObject(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // Nil is a valid result.
+	}
+	letters := base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(text))
+	data, err := io.ReadAll(io.LimitReader(flate.NewReader(letters), maxDecodedBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("decode object: %w", err)
+	case len(data) > maxDecodedBytes:
+		return nil, fmt.Errorf("decode object: more than %s", formatBytes(maxDecodedBytes))
+	}
+	return form.DecodeJSON(bytes.TrimSpace(data))
+}
+
+// unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
+const unchangedValue = "(unchanged)"
+
+// maskSecrets hides the values of a Secret, or their digests.
+func maskSecrets(entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(string, any) string { return unchangedValue })
+}
+
+// replaceSecretValues returns an object with other values of a Secret.
+func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
+	if !object.IsSecret(entered) {
+		return entered
+	}
+	masked := runtime.DeepCopyJSON(entered)
+	redact.ReplaceSecret(masked, text)
+	return masked
+}
+
+// missingSecretValues returns the paths that keep a value which does not exist.
+func missingSecretValues(before, entered map[string]any) []string {
+	if !object.IsSecret(entered) {
+		return nil
+	}
+	var found []string
+	for _, part := range []string{"data", "stringData"} {
+		values, _ := entered[part].(map[string]any)
+		known, _ := before[part].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if values[key] == unchangedValue && known[key] != unchangedValue {
+				found = append(found, part+"["+key+"]")
+			}
+		}
+	}
+	return found
+}
+
+// secretDigester computes digests with a key that never leaves the process.
+type secretDigester struct{ key []byte }
+
+func newSecretDigester() *secretDigester {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // It never returns an error.
+	return &secretDigester{key}
+}
+
+// digest replaces the values of a Secret with digests, which depend on the UID and the path. A
+// page carries them instead of the values, to detect concurrent changes. With a brace, an
+// annotation still counts as one that may hold a copy.
+func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(path string, value any) string {
+		return "{digest " + s.sum([]any{uid, path, value}) + "}"
+	})
+}
+
+// sum returns the digest of a value.
+func (s *secretDigester) sum(value any) string {
+	mac := hmac.New(sha256.New, s.key)
+	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }

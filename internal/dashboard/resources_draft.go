@@ -1,14 +1,19 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -292,4 +297,244 @@ func (d *draft) buildForm() {
 		return
 	}
 	d.Root = root
+}
+
+// Permissions are checked before drafts are read. The API server would reject the object too,
+// but only after it was parsed.
+
+// editableRef returns the object in the URL if the user may patch it.
+func (req *request) editableRef() (object.Ref, error) {
+	ref, err := req.refFromURL()
+	if err != nil {
+		return ref, err
+	}
+	return ref, req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
+}
+
+// creatableKind returns the kind in the URL, unless it is cluster-scoped and the user may not
+// create it. For namespaced objects the namespace is known later.
+func (req *request) creatableKind() (ref object.Ref, err error) {
+	if ref.Kind, err = req.pathKind(); err == nil && !ref.Namespaced {
+		err = req.requireAccess("create", ref.Kind, "", "")
+	}
+	return ref, err
+}
+
+// requireCreate rejects users who may not create the object in its namespace.
+func (req *request) requireCreate(kind object.Kind) error {
+	namespace := req.field(".metadata.namespace")
+	if req.field("as") == modeYAML {
+		namespace = namespaceOf(req.field("text"))
+	}
+	return req.requireAccess("create", kind, targetNamespace(kind, namespace), "")
+}
+
+// namespaceOf returns the namespace of an object in YAML; "" if it is invalid.
+func namespaceOf(text string) string {
+	value, err := form.ParseYAML(text)
+	if err != nil {
+		return ""
+	}
+	object, _ := value.(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	return namespace
+}
+
+// targetNamespace returns where an object is created.
+func targetNamespace(kind object.Kind, named string) string {
+	switch {
+	case !kind.Namespaced:
+		return ""
+	case named == "":
+		return "default"
+	}
+	return named
+}
+
+// requireAccess returns an error for users without a permission. The error keeps the form, to
+// be sent again later.
+func (req *request) requireAccess(verb string, kind object.Kind, namespace, name string) error {
+	if req.can(verb, kind, namespace, name) {
+		return nil
+	}
+	if err := req.accessErrors.first(); err != nil {
+		return req.accessUnknown(err)
+	}
+	p := permissionProblem(userclient.Permission{User: req.identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
+		Namespace: namespace})
+	p.Form = req.r.PostForm
+	return p
+}
+
+// accessUnknown returns the problem that the permissions are unknown.
+func (req *request) accessUnknown(err error) error {
+	if req.r.Method == http.MethodGet {
+		return err
+	}
+	p := *problemOf(err)
+	p.AutoRetry = false
+	if p.Form = req.r.PostForm; len(p.Form) > 0 {
+		p.Hint = "Your input is kept. Send it again when the API server responds."
+	}
+	return &p
+}
+
+// acquireDraftSlot waits for a free slot.
+func (s *Server) acquireDraftSlot(ctx context.Context) (done func(), err error) {
+	select {
+	case s.draftSlots <- struct{}{}:
+		return func() { <-s.draftSlots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func tooManyDrafts() error {
+	return &problem{
+		Status: http.StatusTooManyRequests, Title: "Too many requests",
+		Text: "You are sending " + formatCount(maxDrafts) + " other forms at the same time. Nothing was changed.",
+		Hint: "Go back and send it again.",
+	}
+}
+
+// The buttons of a draft. The one in a preview saves only what was previewed.
+const (
+	doPreview       = "preview"
+	doSavePreviewed = "save-previewed"
+)
+
+// preview is what saving a draft would do. Nothing was written.
+type preview struct {
+	// Stored is what the API server would store, as a diff.
+	Stored body
+	// Additions are what the API server would change in the input: defaults and admission.
+	Additions fieldChanges
+	// Plans are what controllers would do afterwards. NoPlanReason is why there are none, and
+	// Warnings say which are missing.
+	Plans        []planPage
+	NoPlanReason string
+	Warnings     []string
+	// Digest identifies the input. Outdated reports that the user saved another input than the
+	// one of the preview before.
+	Digest   string
+	Outdated bool
+	At       time.Time
+}
+
+// wantsPreview reports whether to show a preview of the input: the user requested one, or saves
+// another input than the previewed one.
+func (req *request) wantsPreview(input map[string]any) bool {
+	switch req.field("do") {
+	case doPreview:
+		return true
+	case doSavePreviewed:
+		return req.field("previewed") != req.digester.sum(input)
+	}
+	return false
+}
+
+// previewEdit shows what saving the changes of a draft would do.
+func (req *request) previewEdit(d *draft, input, patch map[string]any) error {
+	result, err := req.patchLatest(d, patch, userclient.WriteOptions{DryRun: true})
+	if err != nil {
+		return req.renderUnsaved(d, err)
+	}
+	return req.renderPreview(d, input, object.MergePatch(d.loaded, patch), result)
+}
+
+// previewCreate shows what creating the object of a draft would do.
+func (req *request) previewCreate(d *draft, input map[string]any) error {
+	result, err := req.create(d.Kind, input, userclient.WriteOptions{DryRun: true})
+	if err != nil {
+		return req.renderRejected(d, err)
+	}
+	return req.renderPreview(d, input, input, result)
+}
+
+// renderPreview shows a draft with its preview: the response of the API server to a dry run, and
+// the plans for it. wanted is what the user wants to store.
+func (req *request) renderPreview(d *draft, input, wanted map[string]any, result json.RawMessage) error {
+	stored, err := form.DecodeJSON(result)
+	if err != nil {
+		return err
+	}
+	s := &pageObject{Ref: object.Ref{Kind: d.Kind}}
+	if err := s.parse(result); err != nil {
+		return err
+	}
+	s.Namespace, s.Name = s.Meta.Namespace, s.Meta.Name
+	p := &preview{At: req.now(), Digest: req.digester.sum(input), Outdated: req.field("do") == doSavePreviewed}
+	after := req.digester.digest(s.UID, editableFields(stored))
+	p.Stored = storedDiff(d.loaded, after)
+	if !object.IsSecret(stored) { // The values of a Secret are digests on one side.
+		p.Additions = firstFields(diffObjects(editableFields(wanted), after))
+	}
+	d.Preview = p
+	d.release() // Plans may take long, and other drafts wait.
+	if err := req.addPlans(p, s); err != nil {
+		return err
+	}
+	return req.renderDraft(d, 0)
+}
+
+// storedDiff compares two objects as YAML, without the values of Secrets.
+func storedDiff(before, after map[string]any) body {
+	b := body{ID: "preview-stored"}
+	known := map[string]any{}
+	hidden := replaceSecretValues(before, func(path string, value any) string {
+		known[path] = value
+		return hiddenValue
+	})
+	shown := replaceSecretValues(after, func(path string, value any) string {
+		if before != nil && known[path] != value {
+			return hiddenValue + ", changed"
+		}
+		return hiddenValue
+	})
+	left, right := "", form.FormatYAML(shown)
+	if before != nil {
+		left = form.FormatYAML(hidden)
+	}
+	text := diff.Texts(diff.EscapeInvisible(left), diff.EscapeInvisible(right))
+	b.Diff, b.Truncated = &text, text.Truncated
+	if text.Added+text.Removed == 0 {
+		b.Diff, b.EmptyReason = nil, "Nothing would change."
+	}
+	return b
+}
+
+// mayManage reports whether a process that does not respond may have a controller of a kind.
+func (t *processInfo) mayManage(kind object.Kind) bool {
+	manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+	return t.Lost != nil && (len(t.Controllers) == 0 || slices.ContainsFunc(t.Controllers, manages))
+}
+
+// addPlans adds what the controllers of the kind would do to the object.
+func (req *request) addPlans(p *preview, s *pageObject) error {
+	processes := req.fetchProcesses()
+	planners, hidden := req.plannersOf(processes, s.Kind)
+	for i := range processes {
+		if t := &processes[i]; t.mayManage(s.Kind) {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("The process %s does not respond (%s): what its controllers would do is not shown.",
+				t.Source.Name(), t.Lost.State))
+		}
+	}
+	for _, by := range planners {
+		plan := planPage{pageObject: s, Controller: by.controller.Name, CreatedAt: p.At, Edited: s.raw}
+		if err := req.planBy(&plan, by.source, &by.controller); err != nil {
+			plan.Fault = describeFault(err.Error(), nil, planFailedTitle)
+		}
+		if !plan.NotManaged {
+			p.Plans = append(p.Plans, plan)
+		}
+	}
+	switch {
+	case hidden > 0:
+		p.Warnings = append(p.Warnings, pluralize(hidden, "controller", "controllers")+
+			" of this kind that you cannot get: what it would do is not shown.")
+	case len(p.Plans) == 0 && len(p.Warnings) == 0:
+		p.NoPlanReason = "No controller of Setpoint manages this object."
+	}
+	return req.accessErrors.first()
 }

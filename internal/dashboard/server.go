@@ -1,12 +1,31 @@
+// Package dashboard serves pages that show what controllers do and why, and that edit their
+// objects.
+//
+// It contains the routes, the pages with their templates, styles and scripts, and live updates.
+// Reading processes belongs in package inspect, requests to the API server in userclient, sign-in in
+// access, and schemas in form. The manager and the dev loop serve it.
+//
+// Each page is one template and one Go file with a function for each of its routes; server.go
+// lists them. The API server authorizes everything: all requests are made as the user.
 package dashboard
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"mime"
 	"net/http"
+	"path"
+	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -106,4 +125,228 @@ func setReadDeadline(w http.ResponseWriter, end time.Time) error {
 		return nil
 	}
 	return err
+}
+
+// route is one route. Handlers are in files named after their pages.
+type route struct {
+	// pattern is a pattern of http.ServeMux with a method.
+	pattern string
+	handle  func(*request) error
+	// public routes need no session. They check the origin of forms themselves.
+	public bool
+	// draft routes receive an object, which may be large. They read the form themselves.
+	draft bool
+}
+
+// routes returns all routes.
+func routes() []route {
+	return []route{
+		{pattern: "GET /{$}", handle: showOverview},
+		{pattern: "GET /controllers/{process}/{controller}", handle: showController},
+		{pattern: "GET /controllers/{process}/{controller}/reviews", handle: showReviews},
+		{pattern: "GET /controllers/{process}/{controller}/reviews/{id}", handle: showReview},
+		{pattern: "POST /controllers/{process}/{controller}/suspend", handle: suspendController},
+		{pattern: "POST /controllers/{process}/{controller}/resume", handle: resumeController},
+		{pattern: "POST /controllers/{process}/{controller}/reconcile", handle: reconcileAll},
+		{pattern: "POST /controllers/{process}/{controller}/rollout", handle: changeRollout},
+		{pattern: "GET /live", handle: streamEvents},
+		{pattern: "GET /palette", handle: showPalette},
+		{pattern: "GET /resources", handle: showResources},
+		{pattern: "GET /resources/{resource}", handle: showKind},
+		{pattern: "GET /resources/{resource}/new", handle: showCreate},
+		{pattern: "POST /resources/{resource}/new", handle: createObject, draft: true},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/edit", handle: showEdit},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject, draft: true},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/delete", handle: showDelete},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/delete", handle: deleteObject},
+		{pattern: "GET /signin", handle: showSignIn, public: true},
+		{pattern: "POST /signin", handle: signIn, public: true},
+		{pattern: "POST /signout", handle: signOut},
+		{pattern: "GET /session", handle: extendSession},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}", handle: showObject},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/timeline", handle: showTimeline},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}", handle: showRun},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/case", handle: downloadCase},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/file", handle: downloadRun},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/request", handle: downloadRequest},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/compare", handle: compareRuns},
+		{pattern: "GET /resources/{resource}/{namespace}/{name}/yaml", handle: showObjectYAML},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/plan", handle: showPlan},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/annotate", handle: annotateObject},
+		{pattern: "GET /assets/{hash}/{file...}", handle: serveAsset, public: true},
+		{pattern: "GET /favicon.ico", handle: serveFavicon, public: true},
+		{pattern: "GET /", handle: pageNotFound},
+	}
+}
+
+// mux returns the handler of all routes.
+func (s *Server) mux() http.Handler {
+	mux := http.NewServeMux()
+	for _, each := range routes() {
+		mux.HandleFunc(each.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(each, w, r) })
+	}
+	return mux
+}
+
+// serve handles one request, and renders its error.
+func (s *Server) serve(to route, w http.ResponseWriter, r *http.Request) {
+	req := &request{Server: s, w: w, r: r}
+	if err := req.authenticate(to); err != nil {
+		req.renderError(err)
+		return
+	}
+	if r.Method == http.MethodPost && !to.public && !to.draft {
+		if err := req.checkWrite(); err != nil {
+			req.renderError(err)
+			return
+		}
+	}
+	if err := to.handle(req); err != nil {
+		req.renderError(err)
+	}
+}
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assets are the static files of the dashboard by name, such as "app.css".
+type assets map[string]asset
+
+type asset struct {
+	hash, mediaType string
+	data            []byte
+}
+
+func loadAssets() (assets, error) {
+	all := assets{}
+	return all, fs.WalkDir(assetFiles, "assets", func(file string, entry fs.DirEntry, err error) error {
+		mediaType := mime.TypeByExtension(path.Ext(file))
+		if err != nil || entry.IsDir() || path.Ext(file) == ".md" || mediaType == "" {
+			return err
+		}
+		data, err := assetFiles.ReadFile(file)
+		sum := sha256.Sum256(data)
+		all[strings.TrimPrefix(file, "assets/")] = asset{hash: hex.EncodeToString(sum[:8]), mediaType: mediaType, data: data}
+		return err
+	})
+}
+
+// url returns the URL of a file. It contains a hash of the content, so that browsers may cache
+// the file forever.
+func (a assets) url(name string) string { return "/assets/" + a[name].hash + "/" + name }
+
+func serveAsset(req *request) error {
+	found, known := req.assets[req.path("file")]
+	if !known || found.hash != req.path("hash") {
+		return pageNotFound(req)
+	}
+	req.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	req.w.Header().Set("Content-Type", found.mediaType)
+	return req.write(http.StatusOK, found.data, true)
+}
+
+func serveFavicon(req *request) error {
+	http.Redirect(req.w, req.r, req.assets.url("favicon.svg"), http.StatusFound)
+	return nil
+}
+
+// minGzipBytes is the smallest response worth compressing.
+const minGzipBytes = 1024
+
+// write sends a response, compressed where that is safe. The compressed size of a page that
+// mixes text of an attacker with secrets leaks how much they have in common (BREACH). An
+// attacker needs another site that makes the browser load many pages, so only same-origin
+// requests and direct navigation are compressed. Public assets are compressed for everyone.
+// CSRF tokens are masked by package access and leak nothing.
+func (req *request) write(status int, body []byte, public bool) error {
+	header := req.w.Header()
+	header.Add("Vary", "Accept-Encoding")
+	if !public {
+		header.Add("Vary", "Sec-Fetch-Site")
+	}
+	if len(body) >= minGzipBytes && acceptsGzip(req.r) && (public || isSameOrigin(req.r)) {
+		header.Set("Content-Encoding", "gzip")
+		body = gzipBytes(body)
+	}
+	req.w.WriteHeader(max(status, http.StatusOK))
+	_, err := req.w.Write(body)
+	return err
+}
+
+// isSameOrigin reports whether a page of the dashboard or the user made the request, according
+// to the browser.
+func isSameOrigin(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "same-origin" || site == "none"
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for each := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		coding, parameter, _ := strings.Cut(strings.TrimSpace(each), ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			quality := strings.ReplaceAll(parameter, " ", "")
+			return strings.Trim(strings.TrimPrefix(quality, "q="), "0.") != "" || quality == ""
+		}
+	}
+	return false
+}
+
+func gzipBytes(body []byte) []byte {
+	var out bytes.Buffer
+	small, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // BestSpeed is a valid level.
+	_, _ = small.Write(body)                              // A bytes.Buffer never fails.
+	_ = small.Close()
+	return out.Bytes()
+}
+
+// maxStreams is the number of event streams of one user: each takes a connection and watches.
+const maxStreams = 32
+
+// Plans call hooks and list objects, so few run at a time: maxPlans of one user and
+// maxTotalPlans of all.
+const (
+	maxPlans      = 2
+	maxTotalPlans = 8
+)
+
+// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
+// processed at a time. A form takes several times the memory of its object.
+const (
+	maxDrafts       = 3
+	maxActiveDrafts = 4
+)
+
+// limiter counts operations per user.
+type limiter struct {
+	// perUser and total are the limits; total 0 means no limit.
+	perUser, total int
+
+	mu     sync.Mutex
+	active int
+	byName map[string]int
+}
+
+// acquire takes a slot and reports whether one was free.
+func (t *limiter) acquire(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byName[name] >= t.perUser || t.total > 0 && t.active >= t.total {
+		return false
+	}
+	if t.byName == nil {
+		t.byName = map[string]int{}
+	}
+	t.byName[name]++
+	t.active++
+	return true
+}
+
+func (t *limiter) release(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.active--
+	t.byName[name]--
+	if t.byName[name] == 0 {
+		delete(t.byName, name)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -276,4 +277,205 @@ func pastTense(verb string) string {
 		return "applied"
 	}
 	return strings.TrimSuffix(verb, "e") + "ed"
+}
+
+// runSpec is the list of the runs of an object, which has no table.
+func runSpec() *listSpec[timeline.Entry] {
+	return &listSpec[timeline.Entry]{
+		Target: "object", One: "run", More: "runs", Label: "Outcomes", Parameter: "outcome", Default: "time",
+		States: []string{
+			string(record.Failed), inspect.ReviewDenied, string(record.Postponed), string(record.Synced),
+			inspect.ReviewMutated, inspect.ReviewAllowed, string(record.Skipped), string(record.Deleted),
+		},
+		State: func(e *timeline.Entry) string { return e.Outcome },
+		Columns: []listColumn[timeline.Entry]{
+			{Name: "Newest", Sort: "time", Compare: compareLatest(func(e *timeline.Entry) time.Time { return e.Began })},
+			{Name: "Longest", Sort: "duration", Compare: compareMost(func(e *timeline.Entry) time.Duration { return e.Took })},
+			{Name: "Most attempts", Sort: "attempts", Compare: compareMost(func(e *timeline.Entry) int { return e.Attempt })},
+		},
+	}
+}
+
+// setEntries sets the runs that the URL selects, at most so many.
+func (p *objectPage) setEntries(req *request, runs []inspect.Run, limit int) {
+	p.Runs = newList(req, timeline.Entries(runs), runSpec())
+	shown := p.Runs.Rows
+	if len(shown) > limit {
+		shown = shown[:limit]
+		p.OlderURL = p.URL("timeline")
+		if query := req.r.URL.RawQuery; query != "" {
+			p.OlderURL += "?" + query
+		}
+	}
+	p.Entries = req.entriesOf(p.pageObject, shown, runs)
+}
+
+// timingPart is a part of a run's time. Offset and Width are in thousandths of the total.
+type timingPart struct {
+	Name          string
+	Took          time.Duration
+	Offset, Width int
+}
+
+const timingBarWidth = 1000
+
+// TimingBar splits the time of a run into queue, hook calls, API writes, and other.
+func (e entry) TimingBar() (parts []timingPart) {
+	run := &e.Run
+	var hooks, writes time.Duration
+	for _, step := range run.Steps {
+		switch {
+		case step.Call != nil:
+			hooks += step.Took
+		case step.Write != nil:
+			writes += step.Took
+		}
+	}
+	// Parallel steps add up to more than the run took.
+	if spent := hooks + writes; spent > run.Took && spent > 0 {
+		hooks = time.Duration(float64(hooks) / float64(spent) * float64(run.Took))
+		writes = run.Took - hooks
+	}
+	queued := max(0, run.QueuedFor)
+	from, total := 0, queued+run.Took
+	for _, part := range []timingPart{
+		{Name: "queue", Took: queued}, {Name: "hook", Took: hooks}, {Name: "writes", Took: writes},
+		{Name: "other", Took: run.Took - hooks - writes},
+	} {
+		if part.Took <= 0 || total <= 0 {
+			continue
+		}
+		part.Offset = from
+		part.Width = max(1, int(float64(part.Took)/float64(total)*timingBarWidth))
+		from += part.Width
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// Runs never change, and finding the triggers of a run means reading two runs in full, so the
+// result is cached. It expires because the permissions of the user may change. New runs are not
+// cached, since their object may have been read before them.
+const (
+	changeTTL    = time.Minute
+	changeMinAge = 5 * time.Second
+)
+
+// Memory limits: how many results are cached, and the approximate bytes of each.
+const (
+	maxCachedChanges    = 500
+	maxCacheEntryBytes  = 16 << 10
+	changeOverheadBytes = 500
+)
+
+// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
+// restart with a process.
+type changeKey struct {
+	reader     uint64
+	process    string
+	id         uint64
+	began      int64
+	uid        string
+	controller string
+}
+
+func changesSize(objectChanges []objectChange) int {
+	size := changeOverheadBytes
+	for i := range objectChanges {
+		size += changeOverheadBytes
+		for _, field := range objectChanges[i].Fields {
+			size += changeOverheadBytes/2 + len(field.From) + len(field.To) + len(field.Path)
+		}
+	}
+	return size
+}
+
+// objectChanges returns what changed since the previous call, from the cache if possible.
+func (l *runLoader) objectChanges(s *pageObject, of inspect.Run) []objectChange {
+	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
+	if cached, known := l.changeCache.Get(key); known {
+		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
+	}
+	objectChanges, known := l.findChanges(s, of)
+	isFinal := known && l.accessErrors.first() == nil && l.now().Sub(of.Began) > of.Took+changeMinAge
+	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
+		l.changeCache.Add(key, objectChanges, changeTTL)
+	}
+	return objectChanges
+}
+
+// Program is a program that the supervisor runs.
+type Program struct {
+	// Name is also the name of its process if it has controllers.
+	Name string
+	// Serves reports whether calls to an address ("host:port") go to the program.
+	Serves func(address string) bool
+	// Output returns the last lines that it printed, oldest first.
+	Output func() []timeline.OutputLine
+}
+
+// programOutput returns what the programs that a run called printed; nothing of a run with values
+// of Secrets, or with objects that the user may not get.
+func (req *request) programOutput(s *pageObject, run *inspect.Run) (all []timeline.ProgramOutput) {
+	if req.options.Programs == nil || !run.MayShowOutput() {
+		return nil
+	}
+	programs := req.options.Programs()
+	called := req.calledPrograms(run, programs)
+	if len(called) == 0 {
+		return nil
+	}
+	runs, _ := req.fetchRuns(s, maxEarlier)
+	next := timeline.NextRun(run, runs)
+	for i, p := range programs {
+		if steps := called[i]; len(steps) > 0 {
+			output := timeline.OutputDuring(run, steps, next, p.Output())
+			output.Process = p.Name
+			all = append(all, output)
+		}
+	}
+	return all
+}
+
+// calledPrograms returns the calls of a run by the index of the program that served them: the one at
+// the address of a webhook, or the one with the controller, which has no object then.
+func (req *request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
+	called := map[int][]inspect.Step{}
+	var hooks *hookURLs
+	for _, step := range run.Steps {
+		if step.Call == nil {
+			continue
+		}
+		if hooks == nil {
+			hooks = req.hookURLsOf(run)
+		}
+		webhook := hooks.of[step.Call.Name]
+		at := slices.IndexFunc(programs, func(p Program) bool {
+			if webhook != nil {
+				return p.Serves(webhook.address())
+			}
+			return !hooks.declared() && p.Name == run.Process
+		})
+		if at >= 0 {
+			called[at] = append(called[at], step)
+		}
+	}
+	return called
+}
+
+// downloadCase sends the calls of a run as cases. Tokens stand for values of Secrets.
+func downloadCase(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]inspect.Run{}, tokens: true}, s)
+	if err != nil {
+		return err
+	}
+	text, err := run.Cases()
+	if err != nil {
+		return notFound("Run %d of %s %s cannot be a case: %v.", run.ID, s.Kind.Kind, s.Name, err)
+	}
+	return req.sendFile(s.Name+"-"+strconv.FormatUint(run.ID, 10)+".yaml", "application/yaml", []byte(text))
 }
