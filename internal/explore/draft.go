@@ -1,6 +1,13 @@
 package explore
 
-import "slices"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
 
 // draft is a state in the making.
 type draft struct {
@@ -134,4 +141,204 @@ func (w *worker) started(i int, v *view) []Item {
 		v.started[i] = items
 	}
 	return items
+}
+
+// rename makes the state canonical: what differs only by how often objects were written becomes equal. The resource
+// versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
+// so this waits until there are none.
+func (d *draft) rename() {
+	for _, p := range d.processes {
+		if len(p.runs) > 0 || refers(p.keys.items) {
+			return
+		}
+	}
+	d.renameBirths()
+	slots, changed := d.stored.slots, false
+	for i, at := range d.stored.slots {
+		numbers := d.numbers(at)
+		if isRanks(numbers) && (len(numbers) == 0 || at.written == numbers[len(numbers)-1]) && (len(numbers) > 0 || at.written == 0) {
+			continue
+		}
+		if !changed {
+			slots, changed = slices.Clone(slots), true
+		}
+		d.renameEvents(at.name, numbers)
+		slots[i].written = uint64(len(numbers))
+		if at.version != nil {
+			slots[i].version = d.renumbered(at.version, rank(numbers, at.version.number))
+		}
+	}
+	if changed {
+		d.stored = d.storedOf(slots)
+	}
+}
+
+// numbers returns the resource versions of an object that the state refers to, sorted.
+func (d *draft) numbers(at slot) []uint64 {
+	all := make([]uint64, 0, 8)
+	add := func(v *version) {
+		if i, found := slices.BinarySearch(all, v.number); !found {
+			all = slices.Insert(all, i, v.number)
+		}
+	}
+	if at.version != nil {
+		add(at.version)
+	}
+	for _, p := range d.processes {
+		if v := p.view.get(at.name); v != nil {
+			add(v)
+		}
+		for _, e := range p.events.all {
+			if e.name == at.name {
+				add(e.version)
+			}
+		}
+	}
+	return all
+}
+
+func isRanks(numbers []uint64) bool {
+	return len(numbers) == 0 || numbers[0] == 1 && numbers[len(numbers)-1] == uint64(len(numbers))
+}
+
+func rank(numbers []uint64, number uint64) uint64 {
+	i, _ := slices.BinarySearch(numbers, number)
+	return uint64(i) + 1
+}
+
+// renameEvents renames the versions of an object in the caches and on their way there.
+func (d *draft) renameEvents(n *name, numbers []uint64) {
+	for i, p := range d.processes {
+		seen, coming := p.view, slices.Clone(p.events.all)
+		if v := seen.get(n); v != nil {
+			seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
+		}
+		for at, e := range coming {
+			if e.name == n {
+				coming[at].version = d.renumbered(e.version, rank(numbers, e.number))
+			}
+		}
+		d.processes[i] = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
+	}
+}
+
+// birthSize is how many digits at the end of a UID count the objects that had the name.
+const birthSize = 12
+
+// renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
+// often an object was deleted and created again.
+func (d *draft) renameBirths() {
+	reborn := false
+	for _, at := range d.stored.slots {
+		reborn = reborn || at.born > 1 || at.born == 1 && at.version == nil
+	}
+	if !reborn {
+		return
+	}
+	uids := d.uids()
+	renamed := map[string]string{}
+	slots := make([]slot, 0, len(d.stored.slots))
+	for _, at := range d.stored.slots {
+		births := birthsOf(at.name, uids)
+		for i, birth := range births {
+			if birth != uint64(i)+1 {
+				renamed[uidOf(at.name, birth)] = uidOf(at.name, uint64(i)+1)
+			}
+		}
+		at.born = uint64(len(births))
+		if at.version != nil || at.born > 0 || len(d.numbers(at)) > 0 {
+			slots = append(slots, at)
+		}
+	}
+	d.stored = d.storedOf(slots)
+	if len(renamed) > 0 {
+		d.renameUIDs(renamed)
+	}
+}
+
+// uids returns the UIDs that anything refers to.
+func (d *draft) uids() map[string]bool {
+	all := map[string]bool{}
+	add := func(v *version) {
+		for _, uid := range v.uids {
+			all[uid] = true
+		}
+	}
+	for _, at := range d.stored.slots {
+		if at.version != nil {
+			add(at.version)
+		}
+	}
+	for _, p := range d.processes {
+		for _, v := range p.view.versions {
+			add(v)
+		}
+		for _, v := range p.events.all {
+			add(v.version)
+		}
+	}
+	return all
+}
+
+// birthsOf returns which objects of a name are referred to, sorted.
+func birthsOf(n *name, uids map[string]bool) []uint64 {
+	prefix := n.uid.Load()
+	if prefix == nil {
+		return nil
+	}
+	var births []uint64
+	for uid := range uids {
+		if len(uid) != len(*prefix)+birthSize || uid[:len(*prefix)] != *prefix {
+			continue
+		}
+		if birth, err := strconv.ParseUint(uid[len(*prefix):], 16, 64); err == nil {
+			births = append(births, birth)
+		}
+	}
+	slices.Sort(births)
+	return births
+}
+
+func uidOf(n *name, birth uint64) string {
+	return fmt.Sprintf("%s%0*x", *n.uid.Load(), birthSize, birth)
+}
+
+// renameUIDs replaces UIDs everywhere.
+func (d *draft) renameUIDs(renamed map[string]string) {
+	slots := slices.Clone(d.stored.slots)
+	for i, at := range slots {
+		if at.version != nil {
+			slots[i].version = d.withUIDs(at.version, renamed)
+		}
+	}
+	d.stored = d.storedOf(slots)
+	for i, p := range d.processes {
+		seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
+		for j := range seen {
+			seen[j] = d.withUIDs(seen[j], renamed)
+		}
+		for j := range coming {
+			coming[j].version = d.withUIDs(coming[j].version, renamed)
+		}
+		d.processes[i] = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
+	}
+}
+
+// withUIDs returns a version with other UIDs. They change in one pass from the lowest, so that no new one is replaced.
+func (e *engine) withUIDs(v *version, renamed map[string]string) *version {
+	if !slices.ContainsFunc(v.uids, func(uid string) bool { return renamed[uid] != "" }) {
+		return v
+	}
+	data := v.object.JSONWithManagedFields()
+	old := slices.Compact(slices.Sorted(slices.Values(v.uids)))
+	for _, uid := range old {
+		if to := renamed[uid]; to != "" {
+			data = bytes.ReplaceAll(data, []byte(uid), []byte(to))
+		}
+	}
+	o, err := object.ParseWithManagedFields(data, v.object.APIVersion(), v.object.Kind())
+	if err != nil {
+		panic("rename the UIDs of " + v.name.ref.String() + ": " + err.Error()) // It was parsed before.
+	}
+	return e.versionOf(o, v.gone)
 }

@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -212,4 +214,156 @@ func FileName(name string) string {
 		}
 		return r
 	}, name)
+}
+
+// fieldsOfSteps are the fields that a step of each kind needs, in the order of their names in errors.
+var fieldsOfSteps = []struct {
+	kind                            actionKind
+	controller, key, object, naming bool
+}{
+	{kind: deliver, object: true},
+	{kind: reconcile, controller: true, key: true},
+	{kind: send, controller: true, key: true},
+	{kind: reject, controller: true, key: true, naming: true},
+	{kind: restart, naming: true},
+	{kind: edit, object: true, naming: true},
+	{kind: interfere, object: true, naming: true},
+	{kind: proceed, object: true, naming: true},
+	{kind: collect, object: true, naming: true},
+}
+
+// CheckSteps reports the first step that no exploration makes, by the path of its field.
+func (s *Story) CheckSteps() error {
+	for _, way := range []struct {
+		name  string
+		steps []StoryStep
+	}{{"steps", s.Steps}, {"other", s.Other}} {
+		for i := range way.steps {
+			if err := s.checkStep(&way.steps[i].Action); err != nil {
+				return fmt.Errorf("%s[%d].%w", way.name, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Story) checkStep(a *Action) error {
+	at := 0
+	for at < len(fieldsOfSteps) && fieldsOfSteps[at].kind != a.Step {
+		at++
+	}
+	if at == len(fieldsOfSteps) {
+		return fmt.Errorf("step: %q is no step; there are %s", a.Step, stepNames())
+	}
+	needs := fieldsOfSteps[at]
+	for _, field := range []struct {
+		name         string
+		needed, gone bool
+	}{
+		{"controller", needs.controller, a.Controller == ""}, {"key", needs.key, a.Key == ""},
+		{"object", needs.object, a.Object == nil}, {"name", needs.naming, a.Name == ""},
+	} {
+		if field.needed && field.gone {
+			return fmt.Errorf("%s: is required for the step %s", field.name, a.Step)
+		}
+	}
+	if a.Step == edit && !slices.ContainsFunc(s.Edits, func(e Edit) bool {
+		return e.Name == a.Name &&
+			e.Object.Identity() == a.Object.Identity()
+	}) {
+		return fmt.Errorf("name: %q is not among the edits of %s in the story", a.Name, a.Object)
+	}
+	return nil
+}
+
+func stepNames() string {
+	names := make([]string, len(fieldsOfSteps))
+	for i := range fieldsOfSteps {
+		names[i] = string(fieldsOfSteps[i].kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+// TimelineStep is a step of a story, what it changed, and what the API server has after it.
+type TimelineStep struct {
+	StoryStep
+
+	Changes []ObjectChange
+	Objects []*object.Object
+}
+
+// ObjectChange is a change of an object. Before is nil if it was created, After if it is gone.
+type ObjectChange struct {
+	Object        object.Ref
+	Before, After *object.Object
+}
+
+// Timeline makes the steps of a story, and of the way to the other end if it has one. It returns those that are possible.
+func Timeline(ctx context.Context, options Options, story Story) (ways [][]TimelineStep, err error) {
+	err = guarded(func() error {
+		options.unrenamed = true
+		s, err := replayed(options, &story)
+		if err != nil {
+			return err
+		}
+		for _, steps := range [][]StoryStep{story.Steps, story.Other} {
+			if len(steps) > 0 {
+				ways = append(ways, s.timeline(ctx, steps))
+			}
+		}
+		return errors.Join(s.workers[0].err, ctx.Err())
+	})
+	return ways, err
+}
+
+func (s *search) timeline(ctx context.Context, steps []StoryStep) []TimelineStep {
+	nodes, _, _ := s.follow(ctx, steps)
+	way := make([]TimelineStep, 0, len(nodes)-1)
+	for i := range nodes[:len(nodes)-1] {
+		before, after := s.unpack(s.nodes[nodes[i]].state).stored, s.unpack(s.nodes[nodes[i+1]].state).stored
+		step := TimelineStep{StoryStep: steps[i]}
+		for _, c := range changes(s.engine, before, after) {
+			step.Changes = append(step.Changes, c.export())
+		}
+		for _, at := range after.slots {
+			if at.version != nil && at.name.ref.GroupKind() != object.Namespaces.GroupKind() {
+				step.Objects = append(step.Objects, at.version.object)
+			}
+		}
+		way = append(way, step)
+	}
+	return way
+}
+
+func (d difference) export() ObjectChange {
+	c := ObjectChange{Object: d.after.name.ref}
+	if d.before != nil {
+		c.Before = d.before.object
+	}
+	if !d.after.gone {
+		c.After = d.after.object
+	}
+	return c
+}
+
+// The lanes of a timeline.
+const (
+	LaneUsers    = "Users and other clients"
+	LaneSetpoint = "Setpoint"
+	LaneServer   = "API server"
+	LaneOthers   = "Other controllers"
+)
+
+// Lane returns the one who makes the step.
+func (a *Action) Lane() string {
+	switch a.Step {
+	case edit, interfere:
+		return LaneUsers
+	case reconcile, send, restart:
+		return LaneSetpoint
+	case deliver, reject:
+		return LaneServer
+	default:
+		return LaneOthers
+	}
 }
