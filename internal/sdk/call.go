@@ -195,8 +195,11 @@ func (c *Call) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, e
 	if metadata, err = c.defaultMetadata(metadata.Without(serverFields...), k, opts); err != nil {
 		return nil, err
 	}
-	head := make(mergepatch.Members, 0, len(all)+3).With("apiVersion", mergepatch.Quoted(k.APIVersion)).With("kind", mergepatch.Quoted(k.Name)).
-		With("metadata", metadata.JSON())
+	head := mergepatch.Members{
+		{Name: []byte(`"apiVersion"`), Value: mergepatch.Quoted(k.APIVersion)},
+		{Name: []byte(`"kind"`), Value: mergepatch.Quoted(k.Name)},
+		{Name: []byte(`"metadata"`), Value: metadata.JSON()},
+	}
 	return mergepatch.DropNullTimestamps(append(head, all.Without("apiVersion", "kind", "metadata", "status")...).JSON())
 }
 

@@ -26,26 +26,26 @@ func (h *Handler) AddPredicate(goType reflect.Type, matches func(old, now *objec
 
 // FilterAnnotations limits the handler to objects whose annotations match a selector.
 func (h *Handler) FilterAnnotations(selector string) {
-	parsed, err := labels.Parse(selector)
-	if err != nil {
-		h.AddProblem("Annotations: %w", err)
-		return
-	}
-	h.filters = append(h.filters, func(_, now *object.Object) bool {
+	h.filterSelector("Annotations", selector, func(now *object.Object) labels.Labels {
 		var annotations labels.Set
 		_ = json.Unmarshal(orNull(now.Field("metadata", "annotations")), &annotations) // Parsed from an API server, they are texts.
-		return parsed.Matches(annotations)
+		return annotations
 	})
 }
 
 // FilterLabels limits the handler to objects whose labels match a selector.
 func (h *Handler) FilterLabels(selector string) {
+	h.filterSelector("Labels", selector, func(now *object.Object) labels.Labels { return now.Labels() })
+}
+
+// filterSelector adds a filter by what an object has of it.
+func (h *Handler) filterSelector(option, selector string, of func(now *object.Object) labels.Labels) {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
-		h.AddProblem("Labels: %w", err)
+		h.AddProblem("%s: %w", option, err)
 		return
 	}
-	h.filters = append(h.filters, func(_, now *object.Object) bool { return parsed.Matches(now.Labels()) })
+	h.filters = append(h.filters, func(_, now *object.Object) bool { return parsed.Matches(of(now)) })
 }
 
 // FilterValue limits the handler to objects in which a field has a value.

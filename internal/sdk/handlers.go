@@ -62,6 +62,15 @@ func (h *Handlers) Memory(uid string, typed reflect.Type, fresh func() any) any 
 	return h.memories.get(uid, typed, fresh)
 }
 
+// Watch calls the handlers of OnRelated for the objects that the function returns for a related one.
+func (h *Handlers) Watch(related *Handlers, handledBy func(*object.Object) ([]types.NamespacedName, error)) {
+	if related.app != h.app {
+		h.app.AddProblem("Watches: the related kind is of another app")
+	}
+	related.isRelated = true
+	h.related = append(h.related, relatedKind{&related.Controller, handledBy})
+}
+
 func (h *Handlers) stateless() bool { return len(h.handlers) == 0 }
 
 func (h *Handlers) checkFunctions() (problems []error) {
@@ -86,6 +95,23 @@ func (h *Handlers) checkHandler(one *Handler) []error {
 	}
 	for i, err := range problems {
 		problems[i] = fmt.Errorf("handler %q of %s: %w", one.Name, h.name(), err)
+	}
+	return problems
+}
+
+func (h *Handlers) checkWebhooks() []error {
+	var problems []error
+	named := map[string]bool{}
+	for _, one := range h.webhooks {
+		problems = append(problems, one.check(&h.Controller)...)
+		if named[one.name] {
+			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them",
+				one.name, h.name()))
+		}
+		named[one.name] = true
+	}
+	if len(h.webhooks) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.declaresHandlerAccess() {
+		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.name()))
 	}
 	return problems
 }
@@ -134,6 +160,40 @@ func (h *Handlers) compile(ctx context.Context, env compile.Environment) (*compi
 	}
 	compiled.Release, err = h.startWatches(env.Store, &program)
 	return compiled, err
+}
+
+// admissionProgram returns the program of the admission webhooks, or nil.
+func (h *Handlers) admissionProgram(of object.Resource, env *compile.Environment) (*admission.Program, error) {
+	if len(h.webhooks) == 0 {
+		return nil, nil //nolint:nilnil // Documented.
+	}
+	// The configurations live in no namespace, and an app may run in several, for each
+	// on its own. None of the names has a dot in it.
+	p := &admission.Program{Name: h.name(), Configuration: h.app.name + "." + h.shortName() + "." + env.Namespace}
+	for _, one := range h.webhooks {
+		w := one.webhook(&h.Controller, of)
+		w.Admitter = one.Admitter
+		if !one.SystemNamespaces {
+			w.ExemptNamespaces = env.ExemptNamespaces()
+		}
+		if compile.OnlyExempt(h.runNamespaces, w.ExemptNamespaces) {
+			return nil, &compile.Refusal{Reason: api.ReasonInvalidSpec, Err: fmt.Errorf(
+				"%s %q: limited to the namespaces %s, which admission webhooks exclude; use setpoint.IncludeSystemNamespaces",
+				one.verb, one.name, strings.Join(h.runNamespaces, ", "))}
+		}
+		p.Webhooks = append(p.Webhooks, w)
+	}
+	// The API server calls them in this order.
+	slices.SortStableFunc(p.Webhooks, func(a, b admission.Webhook) int { return reviewOrder(a) - reviewOrder(b) })
+	return p, nil
+}
+
+// reviewOrder puts mutating webhooks before validating ones.
+func reviewOrder(w admission.Webhook) int {
+	if w.Mutates {
+		return 0
+	}
+	return 1
 }
 
 func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (loop.Program, error) {
@@ -206,64 +266,4 @@ func (h *Handlers) startWatches(from *cache.Cache, p *loop.Program) (end func(),
 			end()
 		}
 	}, nil
-}
-
-func (h *Handlers) checkWebhooks() []error {
-	var problems []error
-	named := map[string]bool{}
-	for _, one := range h.webhooks {
-		problems = append(problems, one.check(&h.Controller)...)
-		if named[one.name] {
-			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them",
-				one.name, h.name()))
-		}
-		named[one.name] = true
-	}
-	if len(h.webhooks) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.declaresHandlerAccess() {
-		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.name()))
-	}
-	return problems
-}
-
-// admissionProgram returns the program of the admission webhooks, or nil.
-func (h *Handlers) admissionProgram(of object.Resource, env *compile.Environment) (*admission.Program, error) {
-	if len(h.webhooks) == 0 {
-		return nil, nil //nolint:nilnil // Documented.
-	}
-	// The configurations live in no namespace, and an app may run in several, for each
-	// on its own. None of the names has a dot in it.
-	p := &admission.Program{Name: h.name(), Configuration: h.app.name + "." + h.shortName() + "." + env.Namespace}
-	for _, one := range h.webhooks {
-		w := one.webhook(&h.Controller, of)
-		w.Admitter = one.Admitter
-		if !one.SystemNamespaces {
-			w.ExemptNamespaces = env.ExemptNamespaces()
-		}
-		if compile.OnlyExempt(h.runNamespaces, w.ExemptNamespaces) {
-			return nil, &compile.Refusal{Reason: api.ReasonInvalidSpec, Err: fmt.Errorf(
-				"%s %q: limited to the namespaces %s, which admission webhooks exclude; use setpoint.IncludeSystemNamespaces",
-				one.verb, one.name, strings.Join(h.runNamespaces, ", "))}
-		}
-		p.Webhooks = append(p.Webhooks, w)
-	}
-	// The API server calls them in this order.
-	slices.SortStableFunc(p.Webhooks, func(a, b admission.Webhook) int { return reviewOrder(a) - reviewOrder(b) })
-	return p, nil
-}
-
-// reviewOrder puts mutating webhooks before validating ones.
-func reviewOrder(w admission.Webhook) int {
-	if w.Mutates {
-		return 0
-	}
-	return 1
-}
-
-// Watch calls the handlers of OnRelated for the objects that the function returns for a related one.
-func (h *Handlers) Watch(related *Handlers, handledBy func(*object.Object) ([]types.NamespacedName, error)) {
-	if related.app != h.app {
-		h.app.AddProblem("Watches: the related kind is of another app")
-	}
-	related.isRelated = true
-	h.related = append(h.related, relatedKind{&related.Controller, handledBy})
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// member is one member of a JSON object, as text.
-type member struct{ name, value []byte }
+// Member is one member of a JSON object, as text; its name has quotes.
+type Member struct{ Name, Value []byte }
 
 // Members are those of a JSON object, in order. Only their boundaries are parsed: most
 // have the same text as another object, and are not parsed further.
-type Members []member
+type Members []Member
 
 var errNoObject = errors.New("not a JSON object")
 
@@ -24,7 +24,7 @@ func Read(data []byte) (all Members, err error) {
 		return nil, errNoObject
 	}
 	err = object.Members(data, func(name, value []byte) error {
-		all = append(all, member{name, value})
+		all = append(all, Member{name, value})
 		return nil
 	})
 	return all, err
@@ -32,7 +32,7 @@ func Read(data []byte) (all Members, err error) {
 
 // index returns the index of a member whose name needs no escapes, or -1.
 func (m Members) index(name string) int {
-	return slices.IndexFunc(m, func(one member) bool { return isNamed(one.name, name) })
+	return slices.IndexFunc(m, func(one Member) bool { return isNamed(one.Name, name) })
 }
 
 func isNamed(quoted []byte, name string) bool { return string(quoted[1:len(quoted)-1]) == name }
@@ -40,8 +40,8 @@ func isNamed(quoted []byte, name string) bool { return string(quoted[1:len(quote
 // named returns the value of a member by its name as JSON, or nil.
 func (m Members) named(quoted []byte) []byte {
 	for _, one := range m {
-		if bytes.Equal(one.name, quoted) {
-			return one.value
+		if bytes.Equal(one.Name, quoted) {
+			return one.Value
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (m Members) named(quoted []byte) []byte {
 // Text returns the value of a member, or nil.
 func (m Members) Text(name string) []byte {
 	if at := m.index(name); at >= 0 {
-		return m[at].value
+		return m[at].Value
 	}
 	return nil
 }
@@ -66,16 +66,16 @@ func Unquoted(quoted []byte) string {
 // With returns the members with one set.
 func (m Members) With(name string, value []byte) Members {
 	if at := m.index(name); at >= 0 {
-		m[at].value = value
+		m[at].Value = value
 		return m
 	}
-	return append(m, member{[]byte(`"` + name + `"`), value})
+	return append(m, Member{[]byte(`"` + name + `"`), value})
 }
 
 // Without returns the members without some.
 func (m Members) Without(names ...string) Members {
-	return slices.DeleteFunc(m, func(one member) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return isNamed(one.name, name) })
+	return slices.DeleteFunc(m, func(one Member) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return isNamed(one.Name, name) })
 	})
 }
 
@@ -83,14 +83,14 @@ func (m Members) Without(names ...string) Members {
 func (m Members) JSON() []byte {
 	size := len("{}")
 	for _, one := range m {
-		size += len(one.name) + len(one.value) + len(":,")
+		size += len(one.Name) + len(one.Value) + len(":,")
 	}
 	out := append(make([]byte, 0, size), '{')
 	for i, one := range m {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, one.name...), ':'), one.value...)
+		out = append(append(append(out, one.Name...), ':'), one.Value...)
 	}
 	return append(out, '}')
 }

@@ -22,8 +22,8 @@ func TestMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, one := range all {
-			if string(want[Unquoted(one.name)]) != string(one.value) {
-				t.Errorf("%s: %s is %s, want %s", text, one.name, one.value, want[Unquoted(one.name)])
+			if string(want[Unquoted(one.Name)]) != string(one.Value) {
+				t.Errorf("%s: %s is %s, want %s", text, one.Name, one.Value, want[Unquoted(one.Name)])
 			}
 		}
 		if len(all) != len(want) {

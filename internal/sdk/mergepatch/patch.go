@@ -102,24 +102,24 @@ func checkPatchable(delta map[string]any) error {
 func mergePatchOf(was, is Members) map[string]any {
 	delta := map[string]any{}
 	for _, old := range was {
-		now := is.named(old.name)
+		now := is.named(old.Name)
 		switch {
-		case now == nil || IsNull(now) && !IsNull(old.value):
-			delta[Unquoted(old.name)] = nil
-		case bytes.Equal(old.value, now):
-		case old.value[0] == '{' && now[0] == '{':
-			former, _ := Read(old.value) // Both are objects.
+		case now == nil || IsNull(now) && !IsNull(old.Value):
+			delta[Unquoted(old.Name)] = nil
+		case bytes.Equal(old.Value, now):
+		case old.Value[0] == '{' && now[0] == '{':
+			former, _ := Read(old.Value) // Both are objects.
 			present, _ := Read(now)
 			if inner := mergePatchOf(former, present); len(inner) > 0 {
-				delta[Unquoted(old.name)] = inner
+				delta[Unquoted(old.Name)] = inner
 			}
 		default:
-			delta[Unquoted(old.name)] = json.RawMessage(now)
+			delta[Unquoted(old.Name)] = json.RawMessage(now)
 		}
 	}
 	for _, now := range is {
-		if was.named(now.name) == nil {
-			delta[Unquoted(now.name)] = json.RawMessage(now.value)
+		if was.named(now.Name) == nil {
+			delta[Unquoted(now.Name)] = json.RawMessage(now.Value)
 		}
 	}
 	return delta
