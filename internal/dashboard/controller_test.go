@@ -19,7 +19,6 @@ import (
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -330,7 +329,7 @@ func (s *fakeCluster) Objects(_ context.Context, _ string, q inspect.Query) (ins
 	for _, o := range s.objects {
 		kind := s.controllers[0].Kinds[map[string]int{"Team": 0, "Player": 1}[o.Kind()]]
 		resource := object.Resource{Group: kind.Group, Version: kind.Version, Plural: kind.Plural, Kind: kind.Kind, Namespaced: true}
-		paused := plan.Annotation(o, v1alpha1.AnnotationPaused) == "true"
+		paused := plan.Annotation(o, setpoint.AnnotationPaused) == "true"
 		all = append(all, inspect.ManagedObject{Resource: resource, ObjectState: record.ObjectState{Object: o, Paused: paused}})
 	}
 	return inspect.NewPage(all, q), nil
