@@ -75,7 +75,7 @@ func (m Members) With(name string, value []byte) Members {
 // Without returns the members without some.
 func (m Members) Without(names ...string) Members {
 	return slices.DeleteFunc(m, func(one Member) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return isNamed(one.Name, name) })
+		return slices.Contains(names, string(one.Name[1:len(one.Name)-1]))
 	})
 }
 
