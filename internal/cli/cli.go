@@ -92,9 +92,7 @@ func explain(c *cobra.Command, p *command.Invocation, err error) int {
 		}
 		return command.WrongUsage
 	}
-	if hint := command.HintOf(err); hint != "" {
-		fmt.Fprintln(p.Stderr, "hint:", hint)
-	}
+	command.PrintHint(p.Stderr, err)
 	return max(p.Code, command.Failure)
 }
 

@@ -223,7 +223,7 @@ func summarizeWrites(e *entry) string {
 		if w == nil || !timeline.Changed(w) {
 			continue
 		}
-		verb, target, own := pastTense(w.Verb), writeTarget(w, &e.Object), w.Object.Identity() == e.Object.Identity()
+		verb, target, own := timeline.PastTense(w.Verb), writeTarget(w, &e.Object), w.Object.Identity() == e.Object.Identity()
 		at := slices.IndexFunc(writes, func(c writeCount) bool { return c.verb == verb && c.target == target })
 		if at >= 0 {
 			writes[at].n++
@@ -269,14 +269,6 @@ func writeTarget(w *inspect.Write, self *object.Ref) string {
 		return "the " + w.Part + " of " + target
 	}
 	return target
-}
-
-// pastTense returns the past tense of a verb.
-func pastTense(verb string) string {
-	if verb == "apply" {
-		return "applied"
-	}
-	return strings.TrimSuffix(verb, "e") + "ed"
 }
 
 // runSpec is the list of the runs of an object, which has no table.

@@ -21,7 +21,7 @@ type ClusterFlags struct {
 func (f ClusterFlags) Find() (manager.Cluster, error) {
 	found, err := manager.FindCluster(f.Kubeconfig, f.Context)
 	if errors.Is(err, manager.ErrNoCluster) {
-		return found, command.WithHint(err, "set --kubeconfig FILE, or start a cluster with `setpoint dev`")
+		err = command.WithHint(err, "set --kubeconfig FILE, or start a cluster with `setpoint dev`")
 	}
 	if err != nil {
 		return found, err
@@ -57,10 +57,24 @@ func (f *PlaceFlags) Find() (manager.Cluster, error) {
 	return found, err
 }
 
+// Connect connects to the cluster with the credentials of the user.
+func (f ClusterFlags) Connect() (*Client, error) { return connect(f.Find()) }
+
+// Connect connects to the cluster with the credentials of the user.
+func (f *PlaceFlags) Connect() (*Client, error) { return connect(f.Find()) }
+
+// Register adds the flags.
 func (f *ClusterFlags) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the cluster to use")
 	c.Flags().StringVar(&f.Context, "context", "", "`name` of the kubeconfig context to use")
 	CompleteContexts(c, &f.Kubeconfig)
+}
+
+func connect(found manager.Cluster, err error) (*Client, error) {
+	if err != nil {
+		return nil, err
+	}
+	return New(found)
 }
 
 // CompleteContexts completes --context.

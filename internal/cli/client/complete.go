@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -32,18 +33,11 @@ func Complete(cluster *ClusterFlags, namespace *string, find completeFunc) cobra
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), CompleteLimit)
 		defer cancel()
-		found, err := cluster.Find()
+		found, err := cluster.Connect()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		perms, err := New(found)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		by := Completer{Client: perms, namespace: *namespace}
-		if by.namespace == "" {
-			by.namespace = found.Namespace
-		}
+		by := Completer{Client: found, namespace: cmp.Or(*namespace, found.Cluster.Namespace)}
 		words, directive := find(ctx, by, args, word)
 		return words, directive | cobra.ShellCompDirectiveNoFileComp
 	}

@@ -82,13 +82,7 @@ func (r *Client) Read(ctx context.Context, ref object.Ref) (*object.Object, erro
 }
 
 // NameOf returns an object for messages, such as "Pod shop/web".
-func NameOf(ref object.Ref) string {
-	name := ref.Name
-	if ref.Namespace != "" {
-		name = ref.Namespace + "/" + ref.Name
-	}
-	return output.Clean(ref.Kind.Kind + " " + name)
-}
+func NameOf(ref object.Ref) string { return output.Clean(ref.String()) }
 
 // Arg returns an object without its namespace, as kubectl's -o name prints it.
 func Arg(ref object.Ref) string {

@@ -22,18 +22,21 @@ type AccessReviewer interface {
 	CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error)
 }
 
-// Client are those of the user. A process returns everything it knows to every
+// Client reads a cluster as the user of a command. A process returns everything it knows to every
 // authorized client; the commands hide what the user may not read.
 type Client struct {
 	AccessReviewer
-	// api reads with the user's credentials.
+	// API reads with the user's credentials.
 	API *userclient.Client
+	// Cluster is the cluster, with the namespace of objects.
+	Cluster manager.Cluster
 
 	mu sync.Mutex
 	// reviewErr is the error of a failed access review.
 	reviewErr error
 }
 
+// New returns a client with the credentials of the kubeconfig.
 func New(of manager.Cluster) (*Client, error) {
 	config := *of.Config
 	config.UserAgent = of.UserAgent
@@ -41,11 +44,8 @@ func New(of manager.Cluster) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.As(userclient.User{OwnCredentials: true})
-	if err != nil {
-		return nil, err
-	}
-	return &Client{AccessReviewer: client, API: client}, nil
+	user, err := api.As(userclient.User{OwnCredentials: true})
+	return &Client{AccessReviewer: user, API: user, Cluster: of}, err
 }
 
 // Separate returns the permissions of the same user with an outage of their own, for concurrent use.
@@ -54,7 +54,7 @@ func (r *Client) Separate() *Client {
 }
 
 // Can reports whether the user has a permission. It returns false for unknown kinds and
-// after a failed review, which takeErr returns.
+// after a failed review, which TakeErr returns.
 func (r *Client) Can(ctx context.Context, verb string, kind object.Kind, namespace, name string) bool {
 	if r.failed() {
 		return false // Do not wait for another timeout.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/internal/call/child"
@@ -18,6 +19,9 @@ import (
 	execprogram "github.com/setpoint-dev/setpoint/internal/call/program"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/script"
+	"github.com/setpoint-dev/setpoint/internal/script/javascript"
+	"github.com/setpoint-dev/setpoint/internal/script/starlark"
 )
 
 // Processes configure the processes of inline and exec hooks.
@@ -28,7 +32,7 @@ type Processes struct {
 	ExecDirs []string
 	// Log receives what hooks print; the log of the manager if nil.
 	Log *slog.Logger
-	// Opener opens the programs of execDirs.
+	// Opener opens the programs of ExecDirs.
 	Opener execprogram.Opener
 }
 
@@ -38,16 +42,19 @@ const (
 	leastHookMemory = 16 << 20
 )
 
+// Register adds all flags.
 func (h *Processes) Register(set *pflag.FlagSet) {
 	h.RegisterMemory(set)
 	h.RegisterExec(set)
 }
 
+// RegisterMemory adds the flag of inline hooks.
 func (h *Processes) RegisterMemory(set *pflag.FlagSet) {
 	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory,
 		"maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
 }
 
+// RegisterExec adds the flag of exec hooks.
 func (h *Processes) RegisterExec(set *pflag.FlagSet) {
 	set.StringArrayVar(&h.ExecDirs, "exec-hooks", nil,
 		"`DIR` with the programs that exec hooks may run (repeatable; default: exec hooks are refused)")
@@ -120,4 +127,28 @@ func absolute(dirs []string) ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// engineName is the name of the command that runs the code of inline hooks. It is not for users.
+const engineName = "hook-engine"
+
+// engines are the languages of inline hooks.
+func engines() map[string]script.Engine {
+	return map[string]script.Engine{"JavaScript": javascript.Engine{}, "Starlark": starlark.Engine{}}
+}
+
+// EngineCommand returns the command that runs the code of inline hooks.
+func EngineCommand() *cobra.Command {
+	var memory int64
+	c := &cobra.Command{
+		Use:    engineName,
+		Short:  "Run the code of an inline hook for 'setpoint run' (internal)",
+		Hidden: true,
+		Args:   command.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			return (&script.Server{Engines: engines(), MemoryBytes: memory}).Serve()
+		},
+	}
+	c.Flags().Int64Var(&memory, "memory", 0, "`bytes` of memory that the code may use")
+	return c
 }

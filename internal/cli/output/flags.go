@@ -26,6 +26,13 @@ func NewPrintFlags(formats ...string) PrintFlags {
 	return PrintFlags{Output: Format{Value: formats[0], allowed: formats}, color: *flags.OneOf("auto", "always", "never")}
 }
 
+// NewRowFlags returns the flags of a command that prints objects as rows of a table.
+func NewRowFlags() PrintFlags { return NewPrintFlags(AsTable, AsWide, AsName, AsJSON, AsYAML) }
+
+// NewTextFlags returns the flags of a command that prints text.
+func NewTextFlags() PrintFlags { return NewPrintFlags(AsText, AsJSON, AsYAML) }
+
+// Register adds the flags.
 func (f *PrintFlags) Register(c *cobra.Command) {
 	set := c.Flags()
 	set.VarP(&f.Output, "output", "o", "output format: one of these, or jsonpath=, jsonpath-file=, go-template=, go-template-file="+

@@ -37,7 +37,7 @@ type Row struct {
 	Headers, Cells []string
 	// Version changes if the row does, ignoring ages and other relative times.
 	Version string
-	// Key identifies the object of the row, value is the object.
+	// Key identifies the object of the row, Value is the object.
 	Key   string
 	Value any
 	// Name is printed by -o name.

@@ -23,7 +23,7 @@ type RunningWords struct {
 
 // CompleteRunning completes a running controller, then objects of it.
 func CompleteRunning(f *ReadFlags, words RunningWords) cobra.CompletionFunc {
-	return CompleteSession(f, func(ctx context.Context, r *Session, args []string, word string) []string {
+	return completeSession(f, func(ctx context.Context, r *Session, args []string, word string) []string {
 		switch {
 		case len(args) == 0:
 			return r.completeControllers(ctx, word, words.Controller)
@@ -35,8 +35,8 @@ func CompleteRunning(f *ReadFlags, words RunningWords) cobra.CompletionFunc {
 	})
 }
 
-// CompleteSession returns a completion function that reads the running processes.
-func CompleteSession(f *ReadFlags, find func(context.Context, *Session, []string, string) []string) cobra.CompletionFunc {
+// completeSession returns a completion function that reads the running processes.
+func completeSession(f *ReadFlags, find func(context.Context, *Session, []string, string) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), client.CompleteLimit)
 		defer cancel()
@@ -48,8 +48,8 @@ func CompleteSession(f *ReadFlags, find func(context.Context, *Session, []string
 	}
 }
 
-// CompleteProcesses completes the names of processes.
-func CompleteProcesses(_ context.Context, r *Session, _ []string, _ string) []string {
+// completeProcesses completes the names of processes.
+func completeProcesses(_ context.Context, r *Session, _ []string, _ string) []string {
 	var names []string
 	for _, source := range r.Sources {
 		names = append(names, source.Name())

@@ -43,7 +43,7 @@ func (r *Session) RunningControllers(ctx context.Context) ([]RunningController, 
 	return slices.DeleteFunc(all, func(one RunningController) bool { return one.standby && leads[one.Name] }), err
 }
 
-// ControllersOfReplicas is runningControllers with those of all standbys.
+// ControllersOfReplicas is RunningControllers with those of all standbys.
 func (r *Session) ControllersOfReplicas(ctx context.Context) (all []RunningController, err error) {
 	results, err := QueryAll(ctx, r, func(ctx context.Context, s inspect.Source) ([]RunningController, error) {
 		controllers, err := s.Controllers(ctx)
@@ -63,6 +63,7 @@ func (r *Session) ControllersOfReplicas(ctx context.Context) (all []RunningContr
 	return all, err
 }
 
+// ControllersOf returns the controllers of a process.
 func ControllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 	return s.Controllers(ctx)
 }

@@ -37,7 +37,7 @@ func (r *Session) Follow(ctx context.Context, show func(context.Context) error) 
 		if err = show(ctx); ctx.Err() != nil || isWriteError(err) {
 			break
 		}
-		w.warn(&w.showWarnings, err)
+		w.showWarnings.Print(w.Stderr, err)
 	}
 	if ctx.Err() != nil {
 		return nil // The signal caused the error.
@@ -140,7 +140,7 @@ func (w *processWatch) rediscover(ctx context.Context) bool {
 	before := slices.Clone(w.Sources)
 	err := w.Discover(ctx)
 	if ctx.Err() == nil {
-		w.warn(&w.discoveryWarnings, err)
+		w.discoveryWarnings.Print(w.Stderr, err)
 	}
 	for s := range w.revisions {
 		if !slices.Contains(w.Sources, s) {
@@ -148,13 +148,4 @@ func (w *processWatch) rediscover(ctx context.Context) bool {
 		}
 	}
 	return !slices.Equal(before, w.Sources)
-}
-
-// warn prints an error unless it was printed before.
-func (w *processWatch) warn(before *Warnings, err error) {
-	if err == nil {
-		before.Print(w.Stderr)
-		return
-	}
-	before.Print(w.Stderr, err)
 }

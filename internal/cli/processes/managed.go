@@ -47,7 +47,7 @@ func (f *Selection) Register(c *cobra.Command) {
 type Managed struct {
 	*Session
 	Flags *Selection
-	// Selected is the controller, source the process that runs it.
+	// Selected is the controller, Source the process that runs it.
 	Selected inspect.Controller
 	Source   inspect.Source
 	// Name is the name of one object; "" means all.
@@ -98,7 +98,8 @@ func (m *Managed) query() inspect.Query {
 // List returns the matching objects that the user may list, and their total number.
 func (m *Managed) List(ctx context.Context) ([]client.VisibleState, int, error) {
 	if m.Name != "" {
-		return m.named(ctx)
+		all, err := m.named(ctx)
+		return all, len(all), err
 	}
 	q := m.query()
 	kinds, err := m.Client.Listable(ctx, m.Selected.Kinds, q.Namespace)
@@ -141,12 +142,12 @@ func (m *Managed) warn(listable []object.Kind) {
 }
 
 // named returns the objects with that name, of any kind or of the one before the slash.
-func (m *Managed) named(ctx context.Context) ([]client.VisibleState, int, error) {
+func (m *Managed) named(ctx context.Context) ([]client.VisibleState, error) {
 	all := []client.VisibleState{}
 	var refused error
 	refs, err := m.refs(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for _, ref := range refs {
 		if !m.Client.Can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
@@ -156,21 +157,21 @@ func (m *Managed) named(ctx context.Context) ([]client.VisibleState, int, error)
 		}
 		states, err := m.Source.States(ctx, ref)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		states = slices.DeleteFunc(states, func(c inspect.ObjectState) bool { return c.Controller != m.Selected.Name })
 		all = append(all, m.Client.States(ctx, states)...)
 	}
 	if err := m.Client.TakeErr(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	switch {
 	case len(all) > 0:
-		return all, len(all), nil
+		return all, nil
 	case refused != nil:
-		return nil, 0, refused
+		return nil, refused
 	}
-	return nil, 0, command.WithHint(fmt.Errorf("%s does not manage %q in namespace %s", m.Selected.Name, m.Name, m.Target.Namespace),
+	return nil, command.WithHint(fmt.Errorf("%s does not manage %q in namespace %s", m.Selected.Name, m.Name, m.Target.Namespace),
 		"-n selects another namespace; `setpoint get "+output.Clean(m.Selected.Name)+" -A` lists all objects")
 }
 
@@ -179,8 +180,7 @@ func (m *Managed) NamedKind(ctx context.Context) ([]client.VisibleState, error) 
 	if err := m.checkKind(ctx); err != nil {
 		return nil, err
 	}
-	found, _, err := m.named(ctx)
-	return found, err
+	return m.named(ctx)
 }
 
 // objectName returns the name without the kind before the slash.

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // ReadFlags are the flags of commands that read running processes.
@@ -51,6 +52,7 @@ handles and writes. Hidden parts are marked.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage.`
 
+// Register adds the flags.
 func (f *ReadFlags) Register(c *cobra.Command) {
 	f.RegisterDiscovery(c)
 	set := c.Flags()
@@ -61,13 +63,18 @@ func (f *ReadFlags) Register(c *cobra.Command) {
 // RegisterDiscovery adds the flags that select the processes.
 func (f *ReadFlags) RegisterDiscovery(c *cobra.Command) {
 	f.RegisterPlace(c, "", client.OfObjects)
+	f.RegisterProcesses(c)
+}
+
+// RegisterProcesses adds the flags that select processes of a cluster.
+func (f *ReadFlags) RegisterProcesses(c *cobra.Command) {
 	set := c.Flags()
 	set.StringVar(&f.Process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.Pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.LeaseNamespace, "setpoint-namespace", "N", client.InstallNamespace,
 		"`namespace` of the Leases, if you cannot list those of all namespaces")
 	client.CompleteNamespaces(c, &f.Cluster, "setpoint-namespace")
-	_ = c.RegisterFlagCompletionFunc("process", CompleteSession(f, CompleteProcesses)) // It fails only for an undefined flag.
+	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, completeProcesses)) // It fails only for an undefined flag.
 }
 
 // Session is one run of a reading command: the cluster, and the processes found.
@@ -84,7 +91,7 @@ type Session struct {
 	pods       map[portforward.Location]podConnection
 	// Timeouts bound the requests to processes.
 	Timeouts *inspect.Timeouts
-	// Client limit the output.
+	// Client reads the cluster as the user, and limits the output.
 	Client *client.Client
 	// Discovered is the time of the latest discovery.
 	Discovered time.Time
@@ -97,15 +104,12 @@ const processTimeout = 10 * time.Second
 
 // Open finds the cluster and the processes.
 func (f *ReadFlags) Open(ctx context.Context, p *command.Invocation) (*Session, error) {
-	cluster, err := f.Find()
+	user, err := f.Connect()
 	if err != nil {
 		return nil, err
 	}
-	perms, err := client.New(cluster)
-	if err != nil {
-		return nil, err
-	}
-	r := &Session{Invocation: p, ReadFlags: f, Target: cluster, Client: perms, Timeouts: inspect.NewTimeouts(processTimeout)}
+	cluster := user.Cluster
+	r := &Session{Invocation: p, ReadFlags: f, Target: cluster, Client: user, Timeouts: inspect.NewTimeouts(processTimeout)}
 	if local := cluster.LocalDir(); local != "" && f.Pod == "" {
 		r.localProcesses, r.besidePods = locate.FolderSources(local), cluster.ProcessDir == ""
 	}
@@ -136,14 +140,31 @@ func QueryAll[T any](ctx context.Context, r *Session, call func(context.Context,
 // Warnings are the warnings printed last.
 type Warnings []string
 
-// Print prints the warnings that are new.
+// Print prints the warnings that are new. A warning that is not among them may be printed again.
 func (c *Warnings) Print(out io.Writer, problems ...error) {
 	var now Warnings
 	for _, err := range problems {
+		if err == nil {
+			continue
+		}
 		now = append(now, err.Error())
 		if !slices.Contains(*c, err.Error()) {
 			fmt.Fprintln(out, "warning:", output.Clean(err.Error()))
 		}
 	}
 	*c = now
+}
+
+// OpenObject opens the session of a command about one object.
+func (f *ReadFlags) OpenObject(ctx context.Context, p *command.Invocation, args []string) (*Session, object.Ref, error) {
+	r, err := f.Open(ctx, p)
+	if err != nil {
+		return nil, object.Ref{}, err
+	}
+	kind, name, err := client.ParseObject(args)
+	if err != nil {
+		return nil, object.Ref{}, err
+	}
+	ref, err := r.Client.Find(ctx, kind, name, r.Target.Namespace)
+	return r, ref, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
+// Command returns `setpoint allow-deletions`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable)}
 	c := &cobra.Command{

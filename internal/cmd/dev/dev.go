@@ -45,6 +45,7 @@ type devFlags struct {
 	context     devContextFlags
 }
 
+// Command returns `setpoint dev`. It boots a control plane with the function, if there is one.
 func Command(p *command.Invocation, boot dev.Boot) *cobra.Command {
 	f := &devFlags{boot: boot, logLevel: flags.OneOf("warn", "debug", "info", "error")}
 	c := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +29,10 @@ type getFlags struct {
 }
 
 func newGetFlags() *getFlags {
-	return &getFlags{ReadFlags: processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable, output.AsWide, output.AsName,
-		output.AsJSON, output.AsYAML)}, Selection: processes.NewSelection()}
+	return &getFlags{ReadFlags: processes.ReadFlags{PrintFlags: output.NewRowFlags()}, Selection: processes.NewSelection()}
 }
 
+// Command returns `setpoint get`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := newGetFlags()
 	c := &cobra.Command{
@@ -127,12 +128,12 @@ func (r *controllerLister) run(ctx context.Context) error {
 
 // warnHidden warns about hidden controllers when their number changes.
 func (r *controllerLister) warnHidden(hidden int) {
-	if hidden == 0 {
-		r.hidden.Print(r.Stderr)
-		return
+	var problem error
+	if hidden > 0 {
+		problem = fmt.Errorf("%s hidden: you need permission to get the declaring object, or to list the kinds that it handles",
+			output.Plural(hidden, "controller is", "controllers are"))
 	}
-	r.hidden.Print(r.Stderr, fmt.Errorf("%s hidden: you need permission to get the declaring object, or to list the kinds that it handles",
-		output.Plural(hidden, "controller is", "controllers are")))
+	r.hidden.Print(r.Stderr, problem)
 }
 
 // controllerRow returns the row of a controller, with the columns ROLLOUT and VERSION if one of them has rollouts, or
@@ -210,4 +211,34 @@ func rolloutCell(c *inspect.Controller) string {
 		return fmt.Sprintf("%d of %d", s.Moved, s.Total)
 	}
 	return fmt.Sprintf("%d of %d (%s)", s.Moved, s.Total, reason)
+}
+
+// abbreviate shortens the names in the first column if the headers do not fit into width
+// otherwise. A width of 0 is unlimited.
+func abbreviate(rows []output.Row, head []string, all []inspect.Controller, width int) {
+	if width == 0 {
+		return
+	}
+	needed := 0
+	for i := range head {
+		needed += columnWidth(rows, head, i) + output.ColumnGap
+	}
+	if needed-output.ColumnGap <= width {
+		return
+	}
+	for i := range rows {
+		rows[i].Cells[0] = processes.ShortName(rows[i].Name, all)
+	}
+}
+
+// columnWidth returns the width of a column in characters; for the last column, that of its
+// header.
+func columnWidth(rows []output.Row, head []string, column int) int {
+	width := len(head[column])
+	for _, r := range rows {
+		if column < len(head)-1 {
+			width = max(width, utf8.RuneCountInString(output.Clean(r.Cells[column])))
+		}
+	}
+	return width
 }

@@ -58,14 +58,14 @@ func (g *objectGetter) checkSelection() error {
 // warnRefused warns that the controller, or its latest code, is not accepted.
 func (g *objectGetter) warnRefused(ctx context.Context) {
 	c := inspect.RedactController(g.Selected, g.Client.AccessCheck(ctx))
+	var problem error
 	switch {
 	case c.Refusal() != "":
-		g.refused.Print(g.Stderr, fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal()))
+		problem = fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal())
 	case c.Outdated() != "":
-		g.refused.Print(g.Stderr, fmt.Errorf("%s runs older code: %s", c.Name, c.Outdated()))
-	default:
-		g.refused.Print(g.Stderr)
+		problem = fmt.Errorf("%s runs older code: %s", c.Name, c.Outdated())
 	}
+	g.refused.Print(g.Stderr, problem)
 }
 
 // showAll prints the current objects.

@@ -32,8 +32,7 @@ const anyOperation = "any"
 
 func reviewsCommand(p *command.Invocation) *cobra.Command {
 	f := &reviewFlags{
-		ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsTable, output.AsWide, output.AsName,
-			output.AsJSON, output.AsYAML)},
+		ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewRowFlags()},
 		operation: flags.OneOf(anyOperation, "create", "update", "delete", "connect"),
 	}
 	c := &cobra.Command{

@@ -16,9 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
+// Command returns `setpoint log-level`.
 func Command(p *command.Invocation) *cobra.Command {
-	f := &processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsTable, output.AsWide, output.AsName, output.AsJSON,
-		output.AsYAML)}
+	f := &processes.ReadFlags{Replicas: true, PrintFlags: output.NewRowFlags()}
 	c := &cobra.Command{
 		Use:   "log-level [debug|info|warn|error]",
 		Short: "Print or change the log level of running processes",

@@ -2,9 +2,9 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,7 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // codeChanges is the exit code if there are changes.
@@ -44,8 +43,9 @@ type planFlags struct {
 	output.PrintFlags
 }
 
+// Command returns `setpoint plan`.
 func Command(p *command.Invocation) *cobra.Command {
-	f := &planFlags{PrintFlags: output.NewPrintFlags(output.AsText, output.AsJSON, output.AsYAML), apply: hooks.NewApplyStrategy()}
+	f := &planFlags{PrintFlags: output.NewTextFlags(), apply: hooks.NewApplyStrategy()}
 	c := &cobra.Command{
 		Use:   "plan [CONTROLLER] [OBJECT…]",
 		Short: "Show what a controller would change (dry run)",
@@ -136,7 +136,10 @@ func run(p *command.Invocation, c *cobra.Command, f *planFlags, args []string) e
 		return err
 	}
 	if f.operator.Given() {
-		op, err := f.describeOperator(ctx, cluster, p.Stderr)
+		if err := f.operator.CheckDescribed(nil); err != nil {
+			return command.UsageError(err)
+		}
+		op, err := f.operator.Describe(ctx, cluster, f.cluster, nil, p.Stderr)
 		if err != nil {
 			return err
 		}
@@ -158,26 +161,15 @@ func run(p *command.Invocation, c *cobra.Command, f *planFlags, args []string) e
 	return f.write(p, report)
 }
 
-// describeOperator returns the operator of the flags, without running it.
-func (f *planFlags) describeOperator(ctx context.Context, in manager.Cluster, stderr io.Writer) (*operator.Operator, error) {
-	if err := f.operator.CheckDescribed(nil); err != nil {
-		return nil, command.UsageError(err)
-	}
-	return f.operator.Describe(ctx, in, f.cluster, nil, stderr)
-}
-
 // options builds the options of the dry run.
 func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster manager.Cluster, args []string) (dryrun.Options, error) {
 	o := dryrun.Options{Manager: h, Timeout: f.timeout, CallsOnly: f.callsOnly}
-	namespace := f.namespace
-	if namespace == "" {
-		namespace = cluster.Namespace
-	}
+	namespace := cmp.Or(f.namespace, cluster.Namespace)
 	declared, objects, err := readPlanFiles(f.files)
 	if err != nil {
 		return o, err
 	}
-	perms, err := client.New(cluster)
+	user, err := client.New(cluster)
 	if err != nil {
 		return o, err
 	}
@@ -186,7 +178,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	case len(args) > 0 && filepath.Ext(args[0]) == ".py":
 		return o, command.UsageErrorf("unexpected argument %q: plan an operator in Python with --python %s", args[0], args[0])
 	case len(args) > 0:
-		stored, err := controllerOf(ctx, perms, h, args[0], len(declared) == 0)
+		stored, err := controllerOf(ctx, user, h, args[0], len(declared) == 0)
 		if unknown, is := errors.AsType[*client.UnknownKindError](err); is {
 			return o, command.WithHint(unknown, command.HintOf(err)+"; controllers of a process, such as "+args[0]+
 				", are planned by --python FILE, or in the dashboard")
@@ -201,7 +193,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 && !f.operator.Given() {
 		return o, command.UsageErrorf("no controller given; use compositecontroller.setpoint.dev/NAME, or -f FILE with one")
 	}
-	if o.Selection.Names, err = objectNames(ctx, perms, args); err != nil {
+	if o.Selection.Names, err = objectNames(ctx, user, args); err != nil {
 		return o, err
 	}
 	o.Selection.Manifests, o.Selection.Namespace = objects, namespace

@@ -50,6 +50,7 @@ const (
 // installedAccount is the ServiceAccount of the install manifests.
 const installedAccount = "setpoint-system/setpoint"
 
+// Command returns `setpoint rbac`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &rbacFlags{
 		format:        flags.OneOf(output.AsYAML, output.AsJSON),
@@ -118,15 +119,11 @@ func (f *rbacFlags) register(c *cobra.Command) {
 		"how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
 	set.BoolVar(&f.showUsed, "used", false,
 		"show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
-	set.StringVar(&f.Process, "process", "", "`name` of the process to read (default: all)")
-	set.StringVar(&f.Pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
-	set.StringVarP(&f.LeaseNamespace, "setpoint-namespace", "N", "setpoint-system",
-		"`namespace` of the Leases, if you cannot list those of all namespaces")
+	f.RegisterProcesses(c)
 	command.AddChoice(c, f.format, "output", "o", "output format")
 	f.operator.Register(set)
-	client.CompleteNamespaces(c, &f.Cluster, "namespaces", "setpoint-namespace")
+	client.CompleteNamespaces(c, &f.Cluster, "namespaces")
 	// It fails only for an undefined flag.
-	_ = c.RegisterFlagCompletionFunc("process", processes.CompleteSession(&f.ReadFlags, processes.CompleteProcesses))
 }
 
 // rbacRun is one run of the command.
@@ -169,7 +166,7 @@ func run(ctx context.Context, p *command.Invocation, f *rbacFlags, args []string
 	if err := r.fill(ctx, input); err != nil {
 		return err
 	}
-	return r.print()
+	return r.printRoles(r.grant.Roles())
 }
 
 // options checks the flags.
@@ -259,11 +256,7 @@ func (r *rbacRun) roleName() (string, error) {
 	}
 }
 
-// print prints the roles.
-func (r *rbacRun) print() error {
-	return r.printRoles(r.grant.Roles())
-}
-
+// printRoles prints roles.
 func (r *rbacRun) printRoles(roles []rbac.Role) error {
 	if len(roles) == 0 {
 		return errors.New("no rights are needed")

@@ -33,6 +33,7 @@ type reconcileFlags struct {
 // defaultRate is the default number of requests per second.
 const defaultRate = 10
 
+// Command returns `setpoint reconcile`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &reconcileFlags{ReadFlags: processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable)},
 		Selection: processes.NewSelection()}

@@ -27,6 +27,7 @@ type recordFlags struct {
 	maxSize    string
 }
 
+// Command returns `setpoint record`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &recordFlags{ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsText)}}
 	c := &cobra.Command{

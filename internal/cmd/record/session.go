@@ -2,12 +2,16 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -114,4 +118,162 @@ func (s *recordSession) idle() (all []inspect.Source) {
 		}
 	}
 	return all
+}
+
+// unreadableRetry is when a process whose stream cannot be read, such as one of another version, is tried again.
+const unreadableRetry = time.Minute
+
+// processRecording records one process until it ends.
+type processRecording struct {
+	*recordSession
+	source inspect.Source
+	client *client.Client
+	// end ends the whole recording: the file cannot be written.
+	end context.CancelCauseFunc
+	// ended means that it was called.
+	ended bool
+}
+
+// record records until the process or streaming ends. Permissions are checked until checking ends.
+func (p *processRecording) record(streaming, checking context.Context) {
+	calls, can := p.source.(inspect.CallSource)
+	if !can {
+		return
+	}
+	in, out := io.Pipe()
+	read := make(chan error, 1)
+	go func() {
+		err := p.copyCalls(checking, &firstRead{Reader: in, then: p.begun})
+		_ = in.CloseWithError(err) // The process would wait for a reader.
+		read <- err
+	}()
+	err := calls.Record(streaming, p.filter, out)
+	_ = out.CloseWithError(io.EOF)
+	unreadable := <-read
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.active, p.source)
+	if streaming.Err() == nil && !p.ended {
+		p.report(err, unreadable)
+	}
+}
+
+// begun notes that nothing which runs is missed any more.
+func (p *processRecording) begun() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.processes[p.source] = true
+	if p.unreadable[p.source].IsZero() {
+		delete(p.failing, p.source.Name())
+		fmt.Fprintf(p.Stderr, "Recording the process %s to %s; Ctrl-C ends it.\n", output.Clean(p.source.Name()), output.Clean(p.path))
+	}
+}
+
+// report prints why a process is not recorded any more, once until it is recorded again: what follows is why it
+// cannot be reached.
+func (p *processRecording) report(err, unreadable error) {
+	name := p.source.Name()
+	switch {
+	case unreadable != nil:
+		err = unreadable
+		p.unreadable[p.source] = time.Now().Add(unreadableRetry)
+	case err == nil:
+		err = errors.New("the process has ended")
+	}
+	if !p.failing[name] {
+		p.failing[name] = true
+		fmt.Fprintln(p.Stderr, "warning:", output.Clean(fmt.Sprintf("%s is not recorded any more: %v", name, err)))
+	}
+}
+
+// copyCalls writes what the process sends. The error is one of the stream; one of the file ends the recording.
+func (p *processRecording) copyCalls(ctx context.Context, in io.Reader) error {
+	reader := recording.NewReader(in)
+	var known recording.Totals
+	for {
+		call, err := reader.Next()
+		p.mu.Lock()
+		p.totals = p.totals.Plus(reader.Totals.Minus(known))
+		p.mu.Unlock()
+		known = reader.Totals
+		if errors.Is(err, io.EOF) || errors.Is(err, recording.ErrEmpty) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		call.Process = p.source.Name()
+		if !p.isReadable(ctx, call) {
+			continue
+		}
+		if err := p.write(call); err != nil {
+			p.ended = true
+			p.end(err)
+			return nil
+		}
+	}
+}
+
+func (p *processRecording) write(call *recording.Call) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.file.Writer()
+	if err != nil {
+		return err
+	}
+	return w.Copy(call)
+}
+
+// isReadable reports whether the user may read all objects in a call, and counts it otherwise. A call during an outage of
+// the API server is left out; the next one is checked again.
+func (p *processRecording) isReadable(ctx context.Context, call *recording.Call) bool {
+	readable := p.mayRead(ctx, call)
+	err := p.client.TakeErr()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if readable && err == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.hidden++
+		return false
+	}
+	p.unchecked++
+	if p.unchecked == 1 {
+		fmt.Fprintln(p.Stderr, "warning:", output.Clean(fmt.Sprintf("calls are left out: %v", err)))
+	}
+	return false
+}
+
+func (p *processRecording) mayRead(ctx context.Context, call *recording.Call) bool {
+	fields, err := call.Request()
+	if err != nil {
+		return false
+	}
+	request, _ := json.Marshal(fields) //nolint:errchkjson // They are JSON.
+	response, err := call.Response()
+	if err != nil {
+		return false
+	}
+	run := inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: &inspect.Call{Request: request, Response: response}}}}
+	return inspect.CanReadAll(run, p.client.CanRead(ctx))
+}
+
+// firstRead calls a function after the first read.
+type firstRead struct {
+	io.Reader
+
+	then func()
+}
+
+func (r *firstRead) Read(into []byte) (int, error) {
+	n, err := r.Reader.Read(into)
+	if n > 0 && r.then != nil {
+		r.then()
+		r.then = nil
+	}
+	return n, err
 }

@@ -2,6 +2,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type releaseFlags struct {
 	yes bool
 }
 
+// Command returns `setpoint release`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &releaseFlags{}
 	c := &cobra.Command{
@@ -68,15 +70,12 @@ Exit codes: 0 all released, 1 failure, or nothing to release, 2 wrong usage.`,
 }
 
 func run(ctx context.Context, p *command.Invocation, f *releaseFlags, args []string) error {
-	cluster, err := f.Find()
+	user, err := f.Connect()
 	if err != nil {
 		return err
 	}
-	r := releaser{Invocation: p, flags: f}
-	if r.client, err = client.New(cluster); err != nil {
-		return err
-	}
-	if r.owned, err = ownFinalizers(ctx, cluster); err != nil {
+	r := releaser{Invocation: p, flags: f, client: user}
+	if r.owned, err = ownFinalizers(ctx, user.Cluster); err != nil {
 		return err
 	}
 	var failures []error
@@ -85,7 +84,7 @@ func run(ctx context.Context, p *command.Invocation, f *releaseFlags, args []str
 		if err != nil {
 			return err
 		}
-		ref, err := r.client.Find(ctx, kind, name, cluster.Namespace)
+		ref, err := r.client.Find(ctx, kind, name, user.Cluster.Namespace)
 		if err == nil {
 			err = r.release(ctx, ref)
 		}
@@ -144,7 +143,7 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 	}
 	ours := slices.DeleteFunc(stored.Finalizers(), func(name string) bool { return !r.owns(name) })
 	if len(ours) == 0 {
-		return fmt.Errorf("%s has no finalizer of Setpoint; it has: %s", client.NameOf(ref), output.Clean(orNone(stored.Finalizers())))
+		return fmt.Errorf("%s has no finalizer of Setpoint; it has: %s", client.NameOf(ref), output.Clean(cmp.Or(strings.Join(stored.Finalizers(), ", "), "none")))
 	}
 	for _, name := range ours {
 		if !r.flags.yes {
@@ -211,11 +210,4 @@ func (r *releaser) say(stored *object.Object, ref object.Ref, finalizer, what st
 		then = "the finalize hook or handlers of Delete are not called any more, and what they would clean up stays"
 	}
 	fmt.Fprintf(r.Stdout, "%s: finalizer %s%s %s; %s\n", client.NameOf(ref), output.Clean(finalizer), output.Clean(of), what, then)
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }

@@ -32,6 +32,7 @@ type rolloutFlags struct {
 	storedVersions bool
 }
 
+// Command returns `setpoint rollout`.
 func Command(p *command.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollout COMMAND CONTROLLER",
@@ -173,16 +174,13 @@ type rolloutController struct {
 	Status setpoint.ControllerStatus `json:"status"`
 }
 
-// rollout finds a controller that has rollouts.
+// open finds a controller that has rollouts.
 func open(ctx context.Context, p *command.Invocation, f *rolloutFlags, arg string) (*rolloutRun, error) {
-	cluster, err := f.cluster.Find()
+	user, err := f.cluster.Connect()
 	if err != nil {
 		return nil, err
 	}
-	r := &rolloutRun{Invocation: p, rolloutFlags: f}
-	if r.client, err = client.New(cluster); err != nil {
-		return nil, err
-	}
+	r := &rolloutRun{Invocation: p, rolloutFlags: f, client: user}
 	stored, err := r.client.StoredController(ctx, arg, "no controller", r.getController)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,13 +23,9 @@ const rolloutInterval = time.Second
 
 // reload reads the controller again.
 func (r *rolloutRun) reload(ctx context.Context) error {
-	text, err := r.client.API.Get(ctx, r.ref.Kind, "", r.ref.Name)
-	if err != nil {
-		return err
-	}
 	r.controller = rolloutController{}
-	if err := json.Unmarshal(text, &r.controller); err != nil {
-		return fmt.Errorf("read %s: %w", r.name, err)
+	if err := r.read(ctx, r.ref, &r.controller); err != nil {
+		return err
 	}
 	switch {
 	case r.controller.Metadata.UID != r.ref.UID:

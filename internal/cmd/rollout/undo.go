@@ -175,7 +175,7 @@ func (r *rolloutRun) hooksWrite(to logicRevision) (undoWrite, error) {
 // codeWrite replaces the code in a ConfigMap, or creates the ConfigMap; nil if it has that code.
 func (r *rolloutRun) codeWrite(ctx context.Context, then compile.CodeConfigMap) (*undoWrite, error) {
 	now, err := r.codeConfigMap(ctx, then.Namespace, then.Name)
-	w := &undoWrite{ref: object.Ref{Kind: object.KindOf(object.ConfigMaps), Namespace: then.Namespace, Name: then.Name}}
+	w := &undoWrite{ref: object.ConfigMaps.Ref(then.Namespace, then.Name)}
 	name := then.Namespace + "/" + then.Name
 	switch {
 	case errors.Is(err, failure.ErrNotFound):

@@ -3,6 +3,8 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -71,7 +75,7 @@ func (r *rolloutRun) versionNamespace() string {
 
 // version reads one version.
 func (r *rolloutRun) version(ctx context.Context, namespace, name string) (v logicRevision, err error) {
-	err = r.read(ctx, plan.ControllerRevisions, namespace, name, &v)
+	err = r.read(ctx, plan.ControllerRevisions.Ref(namespace, name), &v)
 	return v, err
 }
 
@@ -115,4 +119,48 @@ func (r *rolloutRun) stateOf(name string) string {
 		return "previous"
 	}
 	return ""
+}
+
+// inSpec reports whether a version is the one in the spec and in the ConfigMaps that have its code.
+func (r *rolloutRun) inSpec(ctx context.Context, v *compile.VersionData) (bool, error) {
+	now := compile.VersionData{Hooks: r.controller.Spec.Hooks, EndpointConfigs: r.controller.Spec.EndpointConfigs, ConfigMaps: v.ConfigMaps}
+	if same, err := now.Equal(v); !same || err != nil {
+		return false, err
+	}
+	now.ConfigMaps = nil // Equal hooks have their code in the same ConfigMaps.
+	for _, then := range v.ConfigMaps {
+		code, err := r.codeConfigMap(ctx, then.Namespace, then.Name)
+		if errors.Is(err, failure.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		now.ConfigMaps = append(now.ConfigMaps, compile.CodeConfigMap{Namespace: then.Namespace, Name: then.Name, Data: code.Data})
+	}
+	return now.Equal(v)
+}
+
+// codeConfigMap is what the commands read of a ConfigMap with code.
+type codeConfigMap struct {
+	Metadata  struct{ UID, ResourceVersion string }
+	Immutable bool
+	Data      map[string]string
+}
+
+func (r *rolloutRun) codeConfigMap(ctx context.Context, namespace, name string) (c codeConfigMap, err error) {
+	err = r.read(ctx, object.ConfigMaps.Ref(namespace, name), &c)
+	return c, err
+}
+
+// read reads an object into a value. Its error is failure.ErrNotFound if there is none.
+func (r *rolloutRun) read(ctx context.Context, ref object.Ref, into any) error {
+	text, err := r.client.API.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read %s: %w", client.NameOf(ref), err)
+	}
+	return nil
 }

@@ -53,8 +53,8 @@ type legacyFlagSet struct {
 	flags []legacyFlag
 }
 
-// legacyNote is logged for a legacy flag that was set.
-type legacyNote struct{ flag, replacement string }
+// flagNote is logged for a flag that has another meaning, or none.
+type flagNote struct{ flag, text string }
 
 // registerLegacy adds the legacy flags, hidden.
 func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
@@ -71,10 +71,10 @@ func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
 }
 
 // applyLegacy copies the values of legacy flags to ours, unless ours are set too.
-func (f *runFlags) applyLegacy() ([]legacyNote, error) {
+func (f *runFlags) applyLegacy() ([]flagNote, error) {
 	given := map[string]bool{}
 	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	var notes []legacyNote
+	var notes []flagNote
 	for _, old := range f.legacy.flags {
 		if !given[old.name] {
 			continue
@@ -88,8 +88,8 @@ func (f *runFlags) applyLegacy() ([]legacyNote, error) {
 	return notes, nil
 }
 
-func (f *legacyFlagSet) apply(old legacyFlag, given bool) (legacyNote, error) {
-	note := legacyNote{flag: "--" + old.name, replacement: old.hint}
+func (f *legacyFlagSet) apply(old legacyFlag, given bool) (flagNote, error) {
+	note := flagNote{flag: "--" + old.name, text: old.hint}
 	if old.replacement == "" {
 		return note, nil
 	}
@@ -101,9 +101,9 @@ func (f *legacyFlagSet) apply(old legacyFlag, given bool) (legacyNote, error) {
 		}
 		value = translated
 	}
-	note.replacement = fmt.Sprintf("--%s=%s", old.replacement, value)
+	note.text = fmt.Sprintf("--%s=%s", old.replacement, value)
 	if given {
-		note.replacement = "ignored, --" + old.replacement + " is set"
+		note.text = "ignored, --" + old.replacement + " is set"
 		return note, nil
 	}
 	if err := f.set.Lookup(old.replacement).Value.Set(value); err != nil {

@@ -97,7 +97,7 @@ func TestMetacontrollerFlags(t *testing.T) {
 		}
 		var received []string
 		for _, note := range notes {
-			received = append(received, note.flag+": "+note.replacement)
+			received = append(received, note.flag+": "+note.text)
 		}
 		if got := strings.Join(received, "\n"); got != c.note {
 			t.Errorf("%q: told %q, want %q", c.args, got, c.note)

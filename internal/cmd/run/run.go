@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/memory"
 )
 
+// Command returns `setpoint run`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := newRunFlags()
 	c := &cobra.Command{
@@ -69,7 +70,7 @@ func run(ctx context.Context, p *command.Invocation, f *runFlags) error {
 	}
 	log := flags.NewLog(p.Stderr, f.LogFormat.Value, f.LogLevel.Value)
 	for _, note := range notes {
-		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.replacement)
+		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.text)
 	}
 	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.Find()
 	if err != nil {

@@ -30,6 +30,7 @@ type supportFlags struct {
 	file string
 }
 
+// Command returns `setpoint support-bundle`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &supportFlags{ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsTable)}}
 	c := &cobra.Command{

@@ -4,8 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"os"
-
-	"github.com/setpoint-dev/setpoint/internal/testcase"
 )
 
 // The elements of a report in the format of JUnit that CI systems read.
@@ -56,17 +54,27 @@ func (r *testReport) writeJUnit(file string) error {
 	return nil
 }
 
-// add adds a test that took some seconds, and counts its problem.
-func (s *junitSuite) add(one junitCase, took float64) {
+// add adds a test that took some seconds. Err is why it has no result, failure what is wrong with the result.
+func (s *junitSuite) add(one junitCase, took float64, err string, failure *junitProblem) {
 	one.Time = seconds(took)
 	switch {
-	case one.Error != nil:
+	case err != "":
+		one.Error = &junitProblem{err, err}
 		s.Errors++
-	case one.Failure != nil:
+	case failure != nil:
+		one.Failure = failure
 		s.Failures++
 	}
 	s.took += took
 	s.Tests, s.Time, s.Cases = s.Tests+1, seconds(s.took), append(s.Cases, one)
+}
+
+// problem returns a problem, if there is one.
+func problem(is bool, message, text string) *junitProblem {
+	if !is {
+		return nil
+	}
+	return &junitProblem{message, text}
 }
 
 func newSuite(name string) junitSuite { return junitSuite{Name: name, Time: seconds(0)} }
@@ -74,7 +82,9 @@ func newSuite(name string) junitSuite { return junitSuite{Name: name, Time: seco
 func (r *testReport) caseSuite() junitSuite {
 	suite := newSuite(partCases)
 	for i := range r.Cases {
-		suite.add(junitOf(&r.Cases[i]), r.Cases[i].Seconds)
+		c := &r.Cases[i]
+		one := junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}
+		suite.add(one, c.Seconds, c.Error, problem(c.Difference != "", "the response differs from the expected one", c.Difference))
 	}
 	return suite
 }
@@ -83,20 +93,15 @@ func (r *testReport) explorationSuite() junitSuite {
 	suite := newSuite(partExplore)
 	for i := range r.Explorations {
 		e := &r.Explorations[i]
-		one := junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}
-		switch {
-		case e.Interrupted:
+		if e.Interrupted {
 			continue // It is one of those that were not run.
-		case e.Error != "":
-			one.Error = &junitProblem{e.Error, e.Error}
-		case !e.Passed:
-			one.Failure = &junitProblem{e.failure(), e.Report.Text()}
 		}
+		var failure *junitProblem
 		took := 0.0
 		if e.Report != nil {
-			took = e.Report.Seconds
+			took, failure = e.Report.Seconds, problem(!e.Passed, e.failure(), e.Report.Text())
 		}
-		suite.add(one, took)
+		suite.add(junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}, took, e.Error, failure)
 	}
 	return suite
 }
@@ -118,27 +123,10 @@ func (r *testReport) storySuite() junitSuite {
 	suite := newSuite(partReplay)
 	for i := range r.Stories {
 		s := &r.Stories[i]
-		one := junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line}
-		switch {
-		case s.Error != "":
-			one.Error = &junitProblem{s.Error, s.Error}
-		case !s.Passed:
-			one.Failure = &junitProblem{"the story still violates its property", s.Violation}
-		}
-		suite.add(one, s.Seconds)
+		suite.add(junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line}, s.Seconds, s.Error,
+			problem(!s.Passed, "the story still violates its property", s.Violation))
 	}
 	return suite
-}
-
-func junitOf(c *testcase.Result) junitCase {
-	one := junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}
-	switch {
-	case c.Error != "":
-		one.Error = &junitProblem{c.Error, c.Error}
-	case c.Difference != "":
-		one.Failure = &junitProblem{"the response differs from the expected one", c.Difference}
-	}
-	return one
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }

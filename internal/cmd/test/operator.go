@@ -1,15 +1,18 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/served"
@@ -65,4 +68,32 @@ func (f *testFlags) openOperator(output *programOutput, stderr io.Writer) func(c
 		wait := opening{"the operator " + run.Name, stderr, importLimit, importNotice}
 		return wait.wait(ctx, func(ctx context.Context) (workspace.Operator, error) { return operator.Open(ctx, options) })
 	}
+}
+
+// maxProgramOutput is how much of what programs and hooks print is kept, from the end.
+const maxProgramOutput = 64 << 10
+
+// programOutput keeps what programs and hooks print, to show it if a test fails.
+type programOutput struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// of returns a writer for the output of a program.
+func (o *programOutput) of(name string) *progress.Writer {
+	return progress.NewWriter(func(line []byte) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.text = fmt.Appendf(o.text, "%s | %s\n", name, line)
+		if cut := len(o.text) - maxProgramOutput; cut > 0 {
+			o.text = append([]byte("…\n"), o.text[cut+bytes.IndexByte(o.text[cut:], '\n')+1:]...)
+		}
+	})
+}
+
+// show prints what was kept.
+func (o *programOutput) show(out io.Writer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = out.Write(o.text) // It belongs to a failure that is reported anyway.
 }

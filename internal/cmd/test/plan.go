@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (t *testPlan) size() int {
 }
 
 // plan returns the tests of the chosen parts.
-func (f *testFlags) plan(w *workspace.Workspace, matches matcher) (t *testPlan, err error) {
+func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testPlan, err error) {
 	t = &testPlan{workspace: w}
 	if len(f.only) == 0 || f.runs(partReplay) {
 		t.recordings = f.recordings
@@ -91,12 +92,12 @@ func (f *testFlags) plan(w *workspace.Workspace, matches matcher) (t *testPlan, 
 	if t.stories, err = readStories(w); err != nil {
 		return nil, err
 	}
-	t.cases = slices.DeleteFunc(t.cases, func(c *testcase.Case) bool { return !f.runs(partCases) || !matches(c.Name) })
-	t.stories = slices.DeleteFunc(t.stories, func(s *story) bool { return !f.runs(partReplay) || !matches(s.Metadata.Name) })
+	t.cases = slices.DeleteFunc(t.cases, func(c *testcase.Case) bool { return !f.runs(partCases) || !names.MatchString(c.Name) })
+	t.stories = slices.DeleteFunc(t.stories, func(s *story) bool { return !f.runs(partReplay) || !names.MatchString(s.Metadata.Name) })
 	for _, e := range t.known {
 		// Explorations of samples take time that only those should spend who choose it.
 		chosen := f.runs(partExplore) && (e.Document.File != "" || slices.Contains(f.only, partExplore))
-		if chosen && matches(e.Name) {
+		if chosen && names.MatchString(e.Name) {
 			t.explorations = append(t.explorations, e)
 		}
 	}

@@ -113,15 +113,9 @@ func (r *testReport) recordingSuite() junitSuite {
 	if r.Recordings == nil {
 		return suite
 	}
-	one := junitCase{Name: strings.Join(r.Recordings.Files, ", "), Class: partReplay}
 	var text strings.Builder
 	testStyle{verbose: true}.writeRecordings(&text, r.Recordings)
-	switch {
-	case r.Recordings.Error != "":
-		one.Error = &junitProblem{r.Recordings.Error, r.Recordings.Error}
-	case !r.Recordings.Passed:
-		one.Failure = &junitProblem{"recorded requests have other responses", text.String()}
-	}
-	suite.add(one, r.Recordings.Seconds)
+	suite.add(junitCase{Name: strings.Join(r.Recordings.Files, ", "), Class: partReplay}, r.Recordings.Seconds, r.Recordings.Error,
+		problem(!r.Recordings.Passed, "recorded requests have other responses", text.String()))
 	return suite
 }

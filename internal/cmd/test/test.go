@@ -8,18 +8,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -55,8 +61,9 @@ func testParts() []string { return []string{partCases, partExplore, partReplay} 
 // operatorParser returns what the arguments of `setpoint run` say of the operator. Its files are in the folder.
 type operatorParser func(args []string, dir string) (operator.Options, error)
 
+// Command returns `setpoint test`. It reads the command lines of operators with the function.
 func Command(p *command.Invocation, parse operatorParser) *cobra.Command {
-	f := &testFlags{operatorOptions: parse, PrintFlags: output.NewPrintFlags(output.AsText, output.AsJSON, output.AsYAML)}
+	f := &testFlags{operatorOptions: parse, PrintFlags: output.NewTextFlags()}
 	c := &cobra.Command{
 		Use:   "test (DIR | FILE)…",
 		Short: "Test controllers without a cluster",
@@ -113,7 +120,7 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 }
 
 // check validates the flags and returns the filter of names.
-func (f *testFlags) check(args []string) (matcher, error) {
+func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 	if len(args) == 0 {
 		return nil, command.UsageErrorf("no files given; give a folder with a setpoint.yaml, or manifests and cases")
 	}
@@ -126,11 +133,11 @@ func (f *testFlags) check(args []string) (matcher, error) {
 		checkOutput("--timeline", f.timeline)); err != nil {
 		return nil, command.UsageError(err)
 	}
-	matches, err := newMatcher(f.run)
+	names, err := regexp.Compile(f.run)
 	if err != nil {
 		return nil, command.UsageErrorf("--run: %w", err)
 	}
-	return matches, nil
+	return names, nil
 }
 
 // checkParts reports flags of parts that do not run.
@@ -169,7 +176,7 @@ func checkOutput(flag, file string) error {
 }
 
 func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string) (failed error) {
-	matches, err := f.check(args)
+	names, err := f.check(args)
 	if err != nil {
 		return err
 	}
@@ -191,7 +198,7 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 		return err
 	}
 	defer w.Close()
-	plan, err := f.plan(w, matches)
+	plan, err := f.plan(w, names)
 	if err != nil {
 		return err
 	}
@@ -239,7 +246,7 @@ func (f *testFlags) missing(w *workspace.Workspace) string {
 		strings.Join(slices.Compact(kinds), ", "), examples)
 }
 
-// finishTest prints the report and sets the exit code.
+// finish prints the report and sets the exit code.
 func finish(ctx context.Context, p *command.Invocation, f *testFlags, report *testReport) error {
 	if report.Summary.Failed > 0 {
 		p.Code = command.Failure
@@ -247,14 +254,11 @@ func finish(ctx context.Context, p *command.Invocation, f *testFlags, report *te
 	if ctx.Err() != nil {
 		p.Code = command.Aborted
 	}
-	return errors.Join(print(p, f, report), report.writeJUnit(f.junit))
-}
-
-func print(p *command.Invocation, f *testFlags, report *testReport) error {
+	written := report.writeJUnit(f.junit)
 	if f.Structured() {
-		return f.PrintValue(p.Stdout, report)
+		return errors.Join(f.PrintValue(p.Stdout, report), written)
 	}
-	return report.writeText(p.Stdout, testStyle{color: f.WantsColor(p.Stdout), verbose: f.verbose})
+	return errors.Join(report.writeText(p.Stdout, testStyle{color: f.WantsColor(p.Stdout), verbose: f.verbose}), written)
 }
 
 // openWorkspace reads the files and compiles their controllers.
@@ -283,11 +287,35 @@ func openWorkspace(ctx context.Context, p *command.Invocation, f *testFlags, pri
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.Dial, Routed: routes.Has,
-		Operator: f.openOperator(printed, p.Stderr), Check: checkController, Executable: executable,
+		Operator: f.openOperator(printed, p.Stderr), Check: controllerCheck(), Executable: executable,
 		Output: func(name string) process.Output { return printed.of(name) },
 	})
 	if err != nil && ctx.Err() != nil {
 		p.Code = command.Aborted
 	}
 	return w, err
+}
+
+// controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the
+// rules of the CRDs.
+func controllerCheck() func(*object.Object) error {
+	read := sync.OnceValues(func() (*apiserver.Schemas, error) {
+		texts, err := crd.All()
+		var definitions [][]byte
+		for _, text := range texts {
+			definition, wrong := yaml.YAMLToJSON(text)
+			definitions, err = append(definitions, definition), cmp.Or(err, wrong)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return apiserver.NewSchemas(definitions...)
+	})
+	return func(o *object.Object) error {
+		schemas, err := read()
+		if err != nil {
+			return err
+		}
+		return schemas.Check(o)
+	}
 }

@@ -7,7 +7,6 @@ import (
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -38,19 +37,15 @@ func newTypeSources(f *typesFlags, objects []*object.Object) (*typeSources, erro
 	if f.offline {
 		return s, nil
 	}
-	cluster, err := f.cluster.Find()
-	if errors.Is(err, manager.ErrNoCluster) {
+	user, err := f.cluster.Connect()
+	switch {
+	case errors.Is(err, manager.ErrNoCluster):
 		s.why = err
-		return s, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
+	default:
+		s.cluster = user.API
 	}
-	perms, err := client.New(cluster)
-	if err != nil {
-		return nil, err
-	}
-	s.cluster = perms.API
 	return s, nil
 }
 

@@ -47,6 +47,7 @@ func typesLanguages() []typesLanguage {
 	}
 }
 
+// Command returns `setpoint types`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &typesFlags{}
 	c := &cobra.Command{

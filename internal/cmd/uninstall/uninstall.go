@@ -34,6 +34,7 @@ type uninstallFlags struct {
 	operator   operators.Source
 }
 
+// Command returns `setpoint uninstall`.
 func Command(p *command.Invocation) *cobra.Command {
 	f := &uninstallFlags{}
 	c := &cobra.Command{

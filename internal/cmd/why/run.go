@@ -422,9 +422,9 @@ func (t printer) printWrite(step inspect.Step, decided inspect.Action) {
 	case w.Error != "":
 		t.styled(1, output.Red, "could not %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
-		t.line(1, "%s %s, without changes", pastTense(w.Verb), what)
+		t.line(1, "%s %s, without changes", timeline.PastTense(w.Verb), what)
 	default:
-		t.line(1, "%s %s in %s", pastTense(w.Verb), what, output.PreciseDuration(step.Took))
+		t.line(1, "%s %s in %s", timeline.PastTense(w.Verb), what, output.PreciseDuration(step.Took))
 	}
 	if changes := slices.Concat(decided.Changes, w.Changes); t.full || decided.Verb != "create" && !isRemoval(decided.Verb, changes) {
 		t.changes(2, changes)
@@ -434,14 +434,6 @@ func (t printer) printWrite(step inspect.Step, decided inspect.Action) {
 // isRemoval reports whether a deletion needs no list of changes: all fields are removed.
 func isRemoval(verb string, changes []inspect.Change) bool {
 	return verb == "delete" && !slices.ContainsFunc(changes, func(c inspect.Change) bool { return c.To != nil })
-}
-
-// pastTense returns the past tense of a write's verb.
-func pastTense(verb string) string {
-	if stem, is := strings.CutSuffix(verb, "y"); is {
-		return stem + "ied"
-	}
-	return strings.TrimSuffix(verb, "e") + "ed"
 }
 
 // printOutcome prints the outcome of a run and the time of the next one.

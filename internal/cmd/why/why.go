@@ -32,9 +32,9 @@ type whyFlags struct {
 	cases bool
 }
 
+// Command returns `setpoint why`.
 func Command(p *command.Invocation) *cobra.Command {
-	f := &whyFlags{ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsText, output.AsJSON,
-		output.AsYAML)}}
+	f := &whyFlags{ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewTextFlags()}}
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Show the reconcile history of an object, and what caused it",
@@ -150,8 +150,7 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 		a.Object.UID = stored.UID()
 	}
 	results, err := processes.QueryAll(ctx, w.Session, w.query)
-	var runs []inspect.Run
-	sources := map[string]inspect.Source{}
+	runs, sources := runsOf(results)
 	for _, known := range results {
 		for _, state := range w.Client.States(ctx, known.Value.states) {
 			state.Standby = known.Value.standby
@@ -160,12 +159,11 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 		if known.Value.caveat != "" {
 			a.Caveats = append(a.Caveats, known.Value.caveat)
 		}
-		for _, run := range known.Value.runs {
-			runs = append(runs, w.Client.Redact(ctx, run))
-			sources[runKey(&run)] = known.Source
-		}
 	}
 	a.dropStandbys()
+	for i := range runs {
+		runs[i] = w.Client.Redact(ctx, runs[i])
+	}
 	runs = timeline.Sort(runs)
 	for i := range a.States {
 		if state := &a.States[i].ObjectState; state.State == inspect.StateFailing {
@@ -186,6 +184,18 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 		a.entries = w.entries(runs, full)
 	}
 	return a, cmp.Or(err, w.Client.TakeErr())
+}
+
+// runsOf returns the runs that processes know, and the process of each by its key.
+func runsOf(results []inspect.Result[processView]) (runs []inspect.Run, sources map[string]inspect.Source) {
+	sources = map[string]inspect.Source{}
+	for _, known := range results {
+		runs = append(runs, known.Value.runs...)
+		for i := range known.Value.runs {
+			sources[runKey(&known.Value.runs[i])] = known.Source
+		}
+	}
+	return runs, sources
 }
 
 // setDeletion sets the deletion of the object, if there is one.
@@ -437,3 +447,55 @@ func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *ob
 
 // errNotManaged is returned for an object without a controller.
 var errNotManaged = errors.New("not managed by a Setpoint controller")
+
+// printCases prints the calls of the latest runs that made any, the newest last.
+func (w *explainer) printCases(ctx context.Context) error {
+	if _, err := w.Client.Read(ctx, w.ref); err != nil {
+		return err
+	}
+	results, err := processes.QueryAll(ctx, w.Session, w.query)
+	if err != nil {
+		return err
+	}
+	runs, sources := runsOf(results)
+	var texts []string
+	for _, run := range timeline.Sort(runs) {
+		text, err := w.casesOf(ctx, sources[runKey(&run)], run)
+		switch {
+		case errors.Is(err, inspect.ErrNoCall):
+			continue
+		case err != nil:
+			return fmt.Errorf("run %d of %s: %w", run.ID, client.NameOf(w.ref), cmp.Or(w.Client.TakeErr(), err))
+		}
+		if texts = append(texts, text); len(texts) == w.runs {
+			break
+		}
+	}
+	if len(texts) == 0 {
+		return fmt.Errorf("no call of a hook for %s is in memory", client.NameOf(w.ref))
+	}
+	for i, text := range slices.Backward(texts) {
+		if i < len(texts)-1 {
+			text = "---\n" + text
+		}
+		if _, err := fmt.Fprint(w.Stdout, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// casesOf returns the calls of a run as cases.
+func (w *explainer) casesOf(ctx context.Context, s inspect.Source, run inspect.Run) (string, error) {
+	whole, err := inspect.QueryOne(ctx, w.Timeouts, s, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+		if calls, can := s.(inspect.CallSource); can {
+			return calls.RunWithTokens(ctx, run.ID)
+		}
+		return s.Run(ctx, run.ID)
+	})
+	if err != nil {
+		return "", err
+	}
+	whole = w.Client.Redact(ctx, whole)
+	return whole.Cases()
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,4 +111,12 @@ func IsCreation(run *inspect.Run) bool {
 		}
 	}
 	return false
+}
+
+// PastTense returns the past tense of a write's verb.
+func PastTense(verb string) string {
+	if stem, is := strings.CutSuffix(verb, "y"); is {
+		return stem + "ied"
+	}
+	return strings.TrimSuffix(verb, "e") + "ed"
 }
