@@ -108,6 +108,8 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 		result = w.updateOrApply(ctx, a)
 	case plan.Delete:
 		result.Stored, result.Err = w.recreate(ctx, a)
+	case plan.Evict:
+		result.Err = w.Evict(ctx, a.Resource, a.Before)
 	case plan.Update:
 		result.Stored, result.Err = w.merge(ctx, a)
 	case plan.Adopt, plan.Release:

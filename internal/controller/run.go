@@ -52,6 +52,13 @@ func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remem
 	return run, memory, fresh
 }
 
+// NewDryRun is NewRun for a run that writes nothing: it has no record, and sends and logs nothing.
+func (b *Base) NewDryRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
+	run, memory, fresh = b.NewRun(item, o)
+	run.Log = slog.New(slog.DiscardHandler)
+	return run, memory, fresh
+}
+
 func (b *Base) startRun(item queue.Item, o *object.Object) *Run {
 	values := b.ValuesOf(o)
 	return &Run{Item: item, Stored: o, Secrets: values, Log: values.Logger(b.Log), base: b}
@@ -171,6 +178,20 @@ func (r *Run) StillExists() bool {
 	}
 	now := r.base.Get(r.Item.Key)
 	return now != nil && now.UID() == r.Stored.UID()
+}
+
+// ObserveWrite puts the result of an own write into the caches at once. Dry runs share the caches with live ones.
+func (r *Run) ObserveWrite(resource object.Resource, stored *object.Object) {
+	if !r.IsDry() {
+		r.base.ObserveWrite(resource, stored)
+	}
+}
+
+// ObserveDelete is ObserveWrite for an object that is gone.
+func (r *Run) ObserveDelete(resource object.Resource, deleted *object.Object) {
+	if !r.IsDry() {
+		r.base.ObserveDelete(resource, deleted)
+	}
 }
 
 // SendEvent sends an event about the object.

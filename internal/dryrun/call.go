@@ -2,13 +2,10 @@ package dryrun
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -60,6 +57,8 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 		SkipCalls: s.callsOnly})
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
+	}
+	if preview.Object == nil {
 		return preview.Secrets
 	}
 	into.Skipped, into.GivenUp, into.RecordChanged = preview.SkipReason, preview.GaveUp, preview.StateChanged
@@ -71,11 +70,10 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 		c.dryRun(ctx, r, call.Writes)
 		into.Calls = append(into.Calls, c)
 	}
-	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Object); err != nil {
+	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Object); err != nil && into.Error == nil {
 		into.Error = newProblem(err)
 	}
-	record := `metadata.annotations["` + preview.HandledAnnotation + `"]`
-	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool { return f.Path == record })
+	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool { return slices.Contains(preview.RecordPaths, f.Path) })
 	return preview.Secrets
 }
 
@@ -106,37 +104,19 @@ func callOf(of *object.Object, f handler.DryRunCall) Call {
 }
 
 // dryRun sends the writes of a response as dry runs.
-func (c *Call) dryRun(ctx context.Context, r *run, writes []handler.DryRunWrite) {
+func (c *Call) dryRun(ctx context.Context, r *run, writes []plan.Action) {
 	var p plan.Plan
-	for _, w := range writes {
-		if !w.Evict {
-			p.Stages = append(p.Stages, []plan.Action{w.Action})
-		}
+	for _, a := range writes {
+		p.Stages = append(p.Stages, []plan.Action{a})
 	}
 	changes := dryRunPlan(ctx, r, p, nil)
-	for _, w := range writes {
-		ref := changeOf(w.Action).Ref
+	for _, a := range writes {
+		ref := changeOf(a).Ref
 		at := slices.IndexFunc(changes, func(c Change) bool { return c.Ref == ref })
-		switch {
-		case w.Evict:
-			c.Changes = append(c.Changes, evictionOf(w.Action, r.Writer.Evict(ctx, w.Resource, w.Before)))
-		case at < 0:
+		if at < 0 {
 			c.Unchanged = append(c.Unchanged, ref)
-		default:
-			c.Changes, changes = append(c.Changes, changes[at]), slices.Delete(changes, at, at+1)
+			continue
 		}
+		c.Changes, changes = append(c.Changes, changes[at]), slices.Delete(changes, at, at+1)
 	}
-}
-
-// evictionOf returns the result of an eviction.
-func evictionOf(a plan.Action, err error) Change {
-	c := changeOf(a)
-	c.Action = "evict"
-	switch {
-	case apply.TooManyRequests(err):
-		c.Reason = strings.TrimPrefix(c.Reason+"; blocked by its PodDisruptionBudget", "; ")
-	case err != nil:
-		c.Error = newProblem(fmt.Errorf("rejected by the API server: %w", err))
-	}
-	return c
 }

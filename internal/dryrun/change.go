@@ -86,7 +86,7 @@ func verb(a plan.Action) string {
 func unchecked(a plan.Action, why string) Change {
 	c := changeOf(a)
 	c.Unchecked = why
-	if a.Verb == plan.Delete {
+	if a.Verb == plan.Delete || a.Verb == plan.Evict {
 		return c
 	}
 	planned, err := plan.Diff(a)
@@ -100,13 +100,21 @@ func unchecked(a plan.Action, why string) Change {
 // dryRunChange returns the change in a dry run, and whether there is one.
 func dryRunChange(result apply.Result) (Change, bool) {
 	a := result.Action
+	if a.Verb == plan.Evict && apply.TooManyRequests(result.Err) {
+		c := changeOf(a)
+		c.Reason = strings.TrimPrefix(c.Reason+"; blocked by its PodDisruptionBudget", "; ")
+		return c, true
+	}
 	if result.Err != nil {
 		c := unchecked(a, "")
 		c.Error = newProblem(fmt.Errorf("rejected by the API server: %w", result.Err))
 		return c, true
 	}
 	c := changeOf(a)
-	if a.Verb == plan.Delete {
+	switch a.Verb {
+	case plan.Evict:
+		return c, true
+	case plan.Delete:
 		differs := recreateNeeded(&c, result)
 		return c, differs
 	}

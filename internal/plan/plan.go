@@ -22,6 +22,7 @@ const (
 	Update  Verb = "update"
 	Apply   Verb = "apply"
 	Delete  Verb = "delete"
+	Evict   Verb = "evict"
 	Adopt   Verb = "adopt"
 	Release Verb = "release"
 )

@@ -176,8 +176,5 @@ type Write struct {
 	Before, After *object.Object
 }
 
-// The verbs of writes outside plans.
-const (
-	Patch plan.Verb = "patch"
-	Evict plan.Verb = "evict"
-)
+// Patch is the verb of writes outside plans.
+const Patch plan.Verb = "patch"

@@ -61,11 +61,10 @@ func (r *run) listChildren() ([]plan.Action, error) {
 
 // owned returns the objects of a kind that the parent controls.
 func (r *run) owned(kind childKind) []*object.Object {
-	all := kind.watches.owned(r.Stored)
 	if r.dry != nil {
-		all = append(all, r.dry.Adopted(kind.rule.Resource)...)
+		return r.dry.Owned(kind.rule.Resource, r.Stored.UID(), kind.watches.owned(r.Stored))
 	}
-	return all
+	return kind.watches.owned(r.Stored)
 }
 
 // orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents

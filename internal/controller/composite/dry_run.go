@@ -78,7 +78,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 
 // newDryRun returns a run that writes nothing.
 func (c *Controller) newDryRun(key queue.Key, parent *object.Object, known controller.Remembered) *run {
-	of, _, _ := c.NewRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
+	of, _, _ := c.NewDryRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
 	r := c.newRun(of, known)
 	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.tools.Writer.As(r.user()), parent)}
 	r.Phase = r.PhaseOf(parent)

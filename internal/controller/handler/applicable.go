@@ -74,7 +74,7 @@ func (r *run) isApplicable(h *handlerMemory) (applicable, known bool) {
 	case !h.needsMatch():
 		return true, true
 	}
-	known = h.matchState == r.state()
+	known = h.matchState == r.state() || r.IsDry() && h.matchState != "" // The next run would ask again after a write.
 	return known && h.applicable, known
 }
 
@@ -98,6 +98,9 @@ func (r *run) awaitsMatch(h *handlerMemory) bool {
 
 // matchHandlers is the step that finds out which conditional handlers are applicable.
 func (r *run) matchHandlers(ctx context.Context) error {
+	if r.dry != nil && r.dry.skipCalls {
+		return nil
+	}
 	for _, h := range r.memory.handlers {
 		if now := r.tools.Now(); r.lacksMatch(h) && (r.retriesCalls() || !r.matchTime(h, now).After(now)) {
 			r.matchHandler(ctx, h)
@@ -124,7 +127,7 @@ func (r *run) nextMatch(now time.Time) time.Time {
 // is throttled.
 func (r *run) matchTime(h *handlerMemory, now time.Time) time.Time {
 	at := latest(now, h.matchAttempt.next)
-	if r.memory.throttle.blocks(now) && !r.isDryRun {
+	if r.memory.throttle.blocks(now) && !r.IsDry() {
 		at = latest(at, r.memory.throttle.until)
 	}
 	return at
@@ -134,7 +137,7 @@ func (r *run) matchTime(h *handlerMemory, now time.Time) time.Time {
 func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
 	a, state := h.applicability, r.state()
 	n := r.newRequest(h.Handler, r.Stored)
-	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.isDryRun, r.program.ownedGroups(r.owned)
+	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.owned)
 	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
 	r.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)

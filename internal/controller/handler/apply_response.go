@@ -32,6 +32,9 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	}
 	applied := o.applied
 	err := r.applyResponse(ctx, o)
+	if r.dry != nil && err != nil {
+		r.dry.notApplied(err)
+	}
 	switch {
 	case err == nil:
 		if !applied {

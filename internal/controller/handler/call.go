@@ -55,7 +55,13 @@ func (r *run) callHandler(ctx context.Context, h *handlerMemory) error {
 
 // callAndWrite makes one call and writes its response.
 func (r *run) callAndWrite(ctx context.Context, c call) error {
+	if r.dry != nil && !r.planCall(c) {
+		return nil
+	}
 	o, err := r.makeCall(ctx, c)
+	if r.dry != nil {
+		r.dry.responded(c, o, err)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -38,6 +38,9 @@ func (r *run) resolveDeletions(ctx context.Context, o *pendingResponse) error {
 		all = append(all, found...)
 	}
 	o.targets, o.resolved = all, true
+	if r.dry != nil {
+		r.dry.noteTargets(all)
+	}
 	return nil
 }
 
@@ -110,7 +113,7 @@ func (r *run) listTargets(ctx context.Context, p permission, d hook.Deletion, na
 		if kind != p.Resource {
 			continue
 		}
-		for _, o := range r.ownedBy(r.Stored)[i] {
+		for _, o := range r.ownedObjects()[i] {
 			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
 				found = append(found, o)
 			}
@@ -167,7 +170,7 @@ func (r *run) delete(ctx context.Context, t target) error {
 func (r *run) evict(ctx context.Context, t target) error {
 	began := r.Record.Now()
 	err := r.writer().Evict(ctx, t.resource, t.object)
-	r.Record.Wrote(began, record.Write{Verb: record.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
+	r.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), errEvictionRefused)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // userFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
@@ -14,7 +15,26 @@ func (c *Controller) writerFor(namespace string) *apply.Writer {
 	return c.tools.Writer.As(c.userFor(namespace))
 }
 
-func (r *run) writer() *apply.Writer { return r.writerFor(r.Stored.Namespace()) }
+// writer reads from the API server and writes to it.
+type writer interface {
+	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
+	List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error)
+	Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*apply.Ownership, error)
+	CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	Evict(ctx context.Context, resource object.Resource, pod *object.Object) error
+	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+	PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+}
+
+// writer writes as the controller's ServiceAccount. That of a dry run does not write.
+func (r *run) writer() writer {
+	if r.dry != nil {
+		return r.dry
+	}
+	return r.writerFor(r.Stored.Namespace())
+}
 
 // checkReads returns an error unless the ServiceAccount may read the object and the kinds that it owns: the
 // caches have what Setpoint itself may read.

@@ -101,7 +101,7 @@ func (r *run) addHandler(a *pendingCalls, h *handlerMemory) {
 // addCall adds a call, unless the handler is in backoff.
 func (r *run) addCall(a *pendingCalls, c call) {
 	h, now := c.handler, r.tools.Now()
-	if settled := h.watchedSince.Add(h.Debounce); c.reason == hook.ReasonUpdate && settled.After(now) {
+	if settled := h.watchedSince.Add(h.Debounce); c.reason == hook.ReasonUpdate && settled.After(now) && !r.IsDry() {
 		a.next = earliest(a.next, settled)
 		return
 	}

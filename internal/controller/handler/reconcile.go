@@ -49,8 +49,8 @@ type run struct {
 	failedExpressions []*handlerMemory
 	// detached means that this is a write outside of the object's worker, without a memory.
 	detached bool
-	// isDryRun means that nothing is written: see DryRun.
-	isDryRun bool
+	// dry is nil unless this is a dry run.
+	dry *dryRun
 	// conflicted means that an object changed during the run.
 	conflicted bool
 }
@@ -77,7 +77,9 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	r.syncDaemons(ctx)
+	if !r.IsDry() {
+		r.syncDaemons(ctx)
+	}
 	if r.Phase == controller.PhasePaused {
 		return nil
 	}

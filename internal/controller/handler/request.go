@@ -9,13 +9,9 @@ import (
 
 // request returns the request of a call, without copying an object.
 func (r *run) request(c call) *hook.HandlerRequest {
-	o := c.object
-	if r.isDryRun {
-		o = r.withPendingResponses(o)
-	}
-	n := r.newRequest(c.handler.Handler, o)
+	n := r.newRequest(c.handler.Handler, c.object)
 	n.Since = c.handler.watchedSince
-	n.Reason, n.DryRun, n.Event = c.reason, r.isDryRun, c.event.kind
+	n.Reason, n.DryRun, n.Event = c.reason, r.IsDry(), c.event.kind
 	if n.Attempt = c.attempt; n.Attempt > 0 {
 		n.FirstAttempt = c.firstAttempt
 	}
@@ -23,27 +19,9 @@ func (r *run) request(c call) *hook.HandlerRequest {
 	n.Owned = r.program.ownedGroups(r.owned)
 	if c.previous != nil {
 		n.PreviousState = c.previous.JSON()
-		n.Changes = c.handler.Changes(c.previous, cmp.Or(c.event.New, o))
+		n.Changes = c.handler.Changes(c.previous, cmp.Or(c.event.New, c.object))
 	}
 	return n
-}
-
-// withPendingResponses returns an object with the responses of earlier handlers, which a dry
-// run does not write.
-func (r *run) withPendingResponses(o *object.Object) *object.Object {
-	var patch map[string]any
-	for _, before := range r.memory.pending {
-		if said := responsePatch(before.response, true); len(said) > 0 {
-			patch = object.CombinePatches(patch, said)
-		}
-	}
-	if patch == nil {
-		return o
-	}
-	if made := applyPatch(o, patch); made != nil {
-		return made
-	}
-	return o
 }
 
 // newRequest returns a request with only the object. Who makes the call adds the Reader.

@@ -27,7 +27,7 @@ type revisionHistory struct {
 // before the record is written, so that every revision that an entry names exists. Entries
 // find revisions by digest, so a revision of a record that was never written does no harm.
 func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
+	if r.IsDry() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
 		return nil
 	}
 	for _, h := range r.memory.handlers {
@@ -92,7 +92,7 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 		return errTooLarge
 	}
 	began := r.Record.Now()
-	stored, err := r.writer().Create(ctx, plan.ControllerRevisions, revision)
+	stored, err := r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
 	if apply.AlreadyExists(err) {
 		stored, err = r.reuseRevision(ctx, revision, seen)
 	}
@@ -121,14 +121,14 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 			return nil, err
 		}
 	}
-	return r.writer().Create(ctx, plan.ControllerRevisions, revision)
+	return r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
 }
 
 // pruneRevisions deletes the revisions that no entry names any more. A failed deletion is
 // retried after the next write.
 func (r *run) pruneRevisions(ctx context.Context) {
 	k := &r.memory.revisions
-	if !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
+	if r.IsDry() || !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
 		return
 	}
 	recorded, named := r.program.handledStateOf(r.Stored), map[string]bool{}

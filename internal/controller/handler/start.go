@@ -33,7 +33,7 @@ func (r *run) observe() {
 	r.storedState = r.program.handledStateOf(r.Stored)
 	defer r.seeCached()
 	r.restoreState()
-	r.owned = r.ownedBy(r.Stored)
+	r.owned = r.ownedObjects()
 	r.ownedNow = slices.Concat(r.owned...)
 	r.ownedDigest = ""
 	if r.program.handles(hook.ReasonDrift) {

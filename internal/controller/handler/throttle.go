@@ -79,7 +79,7 @@ func (t *throttle) reset(now time.Time) (ends bool) {
 
 // throttled reports whether handlers are not called for changes in this run.
 func (r *run) throttled() bool {
-	return r.memory.throttle.blocks(r.tools.Now()) && !r.retriesCalls() && !r.isDryRun
+	return r.memory.throttle.blocks(r.tools.Now()) && !r.retriesCalls() && !r.IsDry()
 }
 
 // isChange reports whether a call is the first one for a change.

@@ -59,10 +59,7 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 		s.addCompose(p.newComposite(s, i, options), p.programs.Compose[i].Customize != nil)
 	}
 	for i := range p.programs.Handle {
-		s.addHandle(handler.New(s.handle(p.programs.Handle[i]), handler.Tools{
-			Store: s.cache.Cache, Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
-			Log: silent, Now: clock, Queue: options,
-		}))
+		s.addHandle(p.newHandler(s, i, options))
 	}
 	s.cache.List()
 	s.cache.Observe(view.Writes())
@@ -74,6 +71,13 @@ func (p *Process) newComposite(s *session, i int, options queue.Options) *compos
 	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{
 		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
 		Unrecorded: p.options.Unrecorded, Log: silent, Now: options.Now, Queue: options, Sequential: true,
+	})
+}
+
+func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.Controller {
+	return handler.New(s.handle(p.programs.Handle[i]), handler.Tools{
+		Store: s.cache.Cache, Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
+		Log: silent, Now: options.Now, Queue: options,
 	})
 }
 
