@@ -18,6 +18,7 @@ import (
 func TestADryRunSaysWhatTheNextRunWrites(t *testing.T) {
 	for name, operator := range map[string]func(*testing.T) *walk{
 		"rolling set": walkRollingSet, "mirrors": walkMirrors, "one name": walkOneName, "badges": walkBadges,
+		"copies": walkCopies, "aliases": walkAliases,
 	} {
 		t.Run(name, func(t *testing.T) {
 			compared, writing := 0, 0
@@ -80,8 +81,8 @@ func (d *dryWalk) compare(item loop.Item) {
 	t.Helper()
 	before := d.world.state
 	at := len(d.world.trace)
-	planned, dryErr := d.process.DryRun(t.Context(), d.view, item)
-	first, end := d.runOnce(item)
+	planned, dryErr := d.process.DryRun(t.Context(), d.view, item, &sender{server: d.world.server, state: before, reads: t})
+	first, end := d.runOnce(item, planned.Handled)
 	if first == nil || planned.Stored == nil {
 		return // The cache was behind, or the parent is gone.
 	}
@@ -103,11 +104,11 @@ func (d *dryWalk) compare(item loop.Item) {
 	}
 	resource, _ := d.world.server.Resource(parent.GroupKind())
 	now, stored := before.Get(resource, parent.Namespace, parent.Name), first.Get(resource, parent.Namespace, parent.Name)
-	if dryErr != nil || !planned.Plan.Empty() || now == nil || now.Version() != planned.Stored.Version() {
+	if !planned.Handled && (dryErr != nil || !planned.Plan.Empty()) || now == nil || now.Version() != planned.Stored.Version() {
 		return // The status comes later, or the cache is behind.
 	}
-	if got, want := described(planned.Parent), described(stored); got != want {
-		t.Fatalf("%s: planned the parent\n%s\nand the run stores\n%s\n%s", item.Key, got, want, strings.Join(d.world.trace[at:], "\n"))
+	if got, want := described(planned.After), described(stored); got != want {
+		t.Fatalf("%s: planned the object\n%s\nand the run stores\n%s\n%s", item.Key, got, want, strings.Join(d.world.trace[at:], "\n"))
 	}
 }
 
@@ -116,13 +117,13 @@ func described(o *object.Object) string {
 	if o == nil || o.Deleting() && len(o.Finalizers()) == 0 {
 		return ""
 	}
-	return ofTheWay.ReplaceAllString(string(o.Field("metadata", "labels"))+string(o.Field("metadata", "annotations"))+
+	return ofTheWay.ReplaceAllString(string(o.Field("spec"))+string(o.Field("data"))+string(o.Field("metadata", "labels"))+string(o.Field("metadata", "annotations"))+
 		strings.Join(o.Finalizers(), ",")+string(o.Field("status")), "")
 }
 
-// runOnce runs an item to its end. It returns what is stored before its hook is called a second time; nil if the cache
-// was behind.
-func (d *dryWalk) runOnce(item loop.Item) (first *apiserver.State, end *loop.End) {
+// runOnce runs an item to its end. It returns what is stored then, or for a composite before its hook is called a second
+// time; nil if the cache was behind.
+func (d *dryWalk) runOnce(item loop.Item, handled bool) (first *apiserver.State, end *loop.End) {
 	t := d.world.t
 	run := loop.Run{Item: item, View: d.view}
 	behind, calls := false, 0
@@ -132,7 +133,7 @@ func (d *dryWalk) runOnce(item loop.Item) (first *apiserver.State, end *loop.End
 			t.Fatal(step.Err)
 		}
 		now := syncCalls(step.Calls)
-		if first == nil && (step.End != nil || calls > 0 && now > calls) {
+		if first == nil && (step.End != nil || !handled && calls > 0 && now > calls) {
 			first = d.world.state
 		}
 		calls = now
@@ -183,10 +184,15 @@ func (d *dryWalk) applied(before *apiserver.State, p plan.Plan) (after *apiserve
 type sender struct {
 	server *apiserver.Server
 	state  *apiserver.State
+	// reads is the test if there must be no writes.
+	reads testing.TB
 }
 
 // RoundTrip sends a request.
 func (s *sender) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	if s.reads != nil && r.Method != http.MethodGet {
+		s.reads.Errorf("a dry run sends %s %s", r.Method, r.URL)
+	}
 	s.state, response = s.server.Do(s.state, r)
 	return response, nil
 }

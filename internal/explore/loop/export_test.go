@@ -1,12 +1,15 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -16,18 +19,43 @@ func NewWriter(transport http.RoundTripper) (*apply.Writer, error) {
 	return apply.New(client, apply.Options{Parallel: 1}), err
 }
 
-// DryRun is a dry run of an item. It stops at a request to the API server.
-func (p *Process) DryRun(ctx context.Context, view *View, item Item) (composite.DryRunResult, error) {
-	now := func() time.Time { return p.options.Now }
+// Planned is what a dry run says.
+type Planned struct {
+	// Stored is the object in the cache, After the same after the run. Plan has the writes of others.
+	Stored, After *object.Object
+	Plan          plan.Plan
+	// Handled means that the program has handlers.
+	Handled bool
+}
+
+// DryRun is a dry run of an item. The transport handles its requests.
+func (p *Process) DryRun(ctx context.Context, view *View, item Item, transport http.RoundTripper) (said Planned, err error) {
+	sends := p.writer
+	defer func() { p.writer = sends }()
+	if p.writer, err = NewWriter(transport); err != nil {
+		return said, err
+	}
 	s := p.begin(view, p.options.Now)
 	defer s.close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	p.transport.begin(nil, s.useExchange, stop)
 	p.calls.begin(ctx)
-	c := p.newComposite(s, item.Program, queue.Options{Now: now, Random: func() float64 { return 0 }})
+	options := queue.Options{Now: func() time.Time { return p.options.Now }, Random: func() float64 { return 0 }}
+	if p.handles(item) == nil {
+		c := p.newComposite(s, item.Program, options)
+		defer c.Close()
+		result, err := c.DryRun(ctx, item.Key, nil)
+		return Planned{Stored: result.Stored, After: result.Parent, Plan: result.Plan}, err
+	}
+	c := p.newHandler(s, item.Program-len(p.programs.Compose), options)
 	defer c.Close()
-	return c.DryRun(ctx, item.Key, nil)
+	result, err := c.DryRun(ctx, handler.DryRunRequest{Key: item.Key})
+	said = Planned{Stored: result.Stored, After: result.Object, Handled: true}
+	for _, call := range result.Calls {
+		err = cmp.Or(err, call.Err)
+		for _, action := range call.Writes {
+			said.Plan.Stages = append(said.Plan.Stages, []plan.Action{action})
+		}
+	}
+	return said, err
 }
 
 // Living is a process that keeps its memory between runs, and its delays. Unlike what a Process does, that is no
