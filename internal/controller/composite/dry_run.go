@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,8 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 		}
 		switch err := r.Recover(func() error { return r.reconcileParent(ctx) }); {
 		case !errors.Is(err, errRelatedPending):
-			return result, errors.Join(err, r.addTo(ctx, &result))
+			err = cmp.Or(err, r.Secrets.Error(r.addTo(ctx, &result)))
+			return result, err
 		case !controller.Sleep(ctx, relatedPollInterval):
 			return result, fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
 		}
