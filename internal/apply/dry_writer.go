@@ -152,6 +152,9 @@ func (d *DryWriter) Evict(_ context.Context, resource object.Resource, pod *obje
 
 func (d *DryWriter) add(a plan.Action) { d.Plan.Stages = append(d.Plan.Stages, []plan.Action{a}) }
 
+// Explain adds a reason to the latest action.
+func (d *DryWriter) Explain(reason string) { d.Plan.Stages[len(d.Plan.Stages)-1][0].Reason = reason }
+
 // ApplyPlan records a plan.
 func (d *DryWriter) ApplyPlan(_ context.Context, p plan.Plan) []Result {
 	d.Plan.Stages = slices.Concat(d.Plan.Stages, p.Stages)

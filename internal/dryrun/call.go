@@ -3,6 +3,7 @@ package dryrun
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -73,7 +74,10 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Object); err != nil && into.Error == nil {
 		into.Error = newProblem(err)
 	}
-	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool { return slices.Contains(preview.RecordPaths, f.Path) })
+	records := [...]string{`metadata.annotations["` + preview.HandledAnnotation + `"]`, "status." + handler.HandledStatusField}
+	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool {
+		return f.Path == records[0] || strings.HasPrefix(f.Path, records[1])
+	})
 	return preview.Secrets
 }
 

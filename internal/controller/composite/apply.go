@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -112,15 +111,15 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
 	if result.Updated != nil {
 		// Its event is that of an own write too.
-		r.observeWrite(action.Resource, result.Updated)
+		r.ObserveWrite(action.Resource, result.Updated)
 		r.memory.noteOwners(result)
 	}
 	switch {
 	case err == nil && result.Stored == nil:
-		r.observeDelete(action.Resource, action.Before)
+		r.ObserveDelete(action.Resource, action.Before)
 		r.detectFlapping(ctx, action)
 	case err == nil:
-		r.observeWrite(action.Resource, result.Stored)
+		r.ObserveWrite(action.Resource, result.Stored)
 		if action.Desired != 0 {
 			r.memory.upToDate.add(result.Stored, action.Desired)
 		}
@@ -128,7 +127,7 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 			r.detectFlapping(ctx, action)
 		}
 	case apply.NotFound(err) && action.Before != nil:
-		r.observeDelete(action.Resource, action.Before)
+		r.ObserveDelete(action.Resource, action.Before)
 	case apply.AlreadyExists(err):
 		return r.handleExisting(ctx, action)
 	case apply.Conflict(err):
@@ -164,7 +163,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	case r.program.isDecorator():
 		return r.handleExistingAttachment(action.Resource, live)
 	case r.planner.Selector.Matches(live.Labels()):
-		r.observeWrite(action.Resource, live)
+		r.ObserveWrite(action.Resource, live)
 		return nil
 	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live, plan.UIDLabel)
@@ -211,7 +210,7 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
 			mark.Key, mark.Value))
 	}
-	r.observeWrite(resource, live)
+	r.ObserveWrite(resource, live)
 	return nil
 }
 
@@ -248,7 +247,7 @@ func (r *run) update(ctx context.Context, resource object.Resource, what string,
 	if err != nil {
 		return nil, updateError(what, before, err)
 	}
-	r.observeWrite(resource, stored)
+	r.ObserveWrite(resource, stored)
 	return stored, nil
 }
 
@@ -257,33 +256,4 @@ func updateError(what string, o *object.Object, err error) error {
 		return controller.ErrConflict
 	}
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
-}
-
-// observeWrite puts the result of a write into the cache at once. A dry run shares the caches with live runs.
-func (r *run) observeWrite(resource object.Resource, stored *object.Object) {
-	if r.dry == nil {
-		r.viewOf(resource, stored).ObserveWrite(stored)
-	}
-}
-
-// observeDelete is observeWrite for an object that is gone.
-func (r *run) observeDelete(resource object.Resource, deleted *object.Object) {
-	if r.dry == nil {
-		r.viewOf(resource, deleted).ObserveDelete(deleted)
-	}
-}
-
-// viewOf returns the watch of a written object.
-func (r *run) viewOf(resource object.Resource, o *object.Object) *cache.View {
-	for _, kind := range r.Controller.children {
-		for _, w := range kind.watches {
-			if w.Covers(resource, o) {
-				return w.View
-			}
-		}
-	}
-	if resource == plan.ControllerRevisions && r.revisions != nil {
-		return r.revisions
-	}
-	return r.parents
 }

@@ -142,7 +142,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	case stored == nil:
 		return cause
 	}
-	r.parents.ObserveWrite(stored)
+	r.ObserveWrite(r.program.Parent, stored)
 	r.Stored, r.parent = stored, stored
 	return nil
 }

@@ -63,13 +63,13 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
 	switch {
 	case err == nil && result.Stored == nil:
-		r.observeDelete(action.Resource, action.Before)
+		r.ObserveDelete(action.Resource, action.Before)
 	case err == nil:
-		r.observeWrite(action.Resource, result.Stored)
+		r.ObserveWrite(action.Resource, result.Stored)
 	case apply.AlreadyExists(err):
 		return r.handleExistingRevision(ctx, action)
 	case apply.NotFound(err) && action.Before != nil:
-		r.observeDelete(action.Resource, action.Before)
+		r.ObserveDelete(action.Resource, action.Before)
 		return controller.ErrConflict
 	case apply.Conflict(err):
 		return controller.ErrConflict
@@ -93,7 +93,7 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 	case !live.ControlledBy(r.Stored.UID()):
 		return r.waitForName(live, "does not belong to "+r.Stored.Ref().String()+"; delete it")
 	case live.Labels().Get(plan.ParentUIDLabel) == r.Stored.UID():
-		r.observeWrite(action.Resource, live)
+		r.ObserveWrite(action.Resource, live)
 		return controller.ErrConflict
 	}
 	return revisionError(r.relabel(ctx, action.Resource, live, plan.ParentUIDLabel))

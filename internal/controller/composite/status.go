@@ -31,7 +31,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 	if err != nil {
 		return r.dropRejected(updateError("store the status of", r.Stored, err))
 	}
-	r.observeWrite(r.program.Parent, stored)
+	r.ObserveWrite(r.program.Parent, stored)
 	r.memory.hasWritten = true
 	r.noteStatus(r.parent, stored)
 	r.Stored, r.parent, r.planner.Parent = stored, stored, stored

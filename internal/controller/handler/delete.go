@@ -38,9 +38,6 @@ func (r *run) resolveDeletions(ctx context.Context, o *pendingResponse) error {
 		all = append(all, found...)
 	}
 	o.targets, o.resolved = all, true
-	if r.dry != nil {
-		r.dry.noteTargets(all)
-	}
 	return nil
 }
 
@@ -147,6 +144,9 @@ func (r *run) deleteAll(ctx context.Context, o *pendingResponse) error {
 }
 
 func (r *run) delete(ctx context.Context, t target) error {
+	if r.dry != nil && t.selector != "" {
+		defer r.dry.Explain("matches " + t.selector)
+	}
 	if t.evict {
 		return r.evict(ctx, t)
 	}

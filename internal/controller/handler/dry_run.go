@@ -1,11 +1,11 @@
 package handler
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,9 +35,9 @@ type DryRunResult struct {
 	SkipReason string
 	// Stored is the current object, Object the same after the run.
 	Stored, Object *object.Object
-	// StateChanged means that the record would change. RecordPaths are where it may be.
-	StateChanged bool
-	RecordPaths  []string
+	// StateChanged means that the record would change. Record is its annotation.
+	StateChanged      bool
+	HandledAnnotation string
 	// Calls are the calls that would be made now, in order.
 	Calls []DryRunCall
 	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled
@@ -84,11 +84,7 @@ type dryRun struct {
 	*apply.DryWriter
 
 	skipCalls bool
-	// calls are those so far. Their writes are those from begins on, of the same index.
-	calls  []DryRunCall
-	begins []int
-	// selectors are those that match objects to delete, by UID.
-	selectors map[string]string
+	calls     []DryRunCall
 }
 
 // DryRun runs an object with a writer that does not write. It ignores what only a restart would
@@ -101,16 +97,17 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if !found {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
 	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(),
+		Secrets: r.Secrets}
 	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 		return p, nil
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
-	p.Object, p.Calls = r.Stored, r.plannedCalls()
+	r.dry.endCall()
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.program.handledStateOf(r.Stored), r.program.handledStateOf(p.Stored))
 	if p.SkipReason == "" {
 		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
 	}
-	p.RecordPaths, p.StateChanged = r.changedRecords(p.Stored)
 	return p, err
 }
 
@@ -125,7 +122,6 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r := c.newRun(c.NewDryRun(queue.Item{Key: of.Key}, first))
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
-		selectors: map[string]string{},
 	}
 	for _, h := range r.memory.handlers {
 		h.resumed = true
@@ -160,7 +156,8 @@ func (r *run) planCall(c call) bool {
 	if c.reason == hook.ReasonUpdate {
 		f.Debounce = c.handler.Debounce
 	}
-	r.dry.calls, r.dry.begins = append(r.dry.calls, f), append(r.dry.begins, len(r.dry.Plan.Stages))
+	r.dry.endCall()
+	r.dry.calls = append(r.dry.calls, f)
 	return !r.dry.skipCalls
 }
 
@@ -179,25 +176,11 @@ func (d *dryRun) notApplied(err error) {
 	f.Err, f.GaveUp = err, hook.IsTerminal(err)
 }
 
-func (d *dryRun) noteTargets(all []target) {
-	for _, t := range all {
-		d.selectors[t.object.UID()] = t.selector
+// endCall moves what was written since the latest call began to it.
+func (d *dryRun) endCall() {
+	if n := len(d.calls); n > 0 {
+		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
 	}
-}
-
-// plannedCalls returns the calls with their writes.
-func (r *run) plannedCalls() []DryRunCall {
-	d, end := r.dry, len(r.dry.Plan.Stages)
-	for i := len(d.calls) - 1; i >= 0; i-- {
-		d.calls[i].Writes = slices.Concat(d.Plan.Stages[d.begins[i]:end]...)
-		end = d.begins[i]
-		for j := range d.calls[i].Writes {
-			if a := &d.calls[i].Writes[j]; a.After == nil && d.selectors[a.Before.UID()] != "" {
-				a.Reason = "matches " + d.selectors[a.Before.UID()]
-			}
-		}
-	}
-	return d.calls
 }
 
 // uncalledError returns the error of a handler that is not called because of it; nil if there is none.
@@ -209,19 +192,6 @@ func (r *run) uncalledError() error {
 		}
 	}
 	return nil
-}
-
-// changedRecords returns where the record is, and whether it changes.
-func (r *run) changedRecords(before *object.Object) (paths []string, changed bool) {
-	for _, path := range [][]string{r.program.annotationPath(), r.program.statusPath()} {
-		text := ""
-		for _, name := range path {
-			text = object.JoinPath(text, name)
-		}
-		paths = append(paths, text)
-		changed = changed || !bytes.Equal(before.Field(path...), r.Stored.Field(path...))
-	}
-	return paths, changed
 }
 
 // pendingSince returns since when a call is pending, by the times in the object; zero if they
