@@ -33,6 +33,14 @@ func (k Kind) APIVersion() string {
 // GroupKind returns the kind without its version.
 func (k Kind) GroupKind() GroupKind { return GroupKind{Group: k.Group, Kind: k.Kind} }
 
+// Within returns the namespace of an object of the kind, which is empty unless the kind is namespaced.
+func (k Kind) Within(namespace string) string {
+	if !k.Namespaced {
+		return ""
+	}
+	return namespace
+}
+
 // Resource returns the full name of a kind for arguments and URLs: "plural.group". If the
 // plural is unknown it uses the kind in lower case, which kubectl accepts too.
 func (k Kind) Resource() string {

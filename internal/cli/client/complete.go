@@ -96,11 +96,7 @@ func (by Completer) names(ctx context.Context, word, lead string) []string {
 	if err != nil {
 		return nil
 	}
-	namespace := ""
-	if kind.Namespaced {
-		namespace = by.namespace
-	}
-	names, _ := by.API.Names(ctx, kind, namespace) // As many as arrived in time.
+	names, _ := by.API.Names(ctx, kind, kind.Within(by.namespace)) // As many as arrived in time.
 	for i, name := range names {
 		names[i] = lead + name
 	}

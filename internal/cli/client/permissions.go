@@ -153,10 +153,7 @@ func (r *Client) Controllers(ctx context.Context, all []inspect.Controller) (see
 // is not "", get the object of that name.
 func (r *Client) CanSeeAny(ctx context.Context, kinds []object.Kind, namespace, name string) bool {
 	return slices.ContainsFunc(kinds, func(k object.Kind) bool {
-		where := ""
-		if k.Namespaced {
-			where = namespace
-		}
+		where := k.Within(namespace)
 		return r.Can(ctx, "list", k, where, "") || name != "" && r.Can(ctx, "get", k, where, name)
 	})
 }
@@ -166,10 +163,7 @@ func (r *Client) CanSeeAny(ctx context.Context, kinds []object.Kind, namespace, 
 func (r *Client) Listable(ctx context.Context, kinds []object.Kind, namespace string) (found []object.Kind, err error) {
 	var missing []error
 	for _, kind := range kinds {
-		where := ""
-		if kind.Namespaced {
-			where = namespace
-		}
+		where := kind.Within(namespace)
 		if r.Can(ctx, "list", kind, where, "") {
 			found = append(found, kind)
 			continue

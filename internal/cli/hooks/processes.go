@@ -18,7 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/inline"
 	execprogram "github.com/setpoint-dev/setpoint/internal/call/program"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/script"
 	"github.com/setpoint-dev/setpoint/internal/script/javascript"
 	"github.com/setpoint-dev/setpoint/internal/script/starlark"
@@ -151,4 +153,23 @@ func EngineCommand() *cobra.Command {
 	}
 	c.Flags().Int64Var(&memory, "memory", 0, "`bytes` of memory that the code may use")
 	return c
+}
+
+// Values of --apply-strategy.
+const (
+	merge  = "merge"
+	server = "server-side"
+)
+
+// NewApplyStrategy returns --apply-strategy, which takes the words of Metacontroller too.
+func NewApplyStrategy() *flags.Choice {
+	return flags.OneOf(merge, server).WithAliases(map[string]string{"dynamic-apply": merge, "server-side-apply": server})
+}
+
+// ApplyStrategy returns the strategy that is chosen, as the manager names it.
+func ApplyStrategy(c *flags.Choice) string {
+	if c.Value == server {
+		return string(plan.ServerSide)
+	}
+	return string(plan.Merge)
 }

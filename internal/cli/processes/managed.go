@@ -201,11 +201,7 @@ func (m *Managed) refs(ctx context.Context) ([]object.Ref, error) {
 		if only.Kind != "" && (only.Group != k.Group || only.Kind != k.Kind) {
 			continue
 		}
-		ref := object.Ref{Kind: k, Name: name}
-		if k.Namespaced {
-			ref.Namespace = m.Target.Namespace
-		}
-		all = append(all, ref)
+		all = append(all, object.Ref{Kind: k, Namespace: k.Within(m.Target.Namespace), Name: name})
 	}
 	return all, nil
 }

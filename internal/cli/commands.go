@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,4 +39,23 @@ func writeVersion(w io.Writer, v command.VersionInfo, format string) error {
 	}
 	_, err := fmt.Fprintf(w, "setpoint %s (%s)\n%s %s\n", v.Version, kind, v.Go, v.Platform)
 	return err
+}
+
+func kubectlCommand(p *command.Invocation, kubectl func([]string) int) *cobra.Command {
+	return &cobra.Command{
+		Use:                "kubectl …",
+		Short:              "Run kubectl",
+		Example:            "  setpoint kubectl get pods --all-namespaces",
+		DisableFlagParsing: true, // kubectl parses its own flags.
+		RunE: func(_ *cobra.Command, args []string) error {
+			if kubectl == nil {
+				return command.WithHint(
+					errors.New("this binary has no kubectl"),
+					"use the full binary (`make build` writes it to bin/setpoint), or kubectl itself",
+				)
+			}
+			p.Code = kubectl(args)
+			return nil
+		},
+	}
 }
