@@ -36,7 +36,7 @@ func ObjectArgs(_ *cobra.Command, args []string) error {
 func ParseObject(args []string) (kind, name string, err error) {
 	parts := strings.Split(args[0], "/")
 	if len(args) == 2 && len(parts) == 1 {
-		parts = append(parts, strings.Split(args[1], "/")...) //nolint:gosec // There are two.
+		parts = append(parts, strings.Split(args[1], "/")...)
 	} else if len(args) > 1 {
 		parts = nil
 	}

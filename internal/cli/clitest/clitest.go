@@ -36,8 +36,10 @@ func NewFakeProcess(name string) *FakeProcess {
 // Name is the name of the process.
 func (p *FakeProcess) Name() string { return p.name }
 
+// Process returns what it says of itself.
 func (p *FakeProcess) Process(context.Context) (inspect.Process, error) { return p.Info, nil }
 
+// Controllers returns its controller, until it ends.
 func (p *FakeProcess) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	if p.Hangs {
 		<-ctx.Done()
@@ -51,6 +53,7 @@ func (p *FakeProcess) Controllers(ctx context.Context) ([]inspect.Controller, er
 	}
 }
 
+// Await waits until it ends.
 func (p *FakeProcess) Await(ctx context.Context, since uint64) (uint64, error) {
 	if since == 0 {
 		return 1, nil
@@ -69,6 +72,7 @@ type ControllerSource struct {
 	all []inspect.Controller
 }
 
+// Controllers returns the controllers.
 func (c *ControllerSource) Controllers(context.Context) ([]inspect.Controller, error) {
 	return c.all, nil
 }
@@ -81,6 +85,7 @@ func WithControllers(p *FakeProcess, all []inspect.Controller) *ControllerSource
 // AllowedVerbs are rights, such as "get teams in shop"; of all namespaces "list teams in ".
 type AllowedVerbs []string
 
+// CanI reports whether the rights have the verb.
 func (a AllowedVerbs) CanI(_ context.Context, verb string, kind object.Kind, namespace, _ string) (bool, error) {
 	if kind.Plural == "" {
 		kind.Plural = strings.ToLower(kind.Kind) + "s"

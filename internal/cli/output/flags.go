@@ -44,12 +44,13 @@ func (f *PrintFlags) Register(c *cobra.Command) {
 	command.AddChoice(c, &f.color, "color", "", "print colors: auto is on terminals without $NO_COLOR")
 }
 
-// Structured reports whether the output is made of JSON, isTemplate whether by a template, and
-// isTable whether it is a table.
+// Structured reports whether the output is made of JSON, isTemplate whether by a template.
 func (f *PrintFlags) Structured() bool { return f.Output.print != nil }
 func (f *PrintFlags) isTemplate() bool {
 	return f.Structured() && !f.Output.allows(f.Output.Value)
 }
+
+// IsTable reports whether the output is a table.
 func (f *PrintFlags) IsTable() bool {
 	return slices.Contains([]string{AsTable, AsWide, asCustomColumns}, f.Output.Value)
 }

@@ -122,7 +122,7 @@ func (r *controllerLister) run(ctx context.Context) error {
 		if warned = none; len(all) == 0 && r.IsTable() {
 			return nil
 		}
-		return r.PrintFlags.Show(r.Stdout, t, rows, all, r.Watch)
+		return r.Show(r.Stdout, t, rows, all, r.Watch)
 	})
 }
 

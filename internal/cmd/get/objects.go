@@ -89,7 +89,7 @@ func (g *objectGetter) showAll(ctx context.Context, t *output.Table) error {
 	case g.Name != "":
 		return g.showOne(t, rows, objects)
 	}
-	return g.PrintFlags.Show(g.Stdout, t, rows, objects, g.Watch)
+	return g.Show(g.Stdout, t, rows, objects, g.Watch)
 }
 
 // showNamed prints the objects of several names. Those that are missing are an error afterwards.
@@ -104,7 +104,7 @@ func (g *objectGetter) showNamed(ctx context.Context, t *output.Table) error {
 		all = processes.AppendNew(all, found)
 	}
 	if rows := g.rows(all); len(rows) > 0 || g.Structured() {
-		if err := g.PrintFlags.Show(g.Stdout, t, rows, all, g.Watch); err != nil {
+		if err := g.Show(g.Stdout, t, rows, all, g.Watch); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (g *objectGetter) showOne(t *output.Table, rows []output.Row, objects []cli
 		t.Changed(rows)
 		return g.PrintValue(g.Stdout, objects[0])
 	}
-	return g.PrintFlags.Show(g.Stdout, t, rows, objects, g.Watch)
+	return g.Show(g.Stdout, t, rows, objects, g.Watch)
 }
 
 func (g *objectGetter) row(c client.VisibleState, now time.Time) output.Row {
@@ -188,5 +188,5 @@ func (g *objectGetter) columns(namespace string, all ...output.Column) (headers,
 	if g.Flags.Everywhere {
 		all = slices.Insert(all, 0, output.Column{Header: "NAMESPACE", Cell: namespace})
 	}
-	return g.PrintFlags.Columns(all...)
+	return g.Columns(all...)
 }

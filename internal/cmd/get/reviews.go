@@ -210,7 +210,7 @@ func (l *reviewLister) show(ctx context.Context, t *output.Table, from []process
 		l.none = true
 		return nil
 	}
-	return l.PrintFlags.Show(l.Stdout, t, rows, reviews, l.Watch)
+	return l.Show(l.Stdout, t, rows, reviews, l.Watch)
 }
 
 // warnNone prints that nothing matched, and where to look.

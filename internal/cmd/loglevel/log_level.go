@@ -100,7 +100,7 @@ func run(ctx context.Context, p *command.Invocation, f *processes.ReadFlags, arg
 		all = append(all, level)
 	}
 	if len(rows) > 0 {
-		if err := r.PrintFlags.Show(r.Stdout, r.Table(r.Stdout), rows, all, r.Watch); err != nil {
+		if err := r.Show(r.Stdout, r.Table(r.Stdout), rows, all, r.Watch); err != nil {
 			return err
 		}
 	}

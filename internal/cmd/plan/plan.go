@@ -115,7 +115,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "timeout for the list of objects, and for each object")
 	f.operator.Register(set)
 	set.StringVar(&f.operator.Name, "name", "", "`name` of the operator, if it runs with one")
-	f.PrintFlags.Register(c)
+	f.Register(c)
 }
 
 func run(p *command.Invocation, c *cobra.Command, f *planFlags, args []string) error {

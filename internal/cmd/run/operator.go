@@ -168,7 +168,7 @@ type operatorFlags struct {
 }
 
 func (f *operatorFlags) register(c *cobra.Command) {
-	f.Source.Register(c.Flags())
+	f.Register(c.Flags())
 	set := c.Flags()
 	set.StringVar(&f.Name, "name", "", "with --python: `name` of the operator, for its records and finalizers on objects and its Lease "+
 		"(default: that of the first file)")

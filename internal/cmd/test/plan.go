@@ -280,7 +280,7 @@ type testClusterFlags struct {
 
 func (f *testClusterFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.on, "on-cluster", false, "replay only stories, also on a real API server, in namespaces that are then removed")
-	f.ClusterFlags.Register(c)
+	f.Register(c)
 }
 
 // check reports flags that do not fit.
