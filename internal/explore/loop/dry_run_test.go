@@ -53,9 +53,9 @@ func (d *dryWalk) play() {
 	for range 60 {
 		switch choice := d.rng.IntN(8); {
 		case choice == 0:
-			d.change(func() { d.walk.edit() })
+			d.change(func() { d.edit() })
 		case choice == 1:
-			d.change(func() { d.walk.move() })
+			d.change(func() { d.move() })
 		case choice < 4 && len(d.items) > 0:
 			item := d.items[0]
 			d.items = d.items[1:]
@@ -63,7 +63,7 @@ func (d *dryWalk) play() {
 		case len(d.events) > 0:
 			d.world.deliver()
 		case d.rng.IntN(10) == 0:
-			d.world.restart()
+			d.restart()
 		}
 	}
 }

@@ -49,6 +49,7 @@ type compileJob struct {
 	awaited bool
 }
 
+// NewCompiler returns a Compiler that calls compiled when it has compiled code for which its controller did not wait.
 func NewCompiler(compile func(context.Context, call.Script) (call.Program, error), compiled func(controller string)) *Compiler {
 	return &Compiler{compile: compile, compiled: compiled, jobs: map[string]map[scriptDigest]*compileJob{}}
 }

@@ -23,6 +23,7 @@ type Endpoints struct {
 // endpoint is an address as one controller calls it, with its own proxy and credentials.
 type endpoint struct{ controller, address string }
 
+// NewEndpoints returns Endpoints of which all can be reached.
 func NewEndpoints() *Endpoints {
 	return &Endpoints{down: map[string]string{}, unconnected: map[endpoint]string{}}
 }

@@ -44,6 +44,7 @@ func (c *overdueCall) String() string {
 	return fmt.Sprintf("%s has not returned after its timeout of %s", c.name, c.timeout)
 }
 
+// NewInFlight returns an InFlight without calls.
 func NewInFlight() *InFlight {
 	return &InFlight{now: time.Now, calls: map[*overdueCall]struct{}{}}
 }
