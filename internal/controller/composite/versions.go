@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -240,4 +241,250 @@ func delayAt(i, rate int) time.Duration {
 		return 0
 	}
 	return time.Duration(i) * time.Second / time.Duration(rate)
+}
+
+const (
+	// maxVersionRequests is how often a parent is queued because of one version. A replica with an older one may
+	// respond.
+	maxVersionRequests = 3
+	versionRetryDelay  = time.Minute
+)
+
+// LogicVersions follows the logicVersion of responses, so that parents are reconciled again after a hook was
+// replaced behind its address. The programs of one controller share it.
+type LogicVersions struct {
+	mu sync.Mutex
+	// responses are by the version of the hooks in the spec, which two hooks may have in a rollout.
+	responses map[string]*rollout.Responses
+	parents   map[guardedParent]respondedVersion
+}
+
+// respondedVersion is the version in the latest response about a parent.
+type respondedVersion struct {
+	uid, logic, version string
+	// requests is how often it was queued because of the version requestedFor, requestedAt when it last was.
+	requests     int
+	requestedFor string
+	requestedAt  time.Time
+}
+
+// NewLogicVersions returns LogicVersions without any response. Restored is the version that counted for the hooks of
+// a version in the spec.
+func NewLogicVersions(logic, restored string) *LogicVersions {
+	v := &LogicVersions{responses: map[string]*rollout.Responses{}, parents: map[guardedParent]respondedVersion{}}
+	if restored != "" {
+		v.of(logic).Restore(restored)
+	}
+	return v
+}
+
+func (v *LogicVersions) of(logic string) *rollout.Responses {
+	r := v.responses[logic]
+	if r == nil {
+		r = &rollout.Responses{}
+		v.responses[logic] = r
+	}
+	return r
+}
+
+// note notes the version in a response about a parent.
+func (v *LogicVersions) note(of shadowed, logic, version string, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if version == "" {
+		v.of(logic).Add(version, now)
+		delete(v.parents, of.guardedParent)
+		return
+	}
+	p := v.parents[of.guardedParent]
+	if p.uid != of.uid {
+		p = respondedVersion{uid: strings.Clone(of.uid)}
+	}
+	p.logic, p.version = logic, v.of(logic).Add(version, now)
+	v.parents[of.guardedParent] = p
+}
+
+func (v *LogicVersions) drop(of guardedParent) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.parents, of)
+}
+
+// versionOf returns the version in the latest response about a parent; empty if unknown.
+func (v *LogicVersions) versionOf(of shadowed) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if p := v.parents[of.guardedParent]; p.uid == of.uid {
+		return p.version
+	}
+	return ""
+}
+
+// LogicVersionState is what is known of the versions in responses.
+type LogicVersionState struct {
+	// Known means that there was a response, or a version from before a restart.
+	Known bool
+	// Current is the version that counts, and Before the one before it if that has just changed.
+	Current, Before string
+	// Problem is why versions cannot be followed.
+	Problem string
+}
+
+// Settle makes the version of all responses for a while the one that counts, of the hooks of a version in the spec.
+func (v *LogicVersions) Settle(logic string, now time.Time) (state LogicVersionState) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, r := range v.responses {
+		before, changed := r.Settle(now)
+		if problem := r.Problem(now); problem != "" {
+			state.Problem = problem
+		}
+		if name == logic && changed {
+			state.Before = before
+		}
+	}
+	if r := v.responses[logic]; r != nil && r.HasNone(now) && !v.responded(logic) {
+		v.responses[logic] = &rollout.Responses{} // The hook has none any more.
+	}
+	if r := v.responses[logic]; r != nil {
+		state.Known, state.Current = true, r.Current()
+	}
+	return state
+}
+
+// responded reports whether the latest response about a parent has a version, from the hooks of a version in the spec.
+func (v *LogicVersions) responded(logic string) bool {
+	for _, p := range v.parents {
+		if p.logic == logic {
+			return true
+		}
+	}
+	return false
+}
+
+// older returns the version that a parent should be reconciled by, if its latest response has another one.
+func (v *LogicVersions) older(of shadowed, now time.Time) (current string, is bool) {
+	p := v.parents[of.guardedParent]
+	if p.uid != of.uid {
+		return "", false
+	}
+	r := v.of(p.logic)
+	if current = r.Current(); p.version == current || !r.Settled(now) {
+		return "", false
+	}
+	if p.requestedFor != current {
+		p.requestedFor, p.requests, p.requestedAt = current, 0, time.Time{}
+	}
+	if p.requests >= maxVersionRequests || now.Sub(p.requestedAt) < versionRetryDelay {
+		return "", false
+	}
+	p.requests, p.requestedAt = p.requests+1, now
+	v.parents[of.guardedParent] = p
+	return current, true
+}
+
+// QueueOlder queues parents that a hook of an older version reconciled last, at most so many. It returns how many more
+// may be queued.
+func (c *Controller) QueueOlder(limit int) (left int) {
+	v := c.tools.LogicVersions
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.parents) == 0 {
+		return limit
+	}
+	for parent := range c.Managed() {
+		if limit == 0 {
+			break
+		}
+		if current, is := v.older(c.shadowed(parent), c.tools.Now()); is && c.PhaseOf(parent) == controller.PhaseManaged {
+			limit--
+			c.Queue.Add(controller.KeyOf(parent), queue.Cause{Kind: queue.LogicChanged, Detail: current})
+		}
+	}
+	return limit
+}
+
+// noteVersion notes the version in the latest response, without values of Secrets. A known one has none.
+func (r *run) noteVersion(parent *object.Object) {
+	if r.Phase != controller.PhaseManaged {
+		return
+	}
+	of, version := r.shadowed(parent), r.response.LogicVersion
+	if version != r.tools.LogicVersions.versionOf(of) {
+		version = r.Secrets.Text(version)
+	}
+	r.tools.LogicVersions.note(of, r.logic.Version, version, r.tools.Now())
+}
+
+// maxFlakes is how many failures in a row of a moved parent are no failure of the new version yet.
+const maxFlakes = 2
+
+// failures are those in a row that one version of the hooks has had with a parent.
+type failures struct {
+	attempts int
+	terminal bool
+	// elsewhere counts those that may be of another client or of the API server as well as of the version.
+	elsewhere int
+}
+
+// persist reports whether retries do not help.
+func (f failures) persist() bool { return f.attempts > maxFlakes || f.terminal }
+
+// persistElsewhere reports whether retries do not help against those.
+func (f failures) persistElsewhere() bool { return f.elsewhere > maxFlakes }
+
+func (f *failures) add(outcome record.Outcome, err error) {
+	switch {
+	case outcome == record.Synced || outcome == record.Skipped:
+		*f = failures{}
+	case outcome != record.Failed:
+	case isFailureOfLogic(err):
+		f.attempts++
+		f.terminal = hook.IsTerminal(err)
+	case isFailureElsewhere(err):
+		f.elsewhere++
+	}
+}
+
+// versionFailures are the failures of the version that reconciled a parent last.
+type versionFailures struct {
+	version string
+	failures
+}
+
+func (f *versionFailures) add(version string, outcome record.Outcome, err error) {
+	if f.version != version {
+		*f = versionFailures{version: version}
+	}
+	f.failures.add(outcome, err)
+}
+
+// before returns the failures of another version.
+func (f *versionFailures) before(version string) failures {
+	if f.version == version {
+		return failures{}
+	}
+	return f.failures
+}
+
+// isFailureOfLogic reports whether a failure is of the version of the hooks as far as can be known: not of the
+// parent, of another client, or of the API server.
+func isFailureOfLogic(err error) bool {
+	switch controller.ReasonOf(err) {
+	case ReasonInvalidParent, ReasonDeletionsHeld:
+		return false
+	}
+	return !isFailureElsewhere(err)
+}
+
+// isFailureElsewhere reports whether a failure may be of another client or of the API server. A version may cause
+// it, too: it writes a field that another controller owns, or a child that a webhook fails for.
+func isFailureElsewhere(err error) bool {
+	switch controller.ReasonOf(err) {
+	case ReasonFlapping, ReasonRolloutFailed:
+		return true
+	case controller.ReasonWriteFailed:
+		return apply.Unreachable(err)
+	}
+	return false
 }

@@ -3,6 +3,8 @@ package handler
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,8 +15,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Controller runs one program.
@@ -131,4 +135,305 @@ func (c *Controller) countOwned(uid, namespace string) int {
 		n += w.View.CountOwned(uid, namespace)
 	}
 	return n
+}
+
+// newRun is the first step: it loads the memory of the object. For a fresh one, the record on
+// the object decides what to resume.
+func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
+	r := &run{Controller: c, Run: of, causes: of.Item.Causes, memory: remembered.(*memory)}
+	for _, o := range r.memory.pending {
+		o.fresh = false
+	}
+	if fresh {
+		r.memory.firstSeen = r.tools.Now()
+		recorded := r.program.handledStateOf(r.Stored)
+		r.memory.handlers = r.program.newHandlers(recorded, r.Stored)
+		r.restoreApplied(recorded)
+	}
+	r.noteRelatedChange()
+	return r
+}
+
+// observe reads the object and what it owns, at the start of a run and after its writes.
+func (r *run) observe() {
+	r.storedState = r.program.handledStateOf(r.Stored)
+	defer r.seeCached()
+	r.restoreState()
+	r.owned = r.ownedObjects()
+	r.ownedNow = slices.Concat(r.owned...)
+	r.ownedDigest = ""
+	if r.program.handles(hook.ReasonDrift) {
+		r.ownedDigest = r.digests.owned(r.appliedNow())
+	}
+	digests, now := r.watchedDigestsOf(r.Stored), r.tools.Now()
+	for i, h := range r.memory.handlers {
+		h.observe(digests[i], r.Stored, now)
+		r.noteUnwritten(h)
+		r.observeTimer(h, now)
+	}
+}
+
+// seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
+// responses of earlier runs.
+func (r *run) seeCached() {
+	stored, owned := r.Stored, r.owned
+	r.Secrets.See(false, func(visit func(json.RawMessage)) {
+		visit(stored.JSON())
+		for _, o := range slices.Concat(owned...) {
+			visit(o.JSON())
+		}
+	})
+	for _, o := range r.memory.pending {
+		if !o.fresh {
+			r.See(&record.Request{}, &record.Response{Handler: o.response})
+		}
+	}
+}
+
+// observeTimer updates the times from which a timer counts.
+func (r *run) observeTimer(h *handlerMemory, now time.Time) {
+	r.memory.firstSeen, h.lastTick = notAfter(r.memory.firstSeen, now), notAfter(h.lastTick, now)
+	switch {
+	case !h.FromFirstSeen:
+	case !r.mayTick(h):
+		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
+	case h.matchedSince.IsZero():
+		h.matchedSince = now
+	}
+}
+
+// observe updates since when the watched fields are unchanged, and replaces a previous object
+// that equals the current one.
+func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time) {
+	if m.watched != watched {
+		m.watched, m.watchedSince = watched, now
+	}
+	e := m.entry()
+	if e.Progress != "" && m.isStoredAs(e.progressDigest()) {
+		m.progressObject = o
+	}
+	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
+	switch seen := e.Digest; {
+	case seen != "" && m.isStoredAs(seen):
+		m.handled = o
+	case seen == "" && m.firstDigest == "" && changesOnly:
+		m.firstDigest, m.handled = watched, o
+	}
+}
+
+// watch starts the watches: handled objects first, so that owned and related objects find them.
+func (c *Controller) watch() {
+	for _, selection := range c.program.Selections() {
+		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
+	}
+	for _, resource := range c.program.Owns {
+		if resource.Unserved {
+			continue
+		}
+		for _, namespace := range c.program.NamespacesOf(resource) {
+			selection := cache.Selection{Resource: resource, Namespace: namespace}
+			view := c.tools.Store.Watch(selection, c.ownedChanged)
+			c.AddWatch(selection, view)
+			c.owned = append(c.owned, controller.Watch{Resource: resource, Namespace: namespace, View: view})
+		}
+	}
+	c.watchRelated()
+}
+
+// Selections returns the watches of the handled kind. Controllers with equal selections share
+// a watch.
+func (p *Program) Selections() []cache.Selection {
+	var all []cache.Selection
+	for _, namespace := range p.NamespacesOf(p.Resource) {
+		all = append(all, cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields})
+	}
+	return all
+}
+
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
+// all.
+func (p *Program) NamespacesOf(resource object.Resource) []string {
+	if len(p.Namespaces) == 0 || !resource.Namespaced {
+		return []string{""}
+	}
+	return p.Namespaces
+}
+
+// objectChanged queues an object that another client created, changed or deleted.
+func (c *Controller) objectChanged(e cache.Event) {
+	c.feed.changed(e) // Before a worker can call a handler for it.
+	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
+		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
+			// A list shows another object of the same name: the former was deleted meanwhile.
+			c.bufferEvent(observed(cache.Event{Old: e.Old}))
+			e.Old = nil
+		}
+		c.bufferEvent(observed(e))
+		c.QueueObject(e, cause)
+	}
+}
+
+// isEdit reports whether more than the status changed. For kinds without generations every
+// change counts.
+func isEdit(e cache.Event) bool {
+	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0 || e.Old.Deleting() != e.New.Deleting()
+}
+
+// ownedChanged queues the present or former owner of an owned object, if a handler needs the
+// change.
+func (c *Controller) ownedChanged(e cache.Event) {
+	c.AwaitWatches()
+	if !c.program.handles(hook.ReasonDrift) {
+		return
+	}
+	if e.Old != nil && e.New != nil && unchanged(e.Old, e.New) {
+		return
+	}
+	for _, o := range []*object.Object{e.Old, e.New} {
+		if o != nil {
+			c.QueueOwner(o)
+		}
+	}
+}
+
+// unchanged reports whether nothing differs that would be drift. If the server counts
+// generations, that leaves out changes of the status.
+func unchanged(old, now *object.Object) bool {
+	if old.UID() != now.UID() || now.Generation() == 0 {
+		return old.Digest() == now.Digest()
+	}
+	return old.IntentDigest() == now.IntentDigest()
+}
+
+// handles reports whether a handler is called for a reason.
+func (p *Program) handles(reason hook.Reason) bool {
+	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.handles(reason) })
+}
+
+// Health returns the health of the controller. Handled objects are the parents, objects that
+// they own the children.
+func (c *Controller) Health() controller.Health {
+	h := c.Base.Health()
+	if c.program.Matches != nil {
+		h.Parents = c.Memories.Len()
+	}
+	for key, uid := range c.Memories.UIDs() {
+		h.Children += c.countOwned(uid, key.Namespace)
+	}
+	if err := c.backend.StreamError(); err != nil {
+		h.StreamMessage = failure.OneLine(err)
+	}
+	if err := c.backend.IndexError(); err != nil && c.gate.len() > 0 {
+		h.IndexMessage = fmt.Sprintf("waiting objects: %d; %s", c.gate.len(), failure.OneLine(err))
+	}
+	return h
+}
+
+// waitingFor returns why an object waits for an index; empty if it does not, or only for a change
+// that is being sent.
+func (c *Controller) waitingFor(o *object.Object) string {
+	if err := c.backend.IndexError(); err != nil && c.gate.isHeld(controller.KeyOf(o)) {
+		return failure.OneLine(err)
+	}
+	return ""
+}
+
+// Backend is what the process of the handlers does besides serving their calls.
+type Backend struct {
+	// ID is the same for all programs with handlers in the process.
+	ID string
+	// Notifications opens the stream of notifications; nil if there is none.
+	Notifications backend.Opener
+	// Index sends objects to the index of the process; nil if it has none of this program.
+	Index func(context.Context, *hook.IndexRequest) error
+}
+
+// joinBackend makes the controller a member of the process of its handlers, if that does more
+// than serve calls.
+func (c *Controller) joinBackend() {
+	p := &c.program.Backend
+	if c.tools.Backends == nil || p.Notifications == nil && p.Index == nil {
+		return
+	}
+	c.backend = c.tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
+		Indexed: p.Index != nil})
+	c.gate = newCallGate(c)
+	if p.Index != nil {
+		c.feed = newIndexFeed(c)
+	}
+}
+
+// followBackend begins to follow the process, and to feed its index.
+func (c *Controller) followBackend(ctx context.Context) {
+	c.gate.reset()
+	if c.feed != nil {
+		c.feed.begin(ctx)
+		c.feeds.Go(func() { c.feed.run(ctx) })
+	}
+	c.backend.Start()
+}
+
+// unfollowBackend ends what followBackend began, after the context of Run has ended.
+func (c *Controller) unfollowBackend() {
+	c.backend.Stop()
+	c.feeds.Wait()
+	if c.feed != nil {
+		c.feed.end()
+	}
+}
+
+// backendController is what the process knows of a controller.
+type backendController struct{ *Controller }
+
+var _ backend.Controller = backendController{}
+
+// Connected collects from all daemons, and sends the index again.
+func (c backendController) Connected() {
+	c.feed.restart()
+	if c.hasDaemons() {
+		c.SyncAll(queue.Cause{Kind: queue.Connected})
+	}
+}
+
+// Handles reports whether the controller handles objects of a kind.
+func (c backendController) Handles(apiVersion, kind string) bool {
+	return c.program.Resource.Kind == kind && c.program.Resource.APIVersion() == apiVersion
+}
+
+// Notified queues the named object.
+func (c backendController) Notified(n *hook.Notification) {
+	key := queue.Key{Namespace: n.Namespace, Name: n.Name}
+	if o := c.Get(key); o != nil && (n.UID == "" || n.UID == o.UID()) {
+		c.Queue.Add(controller.KeyOf(o), queue.Cause{Kind: queue.Notified})
+	}
+}
+
+// SendEvent sends an event for the named object, with the rights of the controller.
+func (c backendController) SendEvent(n *hook.Notification) {
+	metadata := map[string]string{"name": n.Name, "namespace": n.Namespace, "uid": n.UID}
+	text, err := json.Marshal(map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata})
+	if err != nil {
+		return
+	}
+	about, event := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}), n.Event
+	if about != nil {
+		values := c.ValuesOf(about, slices.Concat(c.ownedBy(about)...)...)
+		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
+	}
+	if o, err := object.Parse(text); err == nil {
+		c.tools.Observer.Event(o, event)
+	}
+}
+
+// IndexesComplete makes the calls that waited for indexes.
+func (c backendController) IndexesComplete() { c.gate.release() }
+
+// hasDaemons reports whether a handler is a daemon.
+func (c *Controller) hasDaemons() bool {
+	for i := range c.program.Handlers {
+		if c.program.Handlers[i].Daemon != nil {
+			return true
+		}
+	}
+	return false
 }

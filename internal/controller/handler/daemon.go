@@ -6,13 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -240,4 +245,348 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *pendi
 		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
 	}
 	return nil
+}
+
+const (
+	// stopInterval is the time between calls that stop a daemon.
+	stopInterval = time.Second
+	// shutdownStopTimeout limits how long Setpoint, when it stops, waits for daemons.
+	shutdownStopTimeout = 5 * time.Second
+)
+
+// errDaemonRuns means that the process did not stop a daemon in time.
+var errDaemonRuns = errors.New("the daemon still runs")
+
+// lostDaemonError is a failed call, not an error of the daemon, which may still run.
+type lostDaemonError struct{ error }
+
+func (e lostDaemonError) Unwrap() error { return e.error }
+
+// CallDaemon is the Daemon of a handler whose process runs something for each object: it calls
+// the handler to start, update and stop that. See hook.DaemonCall.
+func CallDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) error {
+	d := &calledDaemon{Live: existing, attempt: n.Attempt}
+	next := hook.DaemonStart
+	for ctx.Err() == nil {
+		response, err := d.call(ctx, next)
+		switch {
+		case ctx.Err() != nil:
+		case next != hook.DaemonStart && isUnknown(err):
+			next = hook.DaemonStart
+		case err != nil && response != nil && response.Finished:
+			return &hook.TerminalError{Err: err} // Only the write has failed.
+		case errors.Is(err, ErrConflict):
+			next = d.wait(ctx, hook.Immediately, hook.DaemonUpdate)
+		case errors.Is(err, errObjectGone):
+			next = d.wait(ctx, 0, "")
+		case err != nil:
+			return err
+		case response.Finished:
+			return nil
+		case d.wrote:
+			next = d.wait(ctx, hook.Immediately, hook.DaemonUpdate)
+		default:
+			next = d.wait(ctx, response.RetryAfter, hook.DaemonCollect)
+		}
+	}
+	return d.stop(ctx)
+}
+
+// isLost reports whether the daemon may run although a call failed.
+func isLost(err error) bool {
+	_, is := errors.AsType[lostDaemonError](err)
+	return is
+}
+
+// isUnknown reports whether the process does not know a daemon, because it has restarted.
+func isUnknown(err error) bool { return hook.StatusCode(err) == http.StatusNotFound }
+
+// calledDaemon is a daemon in another process.
+type calledDaemon struct {
+	*Live
+
+	attempt int
+	// trigger is what brought about the next call, if that does not follow from its type.
+	trigger string
+	// wrote means that the latest response changed the object.
+	wrote bool
+	// immediate counts the calls in a row that the daemon brought about itself, without delay.
+	immediate int
+}
+
+// wait returns the next call: at once for a change or a notification, else after a delay; 0 for
+// none. Consecutive immediate calls are delayed by the backoff.
+func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook.DaemonCall) hook.DaemonCall {
+	if delay == hook.Immediately {
+		d.immediate++
+	} else {
+		d.immediate = 0
+	}
+	if d.immediate > 1 {
+		delay = d.handler.delay(nil, d.immediate-1, rand.Float64)
+	}
+	var elapsed <-chan time.Time
+	if delay > 0 {
+		elapsed = time.After(delay)
+	}
+	select {
+	case <-ctx.Done():
+		return ""
+	case <-d.changed:
+		after = hook.DaemonUpdate
+	case <-d.notified:
+		after, d.trigger = hook.DaemonCollect, ", "+queue.Notified.String()
+	case <-elapsed:
+	}
+	return after
+}
+
+// stop calls the process until the daemon has stopped. At the end of Setpoint itself it does
+// not wait for a process that cannot be called.
+func (d *calledDaemon) stop(ended context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), d.handler.stopTimeout())
+	defer cancel()
+	defer context.AfterFunc(d.controllerCtx, func() { time.AfterFunc(shutdownStopTimeout, cancel) })()
+	for {
+		response, err := d.call(ctx, hook.DaemonStop)
+		switch {
+		case isUnknown(err), response != nil && response.Finished, err != nil && !isLost(err):
+			return nil
+		case err != nil && d.controllerCtx.Err() != nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errDaemonRuns
+		case <-d.notified:
+		case <-time.After(stopInterval):
+		}
+	}
+}
+
+// call calls the handler about the current object, or the last known one, and writes its
+// response. An error may come with a response.
+func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.HandlerResponse, error) {
+	now, err := d.get()
+	if err != nil {
+		now = d.lastSeen()
+	}
+	ctx, run := d.controller.NewDetachedRun(ctx, now, "daemon "+d.handler.title()+": "+string(what)+d.trigger)
+	d.trigger, d.wrote = "", false
+	response, err := d.invoke(ctx, run, what)
+	if err == nil && writesSomething(response) {
+		if err = d.writeResponse(ctx, run, response); err != nil {
+			err = lostDaemonError{err}
+		}
+		d.wrote = run.Stored.Version() > now.Version()
+	}
+	if err == nil {
+		err = response.Err
+	}
+	run.FinishDetached(ctx, err)
+	d.addRefused(run.Record.Refused())
+	return response, err
+}
+
+// invoke makes a call, if the ServiceAccount may still read the object. A daemon is stopped anyway.
+func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook.DaemonCall) (*hook.HandlerResponse, error) {
+	c := d.controller
+	if what != hook.DaemonStop {
+		r := &run{Controller: c, Run: of, detached: true}
+		if err := r.checkReads(ctx); err != nil {
+			return nil, lostDaemonError{err}
+		}
+	}
+	select {
+	case c.daemonCalls <- struct{}{}:
+		defer func() { <-c.daemonCalls }()
+	case <-ctx.Done():
+		return nil, lostDaemonError{ctx.Err()}
+	}
+	n := d.setSeen(of.Stored)
+	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
+	response, err := c.invoke(ctx, of, n, d.handler)
+	if err != nil && !isHandlersOwn(err) {
+		err = lostDaemonError{err}
+	}
+	return response, err
+}
+
+// isHandlersOwn reports whether the handler itself returned the error.
+func isHandlersOwn(err error) bool {
+	return !hook.IsUnreachable(err) && !hook.IsMalformed(err) && hook.StatusCode(err) == 0
+}
+
+// writeResponse writes a response. It retries as long as the API server does not reject it,
+// because the process has given it away.
+func (d *calledDaemon) writeResponse(ctx context.Context, run *controller.Run, response *hook.HandlerResponse) error {
+	var retry attempt
+	o := &pendingResponse{response: response}
+	for {
+		err := d.write(ctx, run, o)
+		if err == nil {
+			d.setSeen(run.Stored)
+			return nil
+		}
+		if ctx.Err() != nil || errors.Is(err, ErrConflict) || errors.Is(err, errObjectGone) || hook.IsTerminal(err) || isRejection(err) {
+			return err
+		}
+		retry.failed(time.Now(), rand.Float64)
+		run.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error",
+			failure.OneLine(err))
+		if !controller.Sleep(ctx, time.Until(retry.next)) {
+			return fmt.Errorf("write of daemon %s: %w", d.handler.title(), err)
+		}
+	}
+}
+
+// ErrConflict ends a daemon's write that would overwrite another client's change since the
+// daemon last saw the object.
+var ErrConflict = errors.New("another client changed the same fields")
+
+var errObjectGone = errors.New("the object is gone")
+
+// Live is the object of a running daemon.
+type Live struct {
+	controller *Controller
+	ctx        context.Context //nolint:containedctx // Writes end with the daemon's context.
+	// controllerCtx is that of the controller: Setpoint stops when it ends.
+	controllerCtx context.Context //nolint:containedctx // Daemons in other processes outlive ctx.
+	handler       *Handler
+	key           queue.Key
+	uid           string
+	changed       chan struct{}
+	// notified receives when the process of the handler named the object.
+	notified chan struct{}
+
+	mu sync.Mutex
+	// seen is the object as the daemon last saw it.
+	seen *object.Object
+	// refusedAt are the locations of refused writes.
+	refusedAt []record.Location
+}
+
+func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *Live {
+	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1),
+		notified: make(chan struct{}, 1), seen: o}
+}
+
+// Changed receives when the object differs from what the daemon last saw, apart from the records
+// of handlers.
+func (l *Live) Changed() <-chan struct{} { return l.changed }
+
+// notify sends on Changed if the object is newer than what the daemon saw.
+func (l *Live) notify(now *object.Object) {
+	if seen := l.lastSeen(); now.Version() <= seen.Version() || !differs(seen, now) {
+		return
+	}
+	wake(l.changed)
+}
+
+// wake sends on a channel unless the receiver has not received the last value yet.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Get returns the request for the current object, with what it owns.
+func (l *Live) Get() (*hook.HandlerRequest, error) {
+	now, err := l.get()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", l.key, err)
+	}
+	return l.setSeen(now), nil
+}
+
+// Write writes a response to the current object and returns the stored object. It returns
+// ErrConflict, and writes nothing, if the response sets a field that changed since the daemon
+// last saw the object.
+func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
+	if a == nil {
+		return l.Get()
+	}
+	a = withWholeNumbers(a)
+	now, err := l.get()
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", l.key, err)
+	}
+	c := l.controller
+	if err := c.program.checkResponse(c.newRequest(l.handler, now), a); err != nil {
+		return nil, err
+	}
+	ctx, run := c.NewDetachedRun(l.ctx, now, "daemon "+l.handler.title()+" wrote")
+	err = l.write(ctx, run, &pendingResponse{response: a})
+	run.FinishDetached(l.ctx, err)
+	l.addRefused(run.Record.Refused())
+	if err != nil {
+		return nil, err
+	}
+	return l.setSeen(run.Stored), nil
+}
+
+// write retries the write when the object changes meanwhile.
+func (l *Live) write(ctx context.Context, run *controller.Run, o *pendingResponse) error {
+	for range controller.MaxConflicts {
+		now, err := l.get()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", l.key, err)
+		}
+		if fields := conflictingFields(o.response, l.lastSeen(), now, true); len(fields) > 0 {
+			return fmt.Errorf("write %s: %w: %s", l.key, ErrConflict, strings.Join(fields, ", "))
+		}
+		// The stored object may have changes of others, which the daemon has not seen.
+		l.notify(now)
+		run.Stored = now
+		if err := l.controller.writeOnce(ctx, run, o); !errors.Is(err, controller.ErrConflict) {
+			return err
+		}
+		if !controller.Sleep(ctx, controller.ConflictDelay) {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("write %s: %w", l.key, errTooManyConflicts)
+}
+
+// get returns the current object. The cache may not have our latest write yet.
+func (l *Live) get() (*object.Object, error) {
+	now, seen := l.controller.Get(l.key), l.lastSeen()
+	switch {
+	case now == nil || now.UID() != l.uid:
+		return nil, errObjectGone
+	case now.Version() < seen.Version():
+		return seen, nil
+	}
+	return now, nil
+}
+
+// setSeen records what the daemon sees.
+func (l *Live) setSeen(now *object.Object) *hook.HandlerRequest {
+	l.mu.Lock()
+	l.seen = now
+	l.mu.Unlock()
+	n := l.controller.newRequest(l.handler, now)
+	n.Owned = l.controller.program.ownedGroups(l.controller.ownedBy(now))
+	return n
+}
+
+func (l *Live) lastSeen() *object.Object {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
+// addRefused records the locations of refused writes.
+func (l *Live) addRefused(at []record.Location) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusedAt = record.AddLocations(l.refusedAt, at...)
+}
+
+// refusedLocations returns the locations of refused writes.
+func (l *Live) refusedLocations() []record.Location {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.refusedAt)
 }

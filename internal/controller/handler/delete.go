@@ -1,7 +1,9 @@
 package handler
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -191,4 +195,98 @@ func (r *run) isReplaced(ctx context.Context, t target, err error) bool {
 	}
 	now, err := r.writer().Get(ctx, t.resource, t.object.Namespace(), t.object.Name())
 	return apply.NotFound(err) || err == nil && now.UID() != t.object.UID()
+}
+
+// handleDeletions calls handlers for deleted objects. It does not retry across runs: no object
+// remains to keep a record on.
+func (c *Controller) handleDeletions(ctx context.Context, events []observedEvent) {
+	for _, e := range events {
+		if e.New != nil || !c.program.selects(e.Old) || c.leftSelector(ctx, e.Old) {
+			continue
+		}
+		for i := range c.program.Handlers {
+			h := &c.program.Handlers[i]
+			for _, reason := range c.program.deletionReasons(h, e.Old) {
+				c.callDeleted(ctx, h, e.Old, reason)
+			}
+		}
+	}
+}
+
+// leftSelector reports whether an object still exists but no longer matches the selector of
+// the watch. Setpoint releases it then.
+func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
+	if c.program.serverSelector() == "" && c.program.Fields == "" {
+		return false
+	}
+	for range controller.MaxConflicts {
+		existing, err := c.writerFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		if err != nil || existing.UID() != o.UID() {
+			return false
+		}
+		if !c.program.hasFinalizer(existing) {
+			return true
+		}
+		body, err := json.Marshal(c.program.finalizerRemoval(existing))
+		if err == nil {
+			_, err = c.writerFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body)
+		}
+		if err == nil {
+			return true
+		}
+		c.ValuesOf(existing, o).Logger(c.Log).Warn("finalizer not removed; retrying", "object", o.Ref().String(), "error",
+			failure.OneLine(err))
+		if !controller.Sleep(ctx, controller.ConflictDelay) {
+			return true
+		}
+	}
+	return true
+}
+
+// deletionReasons returns the reasons to call a handler for a deleted object. An optional
+// Delete handler is called unless it was called while the finalizer was set.
+func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
+	var reasons []hook.Reason
+	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonEvent)
+	}
+	if h.handles(hook.ReasonDelete) && h.Optional && !p.handledStateOf(o)[h.Name].Done && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonDelete)
+	}
+	return reasons
+}
+
+func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
+	n := c.newRequest(h, o)
+	n.Reason, n.Deleted = reason, true
+	if reason == hook.ReasonEvent {
+		n.Event = hook.EventDeleted
+	}
+	n.Owned = c.program.ownedGroups(c.ownedBy(o))
+	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
+	r := &run{Controller: c, Run: of, detached: true}
+	var response *hook.HandlerResponse
+	holds, err := h.holds(reason, nil, o)
+	if err == nil && !holds {
+		return
+	}
+	err = cmp.Or(err, r.checkReads(ctx))
+	if err == nil {
+		response, err = c.invoke(ctx, of, n, h)
+	}
+	if err == nil {
+		err = r.applyResponse(ctx, &pendingResponse{response: response})
+	}
+	if err == nil {
+		for _, event := range response.Events {
+			r.SendEvent(event)
+		}
+		err = response.Err
+	}
+	if err != nil && ctx.Err() == nil {
+		err = r.Secrets.Error(fmt.Errorf("handler %s: %w", h.title(), err))
+		r.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+	}
+	r.FinishDetached(ctx, err)
 }

@@ -3,6 +3,7 @@ package handler
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -157,4 +158,137 @@ func (p *Program) withoutOwnFinalizers(o *object.Object) []string {
 // withoutReplacedFinalizers returns finalizers except those of a former controller.
 func (p *Program) withoutReplacedFinalizers(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(p.ReplacedFinalizers, name) })
+}
+
+// HandBack are merge patches that leave an object to the controller that the program has replaced:
+// instead of the record, the object has the ReplacedAnnotation with the state that is handled.
+type HandBack struct {
+	// Object and Status are the patches of the object and of its status; nil for none.
+	Object, Status []byte
+	// Outdated means that a handler has not handled the object as it is. It gets no annotation, so
+	// the former controller handles it as new.
+	Outdated bool
+}
+
+// HandBack returns the patches for one object; without a record there are none.
+func (p *Program) HandBack(o *object.Object) (HandBack, error) {
+	var back HandBack
+	recorded := p.handledStateOf(o)
+	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
+		return back, nil
+	}
+	annotations, status := p.removedRecords(o)
+	annotations = object.CombinePatches(annotations, map[string]any{})
+	if o.Field(p.annotationPath()...) != nil {
+		annotations[p.HandledAnnotation] = nil
+	}
+	switch {
+	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil:
+		// The former controller's own is still there.
+	case p.hasHandled(recorded, o):
+		state, err := json.Marshal(p.formerState(o))
+		if err != nil {
+			return back, err
+		}
+		annotations[p.ReplacedAnnotation] = string(state) + "\n"
+	default:
+		back.Outdated = true
+	}
+	metadata := precondition(o, true)
+	metadata["annotations"] = annotations
+	var err error
+	if back.Object, err = json.Marshal(map[string]any{"metadata": metadata}); err != nil {
+		return back, err
+	}
+	if p.HandledStatusKey != "" && o.Field(p.statusPath()...) != nil {
+		status = object.CombinePatches(status, map[string]any{p.HandledStatusKey: nil})
+	}
+	if status != nil {
+		back.Status, err = json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": o.UID()}, statusPart: map[string]any{HandledStatusField: status},
+		})
+	}
+	return back, err
+}
+
+// hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
+// for updates: what they have seen is as it was at the creation.
+func (p *Program) hasHandled(recorded handledState, o *object.Object) bool {
+	for i, watched := range p.watchedDigests(o) {
+		h := &p.Handlers[i]
+		e := recorded[h.Name]
+		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched && h.handles(hook.ReasonUpdate) {
+			return false
+		}
+	}
+	return true
+}
+
+// formerState returns an object as a former controller of the same handlers keeps it: what is
+// watched by default, and the fields of the status that handlers watch.
+func (p *Program) formerState(o *object.Object) map[string]any {
+	state := watchableFields(o)
+	for i := range p.Handlers {
+		removeBookkeeping(state, p.Handlers[i].IgnoredAnnotations...)
+		for _, path := range p.Handlers[i].Fields {
+			if text := o.Field(path...); text != nil && path[0] == statusPart {
+				object.SetField(state, json.RawMessage(text), path...)
+			}
+		}
+	}
+	return state
+}
+
+// edition tells an object that was edited, and whose edit was then taken back, from one that was never edited. The
+// digest cannot: a handler that was called for the edit, and did a part of the work, would not see it end.
+type edition struct {
+	// Generation is that of the object with the digest; 0 if unknown, or if the handler watches nothing that it counts.
+	Generation int64 `json:"generation,omitempty"`
+	// Counted is a digest of all fields that the generation counts, for a handler that watches some of them.
+	Counted string `json:"counted,omitempty"`
+}
+
+// countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
+// a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
+func (p *Program) countsEdits(h *Handler, o *object.Object) bool {
+	if !p.Resource.Custom || !p.Resource.Status || o.Generation() == 0 {
+		return false
+	}
+	isCounted := func(path []string) bool { return path[0] != "metadata" && path[0] != "status" }
+	return len(h.Fields) == 0 || slices.ContainsFunc(h.Fields, isCounted)
+}
+
+// editionOf returns the edition of an object that a handler has handled: that is stored, or what a response makes of
+// it. It is zero if the object is nil, which means unknown.
+func (r *run) editionOf(h *Handler, handled *object.Object) edition {
+	if handled == nil || !r.program.countsEdits(h, handled) {
+		return edition{}
+	}
+	e := edition{Generation: handled.Generation()}
+	if len(h.Fields) > 0 {
+		e.Counted = countedDigest(handled)
+	}
+	if handled != r.Stored && handled.Version() == r.Stored.Version() && countedDigest(handled) != countedDigest(r.Stored) {
+		e.Generation++ // The write of the response counts as well.
+	}
+	return e
+}
+
+// isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
+// was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
+// or each start would repeat the calls of all handlers that watch some fields.
+func (p *Program) isEditUndone(h *Handler, since edition, o *object.Object) bool {
+	if since.Generation == 0 || !p.countsEdits(h, o) || o.Generation() <= since.Generation {
+		return false
+	}
+	return len(h.Fields) == 0 || since.Counted == countedDigest(o)
+}
+
+// countedDigest returns a digest of the fields that the generation of a custom resource counts.
+func countedDigest(o *object.Object) string {
+	whole := decodeObject(o.JSON())
+	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(whole, name)
+	}
+	return digest(whole)
 }

@@ -1,14 +1,21 @@
 package handler
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -158,4 +165,228 @@ func (r *run) lastError(message string) *controller.LastError {
 func (r *run) reportFailure(err error) {
 	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
 	r.ReportFailure(controller.Failure{Err: err, Event: event})
+}
+
+// Reasons of events on handled objects, and of the condition Handled.
+const (
+	// ReasonHandled goes with status True.
+	ReasonHandled = "Handled"
+	// ReasonHandlerFailed: a handler failed; Setpoint retries.
+	ReasonHandlerFailed = "HandlerFailed"
+	// ReasonExpressionFailed: the expression in when of a handler failed, so it is not known whether the handler
+	// handles the object. Setpoint evaluates it again when the object changes.
+	ReasonExpressionFailed = "ExpressionFailed"
+	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint
+	// calls it again when a watched field changes.
+	ReasonGaveUp = "HandlerGaveUp"
+	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
+	// has the field path.
+	ReasonInvalidResponse = "InvalidResponse"
+	// ReasonReadFailed: Setpoint cannot read an object that it needs.
+	ReasonReadFailed = "ReadFailed"
+	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
+	// its handlers. The message names the handler and the fields.
+	ReasonConflicting = "Conflicting"
+	// ReasonPreviousStateNotStored: Setpoint could not store the previous state of the object.
+	ReasonPreviousStateNotStored = "PreviousStateNotStored"
+	// ReasonPreviousStateLost: the stored previous state is missing or was changed.
+	ReasonPreviousStateLost = "PreviousStateLost"
+	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds;
+	// Setpoint retries.
+	ReasonEvictionRefused = "EvictionRefused"
+	// ReasonDaemonStuck: a daemon did not return within its stop timeout.
+	ReasonDaemonStuck = "DaemonStuck"
+	// ReasonConflictResolved: the object has not changed for a minute, and Setpoint no longer
+	// throttles its handlers.
+	ReasonConflictResolved = "ConflictResolved"
+)
+
+// errTooManyConflicts means that controller.ErrConflict lasted too long.
+var errTooManyConflicts = errors.New("too many conflicts in a row")
+
+// The first and the maximum delay between attempts, unless a handler sets its own.
+// unreachableDelay replaces longestDelay without a connection: such a call costs little, and
+// only a call finds out that the hook is back.
+const (
+	firstDelay       = time.Second
+	longestDelay     = 5 * time.Minute
+	unreachableDelay = 15 * time.Second
+)
+
+// jitter is the maximum random extension of a delay, so that objects that failed together do
+// not retry together. It never shortens a delay.
+const jitter = 0.25
+
+// backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
+func backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
+	delay := longest
+	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
+		delay = first << doublings
+	}
+	return delay + time.Duration(jitter*random()*float64(delay))
+}
+
+// delay returns how long a handler waits after a failure.
+func (h *Handler) delay(err error, failures int, random func() float64) time.Duration {
+	if requested, _ := hook.RetryDelay(err); requested > 0 {
+		return requested
+	}
+	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
+	if hook.IsUnconnected(err) && longest == longestDelay {
+		longest = unreachableDelay
+	}
+	return backoff(failures, first, max(first, longest), random)
+}
+
+// exhausted reports whether a handler with a retry limit has reached it.
+func (h *Handler) exhausted(a attempt) bool {
+	switch {
+	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
+		return true
+	case h.RetryTimeout > 0:
+		return a.next.Sub(a.since) > h.RetryTimeout
+	}
+	return false
+}
+
+// hasRetryLimit reports whether a handler has a retry limit, which counts across restarts.
+func (h *Handler) hasRetryLimit() bool { return h.Retries > 0 || h.RetryTimeout > 0 }
+
+// ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
+// only if the status has conditions.
+const ConditionHandled = "Handled"
+
+// condition returns the condition for the status. It returns false if the status cannot have
+// conditions, by the schema, the object, or the responses, or if no handler has failed so far.
+func (r *run) condition() (hook.Condition, bool) {
+	if r.detached {
+		return hook.Condition{}, false
+	}
+	former, placed := r.currentCondition()
+	if !r.program.Conditions && !r.memory.conditions && !placed {
+		return hook.Condition{}, false
+	}
+	if former.Status == "False" && !r.ownsCondition(former) {
+		return hook.Condition{}, false
+	}
+	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "no handler is failing"}
+	if failed := r.firstError(); failed != nil {
+		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
+	} else if r.memory.throttle.isActive() {
+		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
+	} else if former.Status != "False" || r.hasUnknownFailure() {
+		// A handler may keep a condition of this type itself, with a reason of its own.
+		return hook.Condition{}, false
+	}
+	return now, now != former
+}
+
+// ownsCondition reports whether this program set the existing condition. Two programs that
+// overwrote each other's would never stop. A conflict ends for both programs at once, so
+// either may clear it.
+func (r *run) ownsCondition(former hook.Condition) bool {
+	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == ReasonConflicting
+}
+
+// signature returns the prefix of the program's condition messages.
+func (r *run) signature() string { return r.program.Name + ": " }
+
+// hasUnknownFailure reports whether a handler gave up in an earlier process. Only the
+// condition has the error then.
+func (r *run) hasUnknownFailure() bool {
+	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return h.entry().Failed })
+}
+
+// firstError returns the error of the first failing handler; nil if there is none.
+func (r *run) firstError() *handlerError {
+	for _, h := range r.memory.handlers {
+		if h.failed != nil {
+			return h.failed
+		}
+	}
+	return nil
+}
+
+// currentCondition returns the existing condition, and whether the status can have one:
+// Setpoint writes conditions only to custom resources.
+func (r *run) currentCondition() (former hook.Condition, placed bool) {
+	var list []hook.Condition
+	field := r.Stored.Field("status", "conditions")
+	if field == nil || !r.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
+		return hook.Condition{}, false
+	}
+	for _, c := range list {
+		if c.Type == ConditionHandled {
+			former = c
+		}
+	}
+	return former, true
+}
+
+// storeStatus patches the status if the patch changes it. It returns the intended status, nil if
+// nothing was written.
+func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
+	if len(patch) == 0 {
+		return nil, nil //nolint:nilnil // No status to write.
+	}
+	have := decodeObject(r.Stored.Field("status"))
+	want := object.MergePatch(have, patch)
+	if reflect.DeepEqual(have, want) {
+		return nil, nil //nolint:nilnil // No change to write.
+	}
+	err := r.sendPatch(ctx, statusPart, map[string]any{statusPart: patch}, checkVersion)
+	return want, err
+}
+
+// precondition returns the metadata that limits a write to this object, or to this version of
+// it.
+func precondition(o *object.Object, checkVersion bool) map[string]any {
+	metadata := map[string]any{"uid": o.UID()}
+	if checkVersion {
+		metadata["resourceVersion"] = o.ResourceVersion()
+	}
+	return metadata
+}
+
+// setStored replaces the stored object.
+func (r *run) setStored(stored *object.Object) {
+	r.ObserveWrite(r.program.Resource, stored)
+	r.Stored, r.written, r.stale = stored, true, true
+	if r.writing != nil {
+		r.writing.base = stored
+	}
+	if !r.detached {
+		r.memory.ownVersions = append(r.memory.ownVersions, stored.Version())
+		r.memory.ownVersions = r.memory.ownVersions[max(0, len(r.memory.ownVersions)-maxEvents):]
+	}
+}
+
+// statusPatch returns what responses change in the status, and the condition.
+func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
+	var patch map[string]any
+	var conditions []hook.Condition
+	for _, o := range applied {
+		if o.response.Status != nil {
+			patch = object.CombinePatches(patch, decodeObject(o.response.Status))
+			// A handler that replaces the status must not change the records.
+			delete(patch, HandledStatusField)
+		}
+		if o.response.Message != "" && r.program.Resource.Custom {
+			patch = object.CombinePatches(patch, map[string]any{"message": o.response.Message})
+		}
+		conditions = append(conditions, o.response.Conditions...)
+	}
+	if own, says := r.condition(); says {
+		conditions = append(conditions, own)
+	}
+	if len(conditions) == 0 {
+		return patch
+	}
+	list, given := patch["conditions"].([]any)
+	if !given {
+		list, _ = decodeObject(r.Stored.Field("status"))["conditions"].([]any)
+	}
+	return object.CombinePatches(patch, map[string]any{
+		"conditions": plan.Conditions(list, conditions, r.Stored.Generation(), r.tools.Now()),
+	})
 }

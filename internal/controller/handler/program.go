@@ -11,7 +11,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -19,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -204,4 +207,157 @@ type Observer interface {
 	controller.Observer
 	// Handled receives each call of a handler; err is nil if it succeeded.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
+}
+
+// userFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
+func (c *Controller) userFor(namespace string) string { return c.program.Account.UserFor(namespace) }
+
+// writerFor writes, and reads from the API server, as the controller's ServiceAccount.
+func (c *Controller) writerFor(namespace string) *apply.Writer {
+	return c.tools.Writer.As(c.userFor(namespace))
+}
+
+// writer reads from the API server and writes to it.
+type writer interface {
+	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
+	List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error)
+	Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*apply.Ownership, error)
+	CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	Evict(ctx context.Context, resource object.Resource, pod *object.Object) error
+	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+	PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+}
+
+// writer writes as the controller's ServiceAccount. That of a dry run does not write.
+func (r *run) writer() writer {
+	if r.dry != nil {
+		return r.dry
+	}
+	return r.writerFor(r.Stored.Namespace())
+}
+
+// checkReads returns an error unless the ServiceAccount may read the object and the kinds that it owns: the
+// caches have what Setpoint itself may read.
+func (r *run) checkReads(ctx context.Context) error {
+	user := r.userFor(r.Stored.Namespace())
+	if err := r.tools.Access.CheckRead(ctx, user, r.program.Resource, r.Stored.Namespace(), r.Stored.Name()); err != nil {
+		return err
+	}
+	for _, owned := range r.program.Owns {
+		if owned.Unserved {
+			continue
+		}
+		namespaces := []string{r.Stored.Namespace()}
+		if !r.program.Resource.Namespaced {
+			namespaces = r.program.NamespacesOf(owned)
+		}
+		if err := r.tools.Access.CheckList(ctx, user, owned, namespaces...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds evaluates the expression of a handler.
+func (h *Handler) holds(reason hook.Reason, old, now *object.Object) (bool, error) {
+	if h.Expression == nil {
+		return true, nil
+	}
+	return h.Expression(reason, old, now)
+}
+
+// mayHold is true unless the expression is certainly false: a deletion waits until it is known.
+func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
+	holds, err := h.holds(reason, old, now)
+	return holds || err != nil
+}
+
+// mayHandle reports whether the handler may be called for an object, for any of its reasons.
+func (h *Handler) mayHandle(o *object.Object) bool {
+	reasons := h.On
+	switch {
+	case h.Expression == nil:
+		return true
+	case h.Daemon != nil:
+		reasons = append(slices.Clip(reasons), hook.ReasonDaemon)
+	case h.Every > 0 || h.Schedule != nil:
+		reasons = append(slices.Clip(reasons), hook.ReasonTimer)
+	}
+	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
+}
+
+// mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
+// that fails without a former object is one about changes.
+func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
+	if !h.matches(nil, o) {
+		return false
+	}
+	holds, err := h.holds(reason, nil, o)
+	return holds && err == nil
+}
+
+// lastReason is the reason for which a deletion waits for the handler.
+func (h *Handler) lastReason() hook.Reason {
+	if h.Daemon != nil {
+		return hook.ReasonDaemon
+	}
+	return hook.ReasonDelete
+}
+
+// firstReason is the first of the handler's reasons that depend on what it has seen.
+func (h *Handler) firstReason() hook.Reason {
+	for _, reason := range changeReasons {
+		if h.handles(reason) {
+			return reason
+		}
+	}
+	return hook.ReasonUpdate
+}
+
+// holds evaluates the expression of a handler before a call, and records its error.
+func (r *run) holds(h *handlerMemory, reason hook.Reason, old, now *object.Object) bool {
+	holds, err := h.holds(reason, old, now)
+	if err == nil {
+		return holds
+	}
+	if !slices.Contains(r.failedExpressions, h) {
+		r.failedExpressions = append(r.failedExpressions, h)
+		h.expressionFailed = true
+		r.recordError(h, failure.WithReason(ReasonExpressionFailed, fmt.Errorf("handler %s: %w", h.Name, err)))
+	}
+	return false
+}
+
+// clearExpressionFailure forgets the error of a handler's expression, unless it failed in this run too.
+func (r *run) clearExpressionFailure(h *handlerMemory) (failed bool) {
+	failed = slices.Contains(r.failedExpressions, h)
+	if h.expressionFailed && !failed {
+		h.failed, h.expressionFailed = nil, false
+	}
+	return failed
+}
+
+// ParseField parses the path of a field that a handler can watch.
+func ParseField(text string) ([]string, error) {
+	path, err := object.ParsePath(text)
+	if err != nil {
+		return nil, err
+	}
+	if isSystemField(path) {
+		return nil, fmt.Errorf("%q never changes or changes with every write; use fields of spec or status, labels or annotations", text)
+	}
+	return path, nil
+}
+
+// isSystemField reports whether the API server maintains a field.
+func isSystemField(path []string) bool {
+	switch path[0] {
+	case "apiVersion", "kind":
+		return true
+	case "metadata":
+		return len(path) == 1 || path[1] != "labels" && path[1] != "annotations" && path[1] != "ownerReferences"
+	}
+	return false
 }

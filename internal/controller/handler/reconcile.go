@@ -1,15 +1,25 @@
 package handler
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // run is one reconcile of one object.
@@ -163,4 +173,256 @@ func (r *run) clearFailures() {
 // includes reports whether a handler is to be called, now or later.
 func (a *pendingCalls) includes(h *handlerMemory) bool {
 	return slices.Contains(a.waiting, h) || a.calls.includes(h)
+}
+
+// PhaseOf returns the phase of an object.
+func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
+	return controller.PhaseOf(o, c.program.selects(o), c.program.hasFinalizer(o))
+}
+
+// matchFunc returns the program's condition, including the labels that the API server does not
+// filter by; see serverSelector.
+func (p *Program) matchFunc() func(*object.Object) bool {
+	selector, err := labels.Parse(p.Labels)
+	if err != nil || p.Labels == "" {
+		// The API server reports an invalid selector.
+		return p.Matches
+	}
+	others := p.Matches
+	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
+}
+
+// serverSelector returns the label selector for the API server. It is empty if Setpoint must
+// see objects that stop matching, to release them.
+func (p *Program) serverSelector() string {
+	if p.usesFinalizer() {
+		return ""
+	}
+	return p.Labels
+}
+
+// selects reports whether an object is handled.
+func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
+
+// handlesObject reports whether a handler may be called for an object. The finalizer of a former
+// controller on another object may be that of a controller that still runs.
+func (p *Program) handlesObject(o *object.Object) bool {
+	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
+}
+
+// hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
+// former controller serves as well: no other can be added any more.
+func (p *Program) hasFinalizer(o *object.Object) bool {
+	return o.HasFinalizer(p.Finalizer) ||
+		o.Deleting() && p.handlesObject(o) && slices.ContainsFunc(p.ReplacedFinalizers, o.HasFinalizer)
+}
+
+// usesFinalizer reports whether the program may set its finalizer.
+func (p *Program) usesFinalizer() bool {
+	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() })
+}
+
+// needsFinalizer reports whether a deletion waits for the handler.
+func (h *Handler) needsFinalizer() bool {
+	return h.Daemon != nil || h.handles(hook.ReasonDelete) && !h.Optional
+}
+
+// needsFinalizer reports whether a deletion of this object waits for a handler.
+func (p *Program) needsFinalizer(o *object.Object) bool {
+	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool {
+		return h.needsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+	})
+}
+
+// request returns the request of a call, without copying an object.
+func (r *run) request(c call) *hook.HandlerRequest {
+	n := r.newRequest(c.handler.Handler, c.object)
+	n.Since = c.handler.watchedSince
+	n.Reason, n.DryRun, n.Event = c.reason, r.IsDry(), c.event.kind
+	if n.Attempt = c.attempt; n.Attempt > 0 {
+		n.FirstAttempt = c.firstAttempt
+	}
+	n.Progress = c.handler.progressOf(c)
+	n.Owned = r.program.ownedGroups(r.owned)
+	if c.previous != nil {
+		n.PreviousState = c.previous.JSON()
+		n.Changes = c.handler.Changes(c.previous, cmp.Or(c.event.New, c.object))
+	}
+	return n
+}
+
+// newRequest returns a request with only the object. Who makes the call adds the Reader.
+func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
+	return &hook.HandlerRequest{
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
+	}
+}
+
+// ownedGroups returns the owned objects in one group for each kind.
+func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			for _, o := range owned[i] {
+				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}
+
+// reader lists objects for handlers, limited to what the program declares.
+type reader struct {
+	controller *Controller
+	// namespace is that of the handled object.
+	namespace string
+	// values are those of the Secrets that the caller knows, and that were read.
+	values *redact.Values
+}
+
+// List calls the API server: rare reads are not worth a watch.
+func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
+	group := hook.Group{APIVersion: apiVersion, Kind: kind}
+	p := &r.controller.program
+	if limits := p.Namespaces; p.Resource.Namespaced && len(limits) > 0 && !slices.Contains(limits, namespace) {
+		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v",
+			kind, namespace, limits)}
+	}
+	for _, resource := range p.Reads {
+		if !matchesKind(resource, apiVersion, kind) {
+			continue
+		}
+		if resource.Unserved {
+			return group, nil
+		}
+		found, err := r.controller.writerFor(r.namespace).List(ctx, resource, namespace, selector)
+		if err != nil {
+			return group, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for _, o := range found {
+			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+		}
+		r.values.See(false, func(visit func(json.RawMessage)) {
+			for _, o := range found {
+				visit(o.JSON())
+			}
+		})
+		r.values.Found() // It reads them: a daemon lists as long as it runs.
+		return group, nil
+	}
+	return group, undeclared("list", false, apiVersion, kind)
+}
+
+// recoverConditions wraps the conditions of the program and of handlers, so that a panic does
+// not stop the controller.
+func (c *Controller) recoverConditions() {
+	c.program.Matches = c.program.matchFunc()
+	if matches := c.program.Matches; matches != nil {
+		c.program.Matches = func(o *object.Object) bool {
+			return c.evaluate(c.Log, o, nil, func() bool { return matches(o) })
+		}
+	}
+	c.program.Handlers = slices.Clone(c.program.Handlers)
+	for i := range c.program.Handlers {
+		h := &c.program.Handlers[i]
+		when, log := h.When, c.Log.With("handler", h.Name)
+		if when == nil {
+			continue
+		}
+		h.When = func(old, now *object.Object) bool {
+			return c.evaluate(log, now, old, func() bool { return when(old, now) })
+		}
+	}
+}
+
+// evaluate evaluates a condition on an object and its former state, which may be nil. After a panic or runtime.Goexit it logs and
+// returns false.
+func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says func() bool) (is bool) {
+	err := failure.Recover("a condition", func() error {
+		is = says()
+		return nil
+	})
+	if stack, crashed := failure.PanicStack(err); crashed {
+		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack",
+			stack)
+	}
+	return is
+}
+
+// Related are objects whose changes call the handlers with hook.ReasonRelated.
+type Related struct {
+	Resource object.Resource
+	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the
+	// API server applies.
+	Namespaces     []string
+	Labels, Fields string
+	// Map returns the handled objects of a related one. It is called for each change, for the
+	// object before and after it, and must be fast.
+	Map func(*object.Object) []types.NamespacedName
+}
+
+// WatchNamespaces returns the namespaces of the watches, "" for all.
+func (d *Related) WatchNamespaces() []string {
+	if len(d.Namespaces) == 0 || !d.Resource.Namespaced {
+		return []string{""}
+	}
+	return d.Namespaces
+}
+
+// watchRelated starts the watches of related objects.
+func (c *Controller) watchRelated() {
+	for i := range c.program.Related {
+		d := &c.program.Related[i]
+		if d.Resource.Unserved {
+			continue
+		}
+		for _, namespace := range d.WatchNamespaces() {
+			selection := cache.Selection{Resource: d.Resource, Namespace: namespace, Labels: d.Labels, Fields: d.Fields}
+			var view *cache.View
+			view = c.tools.Store.Watch(selection, func(e cache.Event) {
+				c.AwaitWatches() // Until then, view is not set.
+				c.relatedChanged(d, view, e)
+			})
+			c.AddWatch(selection, view)
+		}
+	}
+}
+
+// relatedChanged queues the handled objects of a related one. It skips the initial list, in
+// which nothing has changed, and handled objects that are not known: Create is still to come.
+func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event) {
+	listed := e.Old == nil && !view.Synced()
+	if listed || e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.Digest() == e.New.Digest() {
+		return
+	}
+	// An object that both map to is queued once: a worker may take it between the first and a second time.
+	queued := map[queue.Key]bool{}
+	for _, o := range []*object.Object{e.Old, e.New} {
+		if o == nil {
+			continue
+		}
+		cause := c.RelatedCause(o)
+		for _, name := range d.Map(o) {
+			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
+			if c.Get(key) != nil && !queued[key] {
+				queued[key] = true
+				c.Queue.Add(key, cause)
+			}
+		}
+	}
+}
+
+// noteRelatedChange notes a change of a related object for the handlers. It stays pending until
+// a call of the handler is settled, whatever its reason.
+func (r *run) noteRelatedChange() {
+	if !r.causes.Has(queue.RelatedChanged) {
+		return
+	}
+	for _, h := range r.memory.handlers {
+		if h.handles(hook.ReasonRelated) {
+			h.relatedChanged, h.relatedUnseen = true, true
+		}
+	}
 }

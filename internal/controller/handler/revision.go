@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,8 +12,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // The labels of a revision: the object and the record that names the revision.
@@ -110,4 +116,175 @@ func previousObject(o *object.Object, part map[string]any) (*object.Object, erro
 		metadata["namespace"] = o.Namespace()
 	}
 	return object.Encode(object.CombinePatches(part, map[string]any{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}))
+}
+
+// revisionHistory has the known revisions of an object.
+type revisionHistory struct {
+	// listed means that the revisions were listed, or need not be.
+	listed bool
+	// revisions have no data, to save memory.
+	revisions []*object.Object
+}
+
+// storeRevisions stores the states of the entries that are about to be recorded. It runs
+// before the record is written, so that every revision that an entry names exists. Entries
+// find revisions by digest, so a revision of a record that was never written does no harm.
+func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
+	if r.IsDry() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
+		return nil
+	}
+	for _, h := range r.memory.handlers {
+		e := r.writtenEntry(h, applied)
+		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
+			continue
+		}
+		part := r.watchedState(h, e.Digest, patchOf(h, applied))
+		if part == nil {
+			continue // The handled state is not known any more.
+		}
+		err := r.storeRevision(ctx, e.Digest, part)
+		switch {
+		case err == nil:
+			h.revisionDigest, h.unstorableDigest = e.Digest, ""
+		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
+			return fmt.Errorf("store the previous state of handler %s: %w", h.title(), err)
+		default:
+			// An event is sent once until a state is stored again; nothing waits for the
+			// revision.
+			if h.unstorableDigest == "" && !apply.Terminating(err) {
+				r.reportPreviousState(ReasonPreviousStateNotStored,
+					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
+			}
+			h.unstorableDigest = e.Digest
+		}
+	}
+	return nil
+}
+
+// watchedState returns the watched fields of the object for a digest: of the handled object with what a response
+// changes, or the current one; nil if none has it.
+func (r *run) watchedState(h *handlerMemory, seen string, patch map[string]any) map[string]any {
+	for _, o := range []*object.Object{basis{object: h.handled}.with(h.Handler, patch).object, r.Stored} {
+		if o == nil {
+			continue
+		}
+		if part := h.watchedFields(o); digest(part) == seen {
+			return part
+		}
+	}
+	return nil
+}
+
+// errTooLarge means that a state is too large for a revision.
+var errTooLarge = fmt.Errorf("larger than %d bytes; watch fewer fields", maxRevisionBytes)
+
+// storeRevision creates the revision of a state, unless it exists.
+func (r *run) storeRevision(ctx context.Context, seen string, part map[string]any) error {
+	if err := r.listRevisions(ctx); err != nil {
+		return err
+	}
+	k := &r.memory.revisions
+	if k.has(r.program.revisionName(r.Stored.UID(), seen)) {
+		return nil
+	}
+	revision, err := r.program.revisionOf(r.Stored, seen, part, k.nextNumber())
+	if err != nil {
+		return err
+	}
+	if len(revision.JSON()) > maxRevisionBytes {
+		return errTooLarge
+	}
+	began := r.Record.Now()
+	stored, err := r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+	if apply.AlreadyExists(err) {
+		stored, err = r.reuseRevision(ctx, revision, seen)
+	}
+	r.Record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", revision.Ref(), err)
+	}
+	r.Log.Debug("kept", "revision", revision.Ref().String(), "object", r.Stored.Ref().String())
+	return k.add(stored)
+}
+
+// reuseRevision uses an existing revision of the same name, which a record that was never
+// written left behind. It deletes an invalid one.
+func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
+	existing, err := r.writer().Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
+	if err != nil && !apply.NotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		_, sound := revisionState(existing, seen)
+		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() &&
+			existing.Labels().Get(annotationLabel) == r.program.annotationName() {
+			return existing, nil
+		}
+		if _, err := r.writer().Delete(ctx, plan.ControllerRevisions, existing); err != nil {
+			return nil, err
+		}
+	}
+	return r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+}
+
+// pruneRevisions deletes the revisions that no entry names any more. A failed deletion is
+// retried after the next write.
+func (r *run) pruneRevisions(ctx context.Context) {
+	k := &r.memory.revisions
+	if r.IsDry() || !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
+		return
+	}
+	recorded, named := r.program.handledStateOf(r.Stored), map[string]bool{}
+	for i := range r.program.Handlers {
+		if h := &r.program.Handlers[i]; h.KeepPreviousState {
+			named[r.program.revisionName(r.Stored.UID(), recorded[h.Name].Digest)] = true
+		}
+	}
+	k.revisions = slices.DeleteFunc(k.revisions, func(revision *object.Object) bool {
+		if named[revision.Name()] {
+			return false
+		}
+		began := r.Record.Now()
+		_, err := r.writer().Delete(ctx, plan.ControllerRevisions, revision)
+		r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
+		if err != nil && !apply.Conflict(err) {
+			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error",
+				failure.OneLine(err))
+			return false
+		}
+		return true
+	})
+}
+
+func (k *revisionHistory) has(name string) bool {
+	return slices.ContainsFunc(k.revisions, func(revision *object.Object) bool { return revision.Name() == name })
+}
+
+// nextNumber returns the number of the next revision.
+func (k *revisionHistory) nextNumber() int64 {
+	last := int64(0)
+	for _, revision := range k.revisions {
+		last = max(last, revisionNumber(revision))
+	}
+	return last + 1
+}
+
+// add adds a revision, without its data.
+func (k *revisionHistory) add(revision *object.Object) error {
+	small, err := object.Encode(map[string]any{
+		"apiVersion": revision.APIVersion(), "kind": revision.Kind(),
+		"metadata": map[string]any{"name": revision.Name(), "namespace": revision.Namespace(), "uid": revision.UID()},
+		"revision": revisionNumber(revision),
+	})
+	if err == nil {
+		k.revisions = append(k.revisions, small)
+	}
+	return err
+}
+
+// reportPreviousState reports that a handler will not get a previous state. It is no failure,
+// because nothing waits for it.
+func (r *run) reportPreviousState(reason string, err error) {
+	r.Log.Warn("previous state not known", "object", r.Stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.SendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
 }

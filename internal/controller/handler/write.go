@@ -2,10 +2,14 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // errGone ends a run whose object was deleted. The watch delivers the deletion soon.
@@ -175,4 +181,309 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	for _, h := range r.memory.handlers {
 		r.entryWritten(h, applied)
 	}
+}
+
+// objectWrite describes a write of the object.
+type objectWrite struct {
+	// before is the object before the first write, status the intended status; nil if none was
+	// stored.
+	before *object.Object
+	status map[string]any
+	// checkVersion makes the write fail if another client has written the object.
+	checkVersion bool
+}
+
+// storeObject writes, in one request, what responses change in the object, the record, and the
+// finalizer, but not the status.
+func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
+	patch := r.contentPatch(applied)
+	metadata := r.metadataPatch(applied)
+	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
+	if len(patch)+len(metadata) > 0 {
+		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
+			return err
+		}
+	}
+	return r.recognizeServerChanges(applied, d, patch)
+}
+
+// metadataPatch returns the changes of metadata beside those of responses: the record and the
+// finalizer.
+func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
+	metadata := map[string]any{}
+	if text, differs := r.stateText(applied); differs {
+		annotations, _ := r.program.removedRecords(r.Stored)
+		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
+	}
+	if remaining, differ := r.remainingFinalizers(applied); differ {
+		metadata["finalizers"] = remaining
+	}
+	return metadata
+}
+
+// storeResponse writes a response's changes of the object, and nothing else.
+func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
+	applied := []*pendingResponse{o}
+	if r.program.Resource.Status {
+		if _, err := r.storeStatus(ctx, r.statusPatch(applied), true); err != nil {
+			return err
+		}
+	}
+	patch := r.contentPatch(applied)
+	if patch == nil {
+		return nil
+	}
+	return r.patchObject(ctx, patch, true)
+}
+
+// patchObject patches the object, but not its status.
+func (r *run) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
+	part := ""
+	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
+		part = "metadata"
+	}
+	return r.sendPatch(ctx, part, patch, checkVersion)
+}
+
+// statusPart is the part of the object that has requests of its own.
+const statusPart = "status"
+
+// sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
+// if another client has written the object.
+func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
+	send, what := r.writer().Patch, "patch"
+	if part == statusPart {
+		send, what = r.writer().PatchStatus, "store the status of"
+	}
+	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
+	if err != nil {
+		return err
+	}
+	began := r.Record.Now()
+	stored, err := send(ctx, r.program.Resource, r.Stored, body)
+	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: part, Before: r.Stored, After: stored,
+		Err: err})
+	if apply.Conflict(err) {
+		return controller.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
+	}
+	r.setStored(stored)
+	r.partWritten(patch)
+	return nil
+}
+
+// contentPatch returns what responses change in the object; nil if nothing. It includes the
+// status if that is no subresource.
+func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
+	var patch map[string]any
+	for _, o := range applied {
+		if o.response.Patch != nil {
+			patch = object.CombinePatches(patch, decodeObject(o.response.Patch))
+		}
+	}
+	if !r.program.Resource.Status {
+		if status := r.statusPatch(applied); len(status) > 0 {
+			patch = object.CombinePatches(patch, map[string]any{"status": status})
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	if have := decodeObject(r.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+		return nil
+	}
+	return patch
+}
+
+// stateText returns the record to store; nil removes it. It leaves out what is still pending.
+func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
+	now := r.stateWith(applied)
+	if maps.Equal(now, r.storedState) {
+		return nil, false
+	}
+	if len(now) == 0 {
+		return nil, true
+	}
+	return now.String(), true
+}
+
+// recognizeServerChanges handles an API server that stores something else than was written,
+// such as defaults. The stored state counts as handled: the resource version excludes writes
+// of other clients.
+func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, patch map[string]any) error {
+	if !d.checkVersion || !r.written {
+		return nil
+	}
+	var want []string
+	for i, stored := range r.watchedDigestsOf(r.Stored) {
+		h := r.memory.handlers[i]
+		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
+		e := r.writtenEntry(h, applied)
+		recorded := e.latestDigest()
+		if !changed || recorded == stored {
+			continue
+		}
+		if want == nil {
+			var err error
+			if want, err = r.desiredDigests(d, patch); err != nil {
+				return err
+			}
+		}
+		if recorded == want[i] {
+			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
+		}
+	}
+	return nil
+}
+
+// desiredDigests returns the digests of the watched fields of the intended object.
+func (r *run) desiredDigests(d objectWrite, patch map[string]any) ([]string, error) {
+	desired := decodeObject(d.before.JSON())
+	if d.status != nil {
+		desired["status"] = d.status
+	}
+	o, err := object.Encode(object.MergePatch(desired, patch))
+	if err != nil {
+		return nil, err
+	}
+	return r.program.watchedDigests(o), nil
+}
+
+// The limits of throttling: two controllers that undo each other's changes must not loop at
+// full speed. A user who edits an object stays far below.
+const (
+	// burst is the number of changes that are handled without delay, however many handlers
+	// each calls. One more is allowed each refill.
+	burst  = 50
+	refill = time.Second
+	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
+	// handler writes by itself.
+	readOnlyCost = 0.25
+	// maxInterval is the maximum time between two runs of a throttled object.
+	maxInterval = 30 * time.Second
+	// resetAfter is how long no handler may be called for a change until the throttle resets.
+	// It is longer than maxInterval, by which the other side of a conflict may be throttled.
+	resetAfter = time.Minute
+)
+
+// throttle slows down one flapping object.
+type throttle struct {
+	// spent is the used part of the burst at the last run.
+	spent   float64
+	lastRun time.Time
+	// runs counts the runs since the throttle became active; 0 if inactive.
+	runs int
+	// until is when handlers are called for changes again.
+	until time.Time
+	// message describes the conflict.
+	message string
+}
+
+// add records a run because of changes and reports whether the throttle becomes active.
+func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
+	if !t.lastRun.IsZero() {
+		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/refill.Seconds())
+	}
+	t.spent += cost
+	t.lastRun = now
+	if t.runs == 0 && t.spent <= burst {
+		return false
+	}
+	t.runs++
+	t.until = now.Add(backoff(t.runs, firstDelay, maxInterval, random))
+	return t.runs == 1
+}
+
+// isActive reports whether the object is throttled.
+func (t *throttle) isActive() bool { return t.runs > 0 }
+
+// blocks reports whether handlers must not be called for changes yet.
+func (t *throttle) blocks(now time.Time) bool { return t.isActive() && t.until.After(now) }
+
+// endsAt returns when the throttle resets without further changes; zero if inactive.
+func (t *throttle) endsAt() time.Time {
+	if !t.isActive() {
+		return time.Time{}
+	}
+	return t.lastRun.Add(resetAfter)
+}
+
+// reset clears a throttle whose time is over and reports whether it did.
+func (t *throttle) reset(now time.Time) (ends bool) {
+	if ends = t.isActive() && !t.endsAt().After(now); ends {
+		*t = throttle{}
+	}
+	return ends
+}
+
+// throttled reports whether handlers are not called for changes in this run.
+func (r *run) throttled() bool {
+	return r.memory.throttle.blocks(r.tools.Now()) && !r.retriesCalls() && !r.IsDry()
+}
+
+// isChange reports whether a call is the first one for a change.
+func (c *call) isChange() bool {
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch:
+		return !c.repeated
+	}
+	return false
+}
+
+// countChange counts a call, if it is for a change.
+func (r *run) countChange(c call) {
+	if !c.isChange() || r.retriesCalls() {
+		return
+	}
+	if r.latestChange != nil && r.latestChange.handler != c.handler {
+		r.sameHandlerCount = 0
+	}
+	r.latestChange, r.sameHandlerCount = &c, r.sameHandlerCount+1
+	r.changeCount = max(r.changeCount, r.sameHandlerCount)
+}
+
+// updateThrottle updates the throttle after the calls of the run, and sends an event when it
+// starts or ends.
+func (r *run) updateThrottle() {
+	now, t := r.tools.Now(), &r.memory.throttle
+	if r.latestChange == nil {
+		if t.reset(now) {
+			r.resolved = true
+			r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
+			r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name +
+				" are no longer throttled"})
+		}
+		return
+	}
+	cost := float64(r.changeCount)
+	if !r.written && !r.applied {
+		cost *= readOnlyCost
+	}
+	if !t.add(now, cost, r.tools.Queue.Random) {
+		return
+	}
+	t.message = r.Secrets.Text(r.conflictMessage(r.latestChange))
+	r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
+	r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
+}
+
+// conflictMessage describes which changes keep calling handlers.
+func (r *run) conflictMessage(c *call) string {
+	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
+		"%s on %s",
+		maxInterval, c.handler.title(), c.reason)
+	var paths []string
+	for _, change := range c.handler.Changes(c.previous, c.changed()) {
+		paths = append(paths, change.Path)
+	}
+	const most = 3
+	if len(paths) > most {
+		paths = append(paths[:most], fmt.Sprintf("%d more", len(paths)-most))
+	}
+	if len(paths) > 0 {
+		words += " of " + strings.Join(paths, ", ")
+	}
+	return words + ". Another controller or handler may change the same fields"
 }
