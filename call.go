@@ -153,7 +153,8 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
 	out := &c.call.Output
 	response := &hook.HandlerResponse{
-		Apply: out.Apply, Delete: out.Delete, Events: out.Events, Conditions: out.Conditions, Message: out.Message, RetryAfter: out.RequeueAfter,
+		Apply: out.Apply, Delete: out.Delete, Events: out.Events, Conditions: out.Conditions, Message: out.Message,
+		RetryAfter: out.RequeueAfter,
 	}
 	after, err := json.Marshal(c.Object)
 	if err != nil {

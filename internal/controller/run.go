@@ -53,7 +53,7 @@ func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remem
 }
 
 // NewDryRun is NewRun for a run that writes nothing: it has no record, and sends and logs nothing.
-func (b *Base) NewDryRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
+func NewDryRun(b *Base, item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
 	run, memory, fresh = b.NewRun(item, o)
 	run.Log = slog.New(slog.DiscardHandler)
 	return run, memory, fresh

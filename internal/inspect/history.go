@@ -299,3 +299,213 @@ func (b *History) Revision() (revision uint64, changed <-chan struct{}) {
 	}
 	return b.revision, b.changed
 }
+
+// controllerHistory is the history of one controller, by age and by object.
+type controllerHistory struct {
+	// entries are the runs, oldest first; the first stripped of them have no bodies left.
+	entries  []*entry
+	stripped int
+	bytes    int
+	// allowed is the number of reviews that allowed their request.
+	allowed int
+	objects map[objectKey]*objectHistory
+	series  series
+	calls   map[callKey]*callCounter
+	// remote reports that the webhook client counts the calls.
+	remote bool
+}
+
+func newControllerHistory() *controllerHistory {
+	return &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
+}
+
+// objectHistory is the history of one object, oldest first.
+type objectHistory struct {
+	entries []*entry
+	// noops is the number of runs without changes since the latest entry.
+	noops int
+}
+
+// lastComparable returns the ID of the last run before the given one with a comparable call; 0
+// if there is none.
+func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
+	for _, e := range slices.Backward(d.entries) {
+		if e.id < before && e.hasComparable(call) {
+			return e.id
+		}
+	}
+	return 0
+}
+
+// clearNext removes the scheduled next run from earlier entries. Writes of daemons and
+// reviews do not count as runs.
+func (d *objectHistory) clearNext(run *record.Run) {
+	if run.Trigger != "" {
+		return
+	}
+	for _, e := range d.entries {
+		e.next = time.Time{}
+	}
+}
+
+// addNoop counts a run without changes, if the object has a history.
+func (s *controllerHistory) addNoop(run *record.Run) {
+	if d := s.objects[objectKeyOf(run)]; d != nil {
+		d.noops++
+		d.clearNext(run)
+	}
+}
+
+// add adds the newest run.
+func (s *controllerHistory) add(e *entry, run *record.Run) {
+	d := s.objects[e.key]
+	if d == nil {
+		d = &objectHistory{}
+	}
+	if len(d.entries) >= maxRunsOf(e.key) {
+		s.remove(d.expendable())
+	}
+	d.clearNext(run)
+	e.noops, d.noops = d.noops, 0
+	d.entries = append(d.entries, e)
+	s.objects[e.key] = d
+	s.entries = append(s.entries, e)
+	s.bytes += e.size
+	s.allowed += countAllowed(s.entries[len(s.entries)-1:])
+}
+
+// expendable returns the entry to remove first. Of an object that has failed since, it keeps the
+// last successful run and the one after it: what happened between them explains the failures.
+func (d *objectHistory) expendable() *entry {
+	if d.entries[0].synced && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], func(e *entry) bool { return e.synced }) {
+		return d.entries[2]
+	}
+	return expendable(d.entries, countAllowed(d.entries))
+}
+
+// maxRunsOf returns the bound for one object. Reviews of objects whose name the API server has
+// yet to generate are of many objects.
+func maxRunsOf(key objectKey) int {
+	if key.name == "" {
+		return maxControllerRuns
+	}
+	return maxObjectRuns
+}
+
+// expendable returns the entry to remove first: the oldest. As long as most entries are allowed
+// reviews it is the oldest of those, since a busy webhook would displace its denials.
+func expendable(entries []*entry, allowed int) *entry {
+	if allowed > len(entries)/2 {
+		return entries[slices.IndexFunc(entries, func(e *entry) bool { return e.allowed })]
+	}
+	return entries[0]
+}
+
+func countAllowed(entries []*entry) (n int) {
+	for _, e := range entries {
+		if e.allowed {
+			n++
+		}
+	}
+	return n
+}
+
+// trim enforces the bounds. A run larger than half of them is stripped.
+func (s *controllerHistory) trim(bytes int) {
+	if e := s.entries[len(s.entries)-1]; e.size > bytes/2 {
+		s.strip(e)
+	}
+	for len(s.entries) > maxControllerRuns {
+		s.remove(expendable(s.entries, s.allowed))
+	}
+	for s.bytes > bytes && s.shrink() {
+	}
+}
+
+// shrink strips the oldest run with bodies, or else removes a run. It reports whether there
+// was one.
+func (s *controllerHistory) shrink() bool {
+	switch {
+	case s.stripped < len(s.entries):
+		s.strip(s.entries[s.stripped])
+		s.stripped++
+	case len(s.entries) > 0:
+		s.remove(expendable(s.entries, s.allowed))
+	default:
+		return false
+	}
+	return true
+}
+
+// strip drops the bodies of a run.
+func (s *controllerHistory) strip(e *entry) {
+	s.bytes -= e.size
+	e.strip()
+	s.bytes += e.size
+}
+
+// remove removes a run.
+func (s *controllerHistory) remove(e *entry) {
+	at := slices.Index(s.entries, e)
+	if at == 0 { // As most are: without a move of the others.
+		s.entries[0], s.entries = nil, s.entries[1:]
+	} else {
+		s.entries = slices.Delete(s.entries, at, at+1)
+	}
+	if at < s.stripped {
+		s.stripped--
+	}
+	d := s.objects[e.key]
+	of := slices.Index(d.entries, e)
+	if d.entries = slices.Delete(d.entries, of, of+1); len(d.entries) == 0 {
+		delete(s.objects, e.key)
+	}
+	s.bytes -= e.size
+	if e.allowed {
+		s.allowed--
+	}
+}
+
+// Reviews returns the recorded reviews by a controller, newest first, without requests and
+// responses. detailed adds the groups of the users and the changed fields.
+func (b *History) Reviews(controller string, detailed bool) []Run {
+	entries := b.reviewEntries(controller)
+	runs := make([]Run, 0, len(entries))
+	for i := range entries {
+		runs = append(runs, entries[i].review(detailed))
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int { return b.Began.Compare(a.Began) })
+	return runs
+}
+
+// reviewEntries returns copies of the entries of reviews, newest first.
+func (b *History) reviewEntries(controller string) []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.controllers[controller]
+	if s == nil {
+		return nil
+	}
+	var found []entry
+	for _, e := range slices.Backward(s.entries) {
+		if e.isReview() {
+			found = append(found, *e)
+		}
+	}
+	return found
+}
+
+// review returns the run of a review.
+func (e *entry) review(detailed bool) Run {
+	run := e.full()
+	step := &run.Steps[0]
+	if !detailed {
+		step.summarize()
+		return e.shown(run)
+	}
+	if e.recorded != nil {
+		step.Call.Review = (&renderer{e.recorded.Resource, true}).reviewOf(e.recorded.Steps[0].Call)
+	}
+	step.Call.Request, step.Call.Response = nil, nil
+	return e.shown(run)
+}

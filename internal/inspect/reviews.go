@@ -1,11 +1,18 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // The outcomes of reviews.
@@ -130,4 +137,216 @@ func LastDenial(runs []Run) *Run {
 		}
 	}
 	return nil
+}
+
+// Review is the request and decision of an admission webhook.
+type Review struct {
+	// Operation is "create", "update", "delete" or "connect".
+	Operation string `json:"operation"`
+	// Subresource is set for a review of a subresource, GenerateName if the object has no
+	// name yet.
+	Subresource  string `json:"subresource,omitempty"`
+	GenerateName string `json:"generateName,omitempty"`
+	DryRun       bool   `json:"dryRun,omitempty"`
+	// User sent the request, if the review is from the API server; Unverified means that its
+	// caller did not prove that.
+	User       string `json:"user,omitempty"`
+	Unverified bool   `json:"unverified,omitempty"`
+	// Denied reports a denial, with Message and Reason.
+	Denied  bool   `json:"denied,omitempty"`
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Warnings were shown to the user.
+	Warnings []string `json:"warnings,omitempty"`
+	// Fields are the first fields that the webhook changed; MoreFields reports that Fields, or
+	// Changes if they are set, are not all.
+	Fields     []string `json:"fields,omitempty"`
+	MoreFields bool     `json:"moreFields,omitempty"`
+	// Groups are those of the user, Requested the fields that an update changes, and
+	// Changes those that the webhook changed; only set in details.
+	Groups    []string `json:"groups,omitempty"`
+	Requested []Change `json:"requested,omitempty"`
+	Changes   []Change `json:"changes,omitempty"`
+}
+
+// The bounds of what is shown of a review, in details (maxReviewChanges) and in lists. The latter
+// stays in the history when requests and responses are dropped.
+const (
+	maxReviewFields   = 4
+	maxReviewChanges  = 50
+	maxReviewWarnings = 16
+	maxReviewText     = 2000
+	maxReviewName     = 253
+)
+
+// reviewOf renders a review; nil for other calls.
+func (w *renderer) reviewOf(a *record.Call) *Review {
+	request, response := a.Request.Review, a.Response.Review
+	if request == nil {
+		return nil
+	}
+	review := &Review{
+		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
+		DryRun: request.DryRun, User: truncate(request.User.Name, maxReviewName), Unverified: a.Unverified,
+	}
+	if response != nil {
+		for _, warning := range response.Warnings[:min(len(response.Warnings), maxReviewWarnings)] {
+			review.Warnings = append(review.Warnings, truncate(warning, maxReviewText))
+		}
+	}
+	if response != nil && response.Denial != nil {
+		review.Denied, review.Reason = true, truncate(response.Denial.Reason, maxReviewText)
+		review.Message = truncate(response.Denial.Message, maxReviewText)
+	}
+	changes, more := w.mutations(request, a.Response.ReviewPatch)
+	review.MoreFields = more
+	for _, change := range changes[:min(len(changes), maxReviewFields)] {
+		review.Fields = append(review.Fields, truncate(change.Path, maxReviewName))
+	}
+	if w.whole {
+		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
+	}
+	return review
+}
+
+// truncate bounds a text of a hook or a user. It keeps no reference to a longer one.
+func truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// generateName returns the prefix of a name that the API server has yet to generate.
+func generateName(r *hook.ReviewRequest) (prefix string) {
+	if r.Name != "" || r.Operation != hook.OperationCreate {
+		return ""
+	}
+	if o, err := object.Parse(r.Object); err == nil && o.Name() == "" {
+		_ = json.Unmarshal(o.Field("metadata", "generateName"), &prefix) // A missing one is "".
+	}
+	return truncate(prefix, maxReviewName)
+}
+
+// requestedChanges returns the fields that an update changes.
+func requestedChanges(r *hook.ReviewRequest) []Change {
+	if len(r.OldObject) == 0 || len(r.Object) == 0 {
+		return nil
+	}
+	before, errBefore := object.Parse(r.OldObject)
+	after, errAfter := object.Parse(r.Object)
+	if errBefore != nil || errAfter != nil {
+		return nil
+	}
+	changes, _ := plan.Compare(before, after) // Nil after an error.
+	return changes
+}
+
+// mutations returns the first fields that the patch of a webhook changes, and whether there are
+// more. In lists, only their paths matter.
+func (w *renderer) mutations(r *hook.ReviewRequest, patch json.RawMessage) (changes []Change, more bool) {
+	most := maxReviewFields
+	if w.whole {
+		most = maxReviewChanges
+	}
+	operations, more := patchOperations(patch, most)
+	for i := range operations {
+		o := &operations[i]
+		change := Change{Path: pathOf(o.Path), To: o.Value}
+		if w.whole {
+			change.From, change.To = o.values(r.Object)
+		}
+		changes = append(changes, change)
+	}
+	return redact.Changes(w.resource.GroupKind(), changes), more
+}
+
+// patchOperation is an operation of a JSON patch.
+type patchOperation struct {
+	Op, Path, From string
+	Value          json.RawMessage
+}
+
+// patchOperations decodes the first operations that change something, and reports whether there
+// are more. A hook may send very many.
+func patchOperations(patch json.RawMessage, most int) (all []patchOperation, more bool) {
+	reader := json.NewDecoder(bytes.NewReader(patch))
+	if _, err := reader.Token(); err != nil {
+		return nil, false
+	}
+	for reader.More() {
+		var o patchOperation
+		switch err := reader.Decode(&o); {
+		case err != nil:
+			return all, false
+		case o.Op == "test":
+		case len(all) == most:
+			return all, true
+		default:
+			all = append(all, o)
+		}
+	}
+	return all, false
+}
+
+// values returns what an operation replaces in an object, and by what.
+func (o *patchOperation) values(in json.RawMessage) (from, to json.RawMessage) {
+	to = o.Value
+	if o.From != "" {
+		to = valueAt(in, o.From)
+	}
+	if strings.HasSuffix(o.Path, "/-") || o.Op == "add" && inList(o.Path) {
+		return nil, to // An insertion moves the old value on.
+	}
+	return valueAt(in, o.Path), to
+}
+
+// pointer splits a JSON pointer.
+func pointer(path string) []string {
+	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+	}
+	return names
+}
+
+// inList reports whether the last token of a JSON pointer is an index.
+func inList(path string) bool {
+	names := pointer(path)
+	_, err := strconv.Atoi(names[len(names)-1])
+	return err == nil
+}
+
+// pathOf converts a JSON pointer to a field path.
+func pathOf(path string) string {
+	field := ""
+	for _, name := range pointer(path) {
+		switch _, err := strconv.Atoi(name); {
+		case name == "-":
+			field += "[new]"
+		case err == nil:
+			field += "[" + name + "]"
+		default:
+			field = object.JoinPath(field, name)
+		}
+	}
+	return field
+}
+
+// valueAt returns the value at a JSON pointer; nil if there is none.
+func valueAt(text json.RawMessage, path string) json.RawMessage {
+	for _, name := range pointer(path) {
+		var members map[string]json.RawMessage
+		var items []json.RawMessage
+		at, err := strconv.Atoi(name)
+		switch {
+		case json.Unmarshal(text, &members) == nil:
+			text = members[name]
+		case json.Unmarshal(text, &items) == nil && err == nil && at >= 0 && at < len(items):
+			text = items[at]
+		default:
+			return nil
+		}
+	}
+	return text
 }

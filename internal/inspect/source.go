@@ -12,12 +12,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // Source reads one process. Results are snapshots that belong to the caller. An error that
@@ -540,4 +548,65 @@ type Plan struct {
 	// Refs are all objects in the plan. Readers who may not read all of them must not see
 	// the plan. Plurals may be empty.
 	Refs []object.Ref `json:"objects"`
+}
+
+// LogLevels are the levels of log lines, lowest first.
+var LogLevels = []string{"debug", "info", "warn", "error"} //nolint:gochecknoglobals // A constant list.
+
+// ParseLogLevel returns a level of LogLevels.
+func ParseLogLevel(name string) (level slog.Level, err error) {
+	if !slices.Contains(LogLevels, name) {
+		return 0, fmt.Errorf("the log level %q does not exist: use one of %s", name, strings.Join(LogLevels, ", "))
+	}
+	err = level.UnmarshalText([]byte(name))
+	return level, err
+}
+
+// The Diagnostics of a process.
+const (
+	// DiagnosticCommand is the command line, one argument a line.
+	DiagnosticCommand = "command"
+	// DiagnosticMetrics are the metrics in Prometheus' text format.
+	DiagnosticMetrics = "metrics"
+	// DiagnosticGoroutines are the stacks of goroutines, equal ones together.
+	DiagnosticGoroutines = "goroutines"
+)
+
+// Diagnostics lists them.
+var Diagnostics = []string{DiagnosticCommand, DiagnosticMetrics, DiagnosticGoroutines} //nolint:gochecknoglobals // A constant list.
+
+// CallSource is a Source of whole calls of hooks, in which tokens stand for values of Secrets.
+type CallSource interface {
+	Source
+	// RunWithTokens is Run with tokens.
+	RunWithTokens(ctx context.Context, id uint64) (Run, error)
+	// Record writes a recording of what runs from now on, until the context ends.
+	Record(ctx context.Context, filter recording.Filter, out io.Writer) error
+}
+
+// The healths of objects: the statuses of kstatus.
+const (
+	HealthCurrent     = string(status.CurrentStatus)
+	HealthInProgress  = string(status.InProgressStatus)
+	HealthFailed      = string(status.FailedStatus)
+	HealthTerminating = string(status.TerminatingStatus)
+	HealthUnknown     = string(status.UnknownStatus)
+)
+
+// HealthOf returns the health of an object as kstatus computes it from its status, and
+// why. The message is empty if the object is Current. An object whose status has fields
+// of unexpected types is Unknown.
+func HealthOf(o *object.Object) (health, message string) {
+	var u unstructured.Unstructured
+	if err := u.UnmarshalJSON(o.JSON()); err != nil {
+		return HealthUnknown, err.Error()
+	}
+	result, err := status.Compute(&u)
+	switch {
+	case err != nil:
+		return HealthUnknown, "kstatus cannot read its status: " + err.Error()
+	case result.Status == status.CurrentStatus:
+		return HealthCurrent, ""
+	}
+	return string(result.Status), result.Message
 }

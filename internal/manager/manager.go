@@ -93,7 +93,8 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client}, inFlight: calls.NewInFlight(),
+	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client},
+		inFlight:  calls.NewInFlight(),
 		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
 		ready: make(chan struct{})}
 	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
@@ -118,8 +119,9 @@ func New(o Options) (*Manager, error) {
 	}
 	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
 	m.events = events.NewWriter(client, events.Options{
-		Component: m.name(), Instance: serving.InstanceName(), QPS: o.EventsQPS, Burst: o.EventsBurst, Dropped: m.metrics.ObserveDroppedEvent,
-		Log: o.Log,
+		Component: m.name(), Instance: serving.InstanceName(), QPS: o.EventsQPS, Burst: o.EventsBurst,
+		Dropped: m.metrics.ObserveDroppedEvent,
+		Log:     o.Log,
 	})
 	if m.crds, err = newInstaller(m); err != nil {
 		return nil, err

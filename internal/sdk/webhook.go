@@ -176,7 +176,8 @@ func (w *Webhook) check(c *Controller) []error {
 func (w *Webhook) checkOperations() {
 	for _, one := range w.operations {
 		switch {
-		case !slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}, one):
+		case !slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect},
+			one):
 			w.AddProblem("On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
 		case one == hook.OperationDelete && w.Spec.Mutates:
 			w.AddProblem("On: Mutate does not support DELETE, which stores no object; use Validate")

@@ -143,7 +143,8 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 	}
 	ours := slices.DeleteFunc(stored.Finalizers(), func(name string) bool { return !r.owns(name) })
 	if len(ours) == 0 {
-		return fmt.Errorf("%s has no finalizer of Setpoint; it has: %s", client.NameOf(ref), output.Clean(cmp.Or(strings.Join(stored.Finalizers(), ", "), "none")))
+		return fmt.Errorf("%s has no finalizer of Setpoint; it has: %s", client.NameOf(ref),
+			output.Clean(cmp.Or(strings.Join(stored.Finalizers(), ", "), "none")))
 	}
 	for _, name := range ours {
 		if !r.flags.yes {

@@ -63,7 +63,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
 	}
 	for known := c.NewMemory(); ; {
-		r := c.newDryRun(key, parent, known)
+		r := newDryRun(c, key, parent, known)
 		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.skipReason(), Secrets: r.Secrets}
 		if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 			return result, nil
@@ -79,8 +79,8 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 }
 
 // newDryRun returns a run that writes nothing.
-func (c *Controller) newDryRun(key queue.Key, parent *object.Object, known controller.Remembered) *run {
-	of, _, _ := c.NewDryRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
+func newDryRun(c *Controller, key queue.Key, parent *object.Object, known controller.Remembered) *run {
+	of, _, _ := controller.NewDryRun(c.Base, queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
 	r := c.newRun(of, known)
 	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.tools.Writer.As(r.user()), parent)}
 	r.Phase = r.PhaseOf(parent)
@@ -104,7 +104,8 @@ func (r *run) addTo(ctx context.Context, result *DryRunResult) (err error) {
 	if r.response != nil {
 		result.Hook, result.Response = r.hookName(), r.response
 	}
-	if result.Parent, err = r.dry.Get(ctx, r.program.Parent, r.Item.Key.Namespace, r.Item.Key.Name); err != nil || len(result.Removals) == 0 {
+	if result.Parent, err = r.dry.Get(ctx, r.program.Parent, r.Item.Key.Namespace, r.Item.Key.Name); err != nil ||
+		len(result.Removals) == 0 {
 		return err
 	}
 	r.Stored, r.parent = result.Stored, result.Parent

@@ -104,7 +104,8 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
 	r.dry.endCall()
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.program.handledStateOf(r.Stored), r.program.handledStateOf(p.Stored))
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.program.handledStateOf(r.Stored),
+		r.program.handledStateOf(p.Stored))
 	if p.SkipReason == "" {
 		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
 	}
@@ -119,7 +120,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	if first == nil {
 		return nil, false
 	}
-	r := c.newRun(c.NewDryRun(queue.Item{Key: of.Key}, first))
+	r := c.newRun(controller.NewDryRun(c.Base, queue.Item{Key: of.Key}, first))
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
