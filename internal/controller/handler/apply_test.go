@@ -1,12 +1,19 @@
 package handler
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Objects are created or applied, also if the watch lags behind or does not cover them.
@@ -67,4 +74,333 @@ func TestCreateOrApply(t *testing.T) {
 		o := s.get(configMaps, "eur")
 		return o != nil && field(o, "data", "reason") == "Update" && strings.Contains(text(o), "ownerReferences")
 	})
+}
+
+// conditionalHandler is applicable to objects whose spec.on is true. It may fail.
+type conditionalHandler struct {
+	mu    sync.Mutex
+	lines []string
+	fails bool
+}
+
+func (c *conditionalHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	line := fmt.Sprintf("%s %s", n.Reason, n.Name)
+	if n.Attempt > 0 {
+		line += fmt.Sprintf(" attempt %d since %s", n.Attempt, n.FirstAttempt.Format(time.TimeOnly))
+	}
+	c.lines = append(c.lines, line)
+	if c.fails {
+		return nil, errors.New("no idea")
+	}
+	return &hook.HandlerResponse{NotApplicable: !strings.Contains(string(n.Object), `"on":true`)}, nil
+}
+
+func (c *conditionalHandler) setFailing(fails bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails = fails
+}
+
+// taken returns the calls since the last time.
+func (c *conditionalHandler) taken() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() { c.lines = nil }()
+	return slices.Clone(c.lines)
+}
+
+func (c *conditionalHandler) expect(t *testing.T, want ...string) {
+	t.Helper()
+	pass(time.Second)
+	if got := c.taken(); !slices.Equal(got, want) {
+		t.Errorf("called %q, want %q", got, want)
+	}
+}
+
+// finalizersOf returns the finalizers of an object; "[]" for none.
+func finalizersOf(s *server) string {
+	list, _ := field(s.get(rates, "eur"), "metadata", "finalizers").([]any)
+	return fmt.Sprint(list)
+}
+
+// A handler that is not applicable is called again when the object changes, and nothing is
+// recorded for it.
+func TestNotApplicable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Fields: [][]string{{"spec"}}, Conditional: true})
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
+		defer func() { w.stop() }()
+		c.expect(t, "Create eur")
+		pass(time.Hour)
+		c.expect(t)
+		if writes := s.wrote("PATCH"); len(writes) > 0 {
+			t.Errorf("wrote %q", writes)
+		}
+		s.edit(rates, "eur", `{"status":{"phase":"new"}}`) // Not watched, but its condition may be about it.
+		c.expect(t, "Create eur")
+		s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"now"}}}`)
+		c.expect(t, "Create eur")
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		c.expect(t, "Create eur")
+		s.edit(rates, "eur", `{"spec":{"on":false}}`)
+		c.expect(t, "Update eur")
+		w.stop()
+		w = startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
+		c.expect(t, "Update eur")
+		s.edit(rates, "eur", `{"spec":{"n":2,"on":true}}`)
+		c.expect(t, "Update eur")
+		s.edit(rates, "eur", `{"status":{"phase":"old"}}`)
+		c.expect(t)
+	})
+}
+
+// A handler that is not applicable with one reason may be with the next.
+func TestNotApplicableWithOneReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "h", On: []hook.Reason{onUpdate, onResume}, Conditional: true})
+		do := map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{NotApplicable: n.Reason == onUpdate}, nil
+		}}
+		w := startEnv(s, p, s, do)
+		pass(time.Second)
+		w.stop()
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		w = startEnv(s, p, s, do)
+		defer w.stop()
+		pass(time.Minute)
+		var reasons []hook.Reason
+		for _, c := range w.callsOf("h", "") {
+			reasons = append(reasons, c.reason)
+		}
+		if !slices.Equal(reasons, []hook.Reason{onUpdate, onResume}) {
+			t.Errorf("called for %v", reasons)
+		}
+	})
+}
+
+// A timer that is not applicable rests until the object changes.
+func TestTimerNotApplicable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"on":true}}`)
+		p := program(Handler{Name: "t", Every: time.Minute, FromFirstSeen: true, InitialDelay: 10 * time.Second, Conditional: true})
+		w := startEnv(s, p, s, map[string]handlerFunc{"t": c.handle})
+		defer w.stop()
+		pass(5 * time.Second)
+		c.expect(t)
+		pass(10 * time.Second)
+		c.expect(t, "Timer eur")
+		s.edit(rates, "eur", `{"spec":{"on":false}}`)
+		pass(time.Minute)
+		c.expect(t, "Timer eur")
+		pass(time.Hour)
+		c.expect(t)
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		pass(5 * time.Second)
+		c.expect(t)
+		pass(5 * time.Second)
+		c.expect(t, "Timer eur")
+	})
+}
+
+// The finalizer follows the condition of a Delete handler, which is called once per state.
+func TestMatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute})
+		do := map[string]handlerFunc{"d": c.handle}
+		w := startEnv(s, p, s, do)
+		defer func() { w.stop() }()
+		c.expect(t, "Match eur")
+		if got := finalizersOf(s); got != "[]" {
+			t.Errorf("finalizers %s", got)
+		}
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		c.expect(t, "Match eur")
+		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
+			t.Errorf("finalizers %s", got)
+		}
+		c.setFailing(true)
+		s.edit(rates, "eur", `{"spec":{"on":false}}`)
+		c.expect(t, "Match eur")
+		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
+			t.Errorf("finalizers %s after an error", got)
+		}
+		w.stop() // Nothing is known after a restart.
+		w = startEnv(s, p, s, do)
+		since := time.Now().Format(time.TimeOnly)
+		c.expect(t, "Match eur")
+		c.setFailing(false)
+		pass(80 * time.Second)
+		c.expect(t, "Match eur attempt 1 since "+since)
+		if got := finalizersOf(s); got != "[]" {
+			t.Errorf("finalizers %s", got)
+		}
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		c.expect(t, "Match eur")
+		s.drop(rates, "eur")
+		c.expect(t, "Delete eur")
+		if o := s.get(rates, "eur"); o != nil {
+			t.Errorf("left %s", text(o))
+		}
+	})
+}
+
+// A failing Match adds no finalizer and removes none of a former controller, and the handler is not called before it is known whether the
+// object needs one.
+func TestMatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{fails: true}
+		s.create(rates, "eur", `{"spec":{"on":true},"status":{"conditions":[]},"metadata":{"finalizers":["old/one"]}}`)
+		p := program(Handler{Name: "d", On: []hook.Reason{onCreate, onDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute}, Handler{Name: "other", On: []hook.Reason{onCreate}})
+		p.ReplacedFinalizers = []string{"old/one"}
+		w := startEnv(s, p, s, map[string]handlerFunc{"d": c.handle})
+		defer w.stop()
+		since := time.Now().Format(time.TimeOnly)
+		c.expect(t, "Match eur")
+		if got := len(w.callsOf("other", "")); got != 1 {
+			t.Errorf("another handler was called %d times", got)
+		}
+		if o := s.get(rates, "eur"); finalizersOf(s) != "[old/one]" || !strings.Contains(conditionsOf(o), "handler d: no idea") {
+			t.Errorf("stored %s", text(o))
+		}
+		c.setFailing(false)
+		w.RetryNow()
+		c.expect(t, "Match eur attempt 1 since "+since, "Create eur")
+		if o := s.get(rates, "eur"); finalizersOf(s) != "[setpoint.dev/test]" || strings.Contains(conditionsOf(o), "no idea") {
+			t.Errorf("stored %s", text(o))
+		}
+	})
+}
+
+// An object that changes all the time does not call the process for each state.
+func TestMatchIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"on":false}}`)
+		w := startEnv(s, program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
+		defer w.stop()
+		for n := range 1000 {
+			s.edit(rates, "eur", fmt.Sprintf(`{"status":{"n":%d}}`, n))
+			pass(20 * time.Millisecond)
+		}
+		if n := len(c.taken()); n < 50 || n > 400 {
+			t.Errorf("%d calls for 1000 states in 20 s", n)
+		}
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		pass(2 * time.Minute)
+		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
+			t.Errorf("finalizers %s", got)
+		}
+	})
+}
+
+// An object in deletion needs no Match: the response to Delete releases it.
+func TestDeleteNotApplicable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"on":false},"metadata":{"finalizers":["setpoint.dev/test"]}}`)
+		s.drop(rates, "eur")
+		w := startEnv(s, program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
+		defer w.stop()
+		c.expect(t, "Delete eur")
+		if o := s.get(rates, "eur"); o != nil {
+			t.Errorf("left %s", text(o))
+		}
+	})
+}
+
+// A daemon runs only where its handler is applicable, and goes on while that is not known.
+func TestMatchOfDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"on":false}}`)
+		var mu sync.Mutex
+		running := 0
+		add := func(n int) { mu.Lock(); defer mu.Unlock(); running += n }
+		runs := func() int { mu.Lock(); defer mu.Unlock(); return running }
+		p := program(Handler{Name: "w", Conditional: true, Do: hook.HandlerFunc(c.handle), Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+			add(1)
+			defer add(-1)
+			<-ctx.Done()
+			return nil
+		}})
+		w := startEnv(s, p, s, nil)
+		defer w.stop()
+		for _, step := range []struct {
+			patch   string
+			fails   bool
+			running int
+		}{{`{"spec":{"n":1}}`, false, 0}, {`{"spec":{"on":true}}`, false, 1}, {`{"spec":{"on":false}}`, true, 1}} {
+			c.setFailing(step.fails)
+			s.edit(rates, "eur", step.patch)
+			pass(500 * time.Millisecond)
+			if runs() != step.running {
+				t.Errorf("%d daemons run after %s", runs(), step.patch)
+			}
+		}
+		c.setFailing(false)
+		pass(10 * time.Second)
+		if runs() != 0 || finalizersOf(s) != "[]" {
+			t.Errorf("%d daemons run in the end, finalizers %s", runs(), finalizersOf(s))
+		}
+	})
+}
+
+// Only conditional handlers may be inapplicable, and a Match writes nothing.
+func TestUnsuitableResponses(t *testing.T) {
+	n := &hook.HandlerRequest{Reason: onCreate}
+	match := &hook.HandlerRequest{Reason: hook.ReasonMatch}
+	event := &hook.HandlerRequest{Reason: hook.ReasonEvent}
+	for name, c := range map[string]struct {
+		h    Handler
+		n    *hook.HandlerRequest
+		a    hook.HandlerResponse
+		want string
+	}{
+		"not conditional":     {Handler{}, n, hook.HandlerResponse{NotApplicable: true}, "applicable: the handler is not conditional"},
+		"match with a status": {Handler{Conditional: true}, match, hook.HandlerResponse{Status: []byte(`{}`)}, "with the reason Match, a response has only applicable or an error"},
+		"progress of events":  {Handler{}, event, hook.HandlerResponse{Progress: []byte(`{}`)}, "progress: not allowed with the reason Event"},
+		"finished handler":    {Handler{}, n, hook.HandlerResponse{Finished: true}, "finished: only for the reason Daemon"},
+		"much progress":       {Handler{}, n, hook.HandlerResponse{Progress: []byte(strings.Repeat(" ", 8193))}, "progress: must not exceed 8192 bytes, has 8193"},
+		"apply beside error":  {Handler{}, n, hook.HandlerResponse{Apply: []hook.AppliedObject{{}}, Err: errors.New("no")}, "apply: not allowed with an error"},
+	} {
+		if err := c.h.checkResponse(c.n, &c.a); !hook.IsMalformed(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// Own bookkeeping is no other state of an object.
+func TestStateDigest(t *testing.T) {
+	p := program()
+	p.ReplacedFinalizers = []string{"old/one"}
+	digestOf := func(text string) string {
+		o, err := object.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.stateDigest(o)
+	}
+	plain := digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}`)
+	if plain != digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"2","generation":3,"managedFields":[],`+
+		`"finalizers":["old/one","setpoint.dev/test"],"annotations":{"setpoint.dev/handled-by-test":"x"}},"status":{"setpointHandledBy":{"test":"x"}}}`) {
+		t.Error("own bookkeeping changes the state")
+	}
+	for _, other := range []string{
+		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","finalizers":["other"]}}`,
+		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"status":{"phase":"x"}}`,
+		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","deletionTimestamp":"2026-01-01T00:00:00Z"}}`,
+	} {
+		if digestOf(other) == plain {
+			t.Errorf("%s is the same state", other)
+		}
+	}
 }

@@ -212,3 +212,353 @@ func TestDaemonRecovers(t *testing.T) {
 		}
 	})
 }
+
+// daemonEnv is a controller with a daemon in another process, in a bubble.
+type daemonEnv struct {
+	*bubbleEnv
+	*server
+
+	t       *testing.T
+	process *fakeProcess
+}
+
+// testDaemon runs a test with a daemon and one object.
+func testDaemon(t *testing.T, h Handler, test func(e daemonEnv)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newBubbleServer(t), newFakeProcess()
+		h.Name = "d"
+		x := startEnv(s, p.daemonProgram(h), s, nil)
+		e := daemonEnv{x, s, t, p}
+		pass(time.Second)
+		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
+		e.expect("at the start", "eur Start", 1)
+		test(e)
+		x.stop()
+	})
+}
+
+// expect waits a moment and compares the calls since the last time.
+func (e daemonEnv) expect(step, calls string, running int) {
+	e.t.Helper()
+	pass(10 * time.Millisecond)
+	if got := e.process.takeCalls(); got != calls {
+		e.t.Errorf("%s: calls %q, want %q", step, got, calls)
+	}
+	if got := e.process.running(); got != running {
+		e.t.Errorf("%s: %d running, want %d", step, got, running)
+	}
+}
+
+func (e daemonEnv) respond(f func(what hook.DaemonCall, n *hook.HandlerRequest) (*hook.HandlerResponse, error)) {
+	e.process.set(func() { e.process.respond = f })
+}
+
+// respondOnce gives one response.
+func (e daemonEnv) respondOnce(response *hook.HandlerResponse, err error) {
+	e.respond(func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		e.process.respond = nil
+		return response, err
+	})
+}
+
+func (e daemonEnv) stored() string { return text(e.get(rates, "eur")) }
+
+func TestDaemonCalls(t *testing.T) {
+	testDaemon(t, Handler{}, func(e daemonEnv) {
+		pass(time.Hour)
+		e.expect("while quiet", "", 1)
+		e.edit(rates, "eur", `{"spec":{"n":2}}`)
+		e.expect("after a change", "eur Update", 1)
+		e.process.notify("eur", "usd")
+		e.expect("after a notification", "eur Collect", 1)
+		if !strings.Contains(e.stored(), finalizer) {
+			e.t.Error("no finalizer")
+		}
+		e.drop(rates, "eur")
+		e.expect("at the deletion", "eur Stop", 0)
+		if e.get(rates, "eur") != nil {
+			e.t.Error("not deleted")
+		}
+	})
+}
+
+// Responses are written, and the process gets the object that is stored then.
+func TestDaemonWrites(t *testing.T) {
+	testDaemon(t, Handler{}, func(e daemonEnv) {
+		e.respondOnce(&hook.HandlerResponse{Status: json.RawMessage(`{"rate":"1.1"}`), Events: []hook.Event{{Type: "Normal", Reason: "Set", Message: "rate"}}}, nil)
+		e.process.notify("eur")
+		e.expect("after a write", "eur Collect, eur Update", 1)
+		if !strings.Contains(e.stored(), `"rate":"1.1"`) || !slices.Contains(e.eventLines(), "eur Set rate") {
+			e.t.Errorf("stored %s, events %v", e.stored(), e.eventLines())
+		}
+
+		// A process that writes after each call does not keep the API server busy.
+		n := 0
+		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			n++
+			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%d}`, n)}, nil
+		})
+		e.process.notify("eur")
+		pass(10 * time.Minute)
+		if n < 5 || n > 20 {
+			e.t.Errorf("%d calls", n)
+		}
+		e.respond(nil)
+		pass(10 * time.Minute)
+		e.process.takeCalls()
+
+		// The end of the daemon is written too.
+		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{Status: json.RawMessage(`{"rate":"stopped"}`), Finished: what == hook.DaemonStop}, nil
+		})
+		e.edit(rates, "eur", `{"metadata":{"finalizers":["example.org/hold","`+finalizer+`"]}}`)
+		pass(time.Second)
+		e.drop(rates, "eur")
+		pass(time.Second)
+		if got := e.stored(); !strings.Contains(got, `"rate":"stopped"`) || strings.Contains(got, finalizer) {
+			e.t.Errorf("stored %s", got)
+		}
+	})
+}
+
+// A response that would overwrite what another client wrote meanwhile is not written, and the
+// process gets the object as it is.
+func TestDaemonCallConflict(t *testing.T) {
+	testDaemon(t, Handler{}, func(e daemonEnv) {
+		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			e.process.respond = nil
+			go e.edit(rates, "eur", `{"spec":{"n":100}}`)
+			<-time.After(time.Second)
+			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"n":5}}`)}, nil
+		})
+		e.process.notify("eur")
+		pass(2 * time.Second)
+		if got := e.stored(); !strings.Contains(got, `"n":100`) {
+			e.t.Errorf("stored %s", got)
+		}
+		if calls := e.process.takeCalls(); !strings.HasPrefix(calls, "eur Collect, eur Update") {
+			e.t.Errorf("calls %s", calls)
+		}
+	})
+}
+
+// A write that the API server cannot make now is repeated, because the process does not repeat
+// its response.
+func TestDaemonWriteIsRetried(t *testing.T) {
+	testDaemon(t, Handler{}, func(e daemonEnv) {
+		e.set(func() {
+			e.reject = func(string, string, map[string]any) int { return 429 }
+		})
+		e.respondOnce(&hook.HandlerResponse{Status: json.RawMessage(`{"rate":"1.1"}`)}, nil)
+		e.process.notify("eur")
+		pass(time.Minute)
+		e.set(func() { e.reject = nil })
+		pass(time.Minute)
+		e.expect("after the write", "eur Collect, eur Update", 1)
+		if !strings.Contains(e.stored(), `"rate":"1.1"`) {
+			e.t.Errorf("stored %s", e.stored())
+		}
+	})
+}
+
+// An error restarts the daemon after its backoff or the delay it requests; after a permanent
+// one it starts again when the process has connected anew.
+func TestDaemonErrors(t *testing.T) {
+	testDaemon(t, Handler{Backoff: 10 * time.Second}, func(e daemonEnv) {
+		failing := func(want bool) {
+			e.t.Helper()
+			if got := e.Health().HookFailing > 0; got != want {
+				e.t.Errorf("failing: %t", got)
+			}
+		}
+		e.respondOnce(nil, errors.New("lost"))
+		e.process.notify("eur")
+		e.expect("after an error", "eur Collect", 0)
+		failing(true)
+		pass(15 * time.Second)
+		e.expect("after the backoff", "eur Start", 1)
+		e.respondOnce(nil, &hook.RetryAfterError{After: time.Minute, Err: errors.New("lost")})
+		e.process.notify("eur")
+		pass(50 * time.Second)
+		e.expect("before the delay", "eur Collect", 0)
+		pass(11 * time.Second)
+		e.expect("after the delay", "eur Start", 1)
+		pass(daemonHealthyAfter)
+		failing(false)
+		e.process.takeCalls() // The condition is a change of the object.
+
+		e.respondOnce(&hook.HandlerResponse{Status: json.RawMessage(`{"rate":"broken"}`), Err: &hook.TerminalError{Err: errors.New("no such currency")}}, nil)
+		e.process.notify("eur")
+		pass(time.Hour)
+		e.expect("after a permanent error", "eur Collect", 0)
+		failing(true)
+		if !strings.Contains(e.stored(), `"rate":"broken"`) {
+			e.t.Errorf("what the response writes beside the error: %s", e.stored())
+		}
+		e.process.stop()
+		e.process.start()
+		pass(time.Minute)
+		e.expect("in a new process", "eur Start", 1)
+	})
+}
+
+// A daemon that has finished starts again only when the object has not matched for a while, or
+// in a new process.
+func TestDaemonFinishes(t *testing.T) {
+	matches := func(_, now *object.Object) bool { return now.Labels().Get("watch") != "no" }
+	testDaemon(t, Handler{When: matches}, func(e daemonEnv) {
+		finish := func() {
+			e.respondOnce(&hook.HandlerResponse{Finished: true}, nil)
+			e.process.notify("eur")
+			pass(time.Second)
+			e.process.set(func() { clear(e.process.daemons) })
+			e.expect("it finishes", "eur Collect", 0)
+			e.edit(rates, "eur", `{"spec":{"n":7}}`)
+			e.process.notify("eur")
+			e.expect("finished", "", 0)
+			e.edit(rates, "eur", `{"spec":{"n":8}}`)
+		}
+		finish()
+		e.edit(rates, "eur", `{"metadata":{"labels":{"watch":"no"}}}`)
+		e.expect("no match", "", 0)
+		e.edit(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
+		e.expect("match", "eur Start", 1)
+		finish()
+		e.process.stop()
+		e.process.start()
+		pass(time.Minute)
+		e.expect("in a new process", "eur Start", 1)
+		e.edit(rates, "eur", `{"metadata":{"labels":{"watch":"no"}}}`)
+		e.expect("no match", "eur Stop", 0)
+	})
+}
+
+// A new process does not know the daemons of the former one.
+func TestDaemonProcessRestarts(t *testing.T) {
+	testDaemon(t, Handler{}, func(e daemonEnv) {
+		e.process.stop()
+		pass(time.Minute)
+		e.expect("while it does not run", "", 0)
+		e.process.start()
+		pass(time.Minute)
+		e.expect("when it runs again", "eur Collect, eur Start", 1)
+
+		// A change meanwhile fails; Start comes as soon as the stream is connected.
+		e.process.stop()
+		e.edit(rates, "eur", `{"spec":{"n":3}}`)
+		pass(time.Second)
+		if got := e.process.takeCalls(); !strings.HasPrefix(got, "eur Update") {
+			e.t.Errorf("calls %s", got)
+		}
+		pass(5 * time.Minute)
+		if e.Health().HookFailing != 1 || e.Health().StreamMessage == "" {
+			e.t.Errorf("health %+v", e.Health())
+		}
+		e.process.start()
+		pass(maxStreamDelay)
+		e.process.takeCalls()
+		e.expect("when it runs again", "", 1)
+
+		// An object that is deleted while the process does not run waits, but not for ever.
+		e.process.stop()
+		e.edit(rates, "eur", `{"spec":{"n":4}}`)
+		pass(time.Second)
+		e.drop(rates, "eur")
+		pass(DefaultStopTimeout - 5*time.Second)
+		if e.get(rates, "eur") == nil {
+			e.t.Error("deleted before the stop timeout")
+		}
+		pass(10 * time.Second)
+		if e.get(rates, "eur") != nil {
+			e.t.Error("not deleted after the stop timeout")
+		}
+		if events := strings.Join(e.eventLines(), "\n"); !strings.Contains(events, "eur DaemonStuck") {
+			e.t.Errorf("events %s", events)
+		}
+	})
+}
+
+// maxStreamDelay is longer than the delay between connections.
+const maxStreamDelay = 30 * time.Second
+
+// A deletion waits for the end of the daemon. Setpoint calls again on each notification.
+func TestDaemonStopsLater(t *testing.T) {
+	testDaemon(t, Handler{StopTimeout: time.Minute}, func(e daemonEnv) {
+		ended := false
+		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{Finished: ended}, nil
+		})
+		e.drop(rates, "eur")
+		pass(3500 * time.Millisecond)
+		if got := strings.Count(e.process.takeCalls(), "eur Stop"); got != 4 {
+			e.t.Errorf("%d calls", got)
+		}
+		e.process.set(func() { ended = true })
+		e.process.notify("eur")
+		pass(10 * time.Millisecond)
+		if e.get(rates, "eur") != nil {
+			e.t.Error("not deleted")
+		}
+	})
+}
+
+// Setpoint stops all daemons when it stops, and does not wait for long.
+func TestDaemonsStopWithSetpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		respond func(what hook.DaemonCall, n *hook.HandlerRequest) (*hook.HandlerResponse, error)
+		want    time.Duration
+	}{
+		"at once": {nil, 0},
+		"not": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{}, nil
+		}, shutdownStopTimeout},
+		"no calls": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return nil, errors.New("refused")
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testDaemon(t, Handler{}, func(e daemonEnv) {
+				e.respond(c.respond)
+				start := time.Now()
+				e.stop()
+				if took := time.Since(start); took < c.want || took > c.want+time.Second {
+					e.t.Errorf("it took %s", took)
+				}
+				if got := e.process.takeCalls(); !strings.HasPrefix(got, "eur Stop") {
+					e.t.Errorf("calls %s", got)
+				}
+			})
+		})
+	}
+}
+
+// The concurrent calls of daemons are limited to the workers of the program.
+func TestConcurrentDaemonCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newBubbleServer(t), newFakeProcess()
+		const objects, workers = 50, 4
+		for i := range objects {
+			s.create(rates, fmt.Sprint("r", i), `{"spec":{}}`)
+		}
+		all := p.daemonProgram(Handler{Name: "d"})
+		all.Workers = workers
+		concurrent := make(chan struct{}, workers)
+		all.Handlers[0].Do = hook.HandlerFunc(func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			select {
+			case concurrent <- struct{}{}:
+			default:
+				t.Error("too many calls at the same time")
+			}
+			<-time.After(time.Second)
+			<-concurrent
+			return p.handle(ctx, n)
+		})
+		x := startEnv(s, all, s, nil)
+		pass(time.Minute)
+		if p.running() != objects {
+			t.Errorf("%d daemons", p.running())
+		}
+		x.stop()
+	})
+}

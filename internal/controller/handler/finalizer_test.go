@@ -2,7 +2,9 @@ package handler
 
 import (
 	"context"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +123,156 @@ func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestHandBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"metadata":{"labels":{"a":"b"}},"spec":{"n":1},"status":{"phase":"New","other":1}}`)
+		both := []hook.Reason{onCreate, onUpdate}
+		p := program(Handler{Name: "all", On: both}, Handler{Name: "phase", On: both, Fields: [][]string{{"status", "phase"}}})
+		p.ReplacedAnnotation = "kopf.dev/last"
+		w := startEnv(s, p, s, nil)
+		pass(time.Second)
+		w.stop()
+		back := handBackOf(t, s, &p)
+		const want = `{"metadata":{"labels":{"a":"b"}},"spec":{"n":1},"status":{"phase":"New"}}` + "\n"
+		patch := decodeObject(back.Object)
+		if got := field(patch, "metadata", "annotations", "kopf.dev/last"); got != want || back.Outdated {
+			t.Errorf("annotation %q, want %q", got, want)
+		}
+		if record, removed := field(patch, "metadata", "annotations").(map[string]any)[p.HandledAnnotation]; record != nil || !removed {
+			t.Errorf("the patch %s does not remove the record", back.Object)
+		}
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		if back := handBackOf(t, s, &p); !back.Outdated || field(decodeObject(back.Object), "metadata", "annotations", "kopf.dev/last") != nil {
+			t.Errorf("the patch %s of an object with a change that is not handled has a state", back.Object)
+		}
+		s.edit(rates, "eur", string(back.Object))
+		if again := handBackOf(t, s, &p); again.Object != nil {
+			t.Errorf("the patch %s of an object without a record", again.Object)
+		}
+	})
+}
+
+// A creation that is handled stays handled: an edit that no handler is for is no reason for a second one.
+func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "made", On: []hook.Reason{onCreate}})
+		p.ReplacedAnnotation = "kopf.dev/last"
+		w := startEnv(s, p, s, nil)
+		pass(time.Second)
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		pass(time.Second)
+		w.stop()
+		back := handBackOf(t, s, &p)
+		if got := field(decodeObject(back.Object), "metadata", "annotations", "kopf.dev/last"); back.Outdated || got != `{"spec":{"n":2}}`+"\n" {
+			t.Errorf("annotation %q, outdated %t", got, back.Outdated)
+		}
+	})
+}
+
+func handBackOf(t *testing.T, s *server, p *Program) HandBack {
+	t.Helper()
+	o, err := object.Encode(s.get(rates, "eur"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := p.HandBack(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// A process may end after a handler was called and before its record is written. If the edit is taken back meanwhile,
+// the object is as recorded, and the handler has to be called all the same.
+func TestEditUndoneAfterTheProcessEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields [][]string
+		// edits come after the process has ended in the middle of a call for n=2.
+		edits []string
+		calls []string
+	}{
+		"undone":                          {nil, []string{`{"spec":{"n":1}}`}, []string{"h update eur"}},
+		"undone, of a field":              {[][]string{{"spec", "n"}}, []string{`{"spec":{"n":1}}`}, []string{"h update eur"}},
+		"undone, and a label set":         {[][]string{{"spec"}}, []string{`{"spec":{"n":1}}`, `{"metadata":{"labels":{"x":"y"}}}`}, []string{"h update eur"}},
+		"undone, and another field set":   {[][]string{{"spec", "n"}}, []string{`{"spec":{"n":1}}`, `{"spec":{"m":1}}`}, nil},
+		"kept":                            {nil, nil, []string{"h update eur"}},
+		"undone, of a label among fields": {[][]string{{"metadata", "labels"}}, []string{`{"spec":{"n":1}}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newServer(t), newFakeHandler()
+			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: c.fields, Do: e})
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			st := e.start(t, s, p)
+			st.expectCalls(t, "h create eur")
+			called := make(chan struct{}, 1)
+			s.setReject(func(method, path string, _ map[string]any) int {
+				if method != http.MethodPatch || !strings.Contains(path, "rates") {
+					return 0
+				}
+				select {
+				case called <- struct{}{}:
+				default:
+				}
+				return http.StatusServiceUnavailable
+			})
+			s.edit(rates, "eur", `{"spec":{"n":2}}`)
+			if c.fields == nil || c.fields[0][0] == "spec" {
+				<-called
+			}
+			st.stop()
+			s.setReject(nil)
+			for _, patch := range c.edits {
+				s.edit(rates, "eur", patch)
+			}
+			st = e.start(t, s, p)
+			st.expectCalls(t, c.calls...)
+			st.stop()
+			st = e.start(t, s, p)
+			st.expectCalls(t)
+		})
+	}
+}
+
+// What a handler changes itself is no edit that was undone, after a restart either.
+func TestOwnPatchIsNoUndoneEdit(t *testing.T) {
+	for _, location := range []string{"annotation", "status"} {
+		t.Run(location, func(t *testing.T) {
+			t.Setenv(stateLocationVariable, location)
+			s, e := newServer(t), newFakeHandler()
+			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				return &hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`), Status: []byte(`{"seen":true}`)}, nil
+			})
+			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			st := e.start(t, s, p)
+			st.expectCalls(t, "h create eur")
+			st.stop()
+			st = e.start(t, s, p)
+			st.expectCalls(t)
+		})
+	}
+}
+
+// A record of an earlier release has no generation, and says nothing of edits.
+func TestRecordWithoutGeneration(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.start(t, s, p)
+	st.expectCalls(t, "h create eur")
+	st.stop()
+	state := stateIn(s.get(rates, "eur"))
+	former := state["h"]
+	former.edition = edition{}
+	state["h"] = former
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/handled-by-test":`+string(toJSON(state.String()))+`}}}`)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	s.edit(rates, "eur", `{"spec":{"n":1}}`)
+	st = e.start(t, s, p)
+	st.expectCalls(t)
 }

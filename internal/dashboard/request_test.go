@@ -1,15 +1,19 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	authorization "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
@@ -17,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // newProxyServer returns a function that loads pages as user ann behind a proxy.
@@ -163,5 +168,23 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 			t.Errorf("allowed in %q: %d readable after %d reviews, want %v", allowed, readable, reviews.Load(), want)
 		}
 		api.Close()
+	}
+}
+
+func TestWritesAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	l := writeLog{slog.New(slog.NewTextHandler(&log, nil))}
+	ingress := object.Ref{Kind: object.Kind{Group: "networking.k8s.io", Plural: "ingresses", Kind: "Ingress"}, Namespace: "shop", Name: "a"}
+	secret := object.Ref{Kind: object.Kind{Plural: "secrets", Kind: "Secret"}, Namespace: "shop", Name: "a"}
+	refusal := errors.New(`Secret "a" is invalid: data[pass]: Invalid value: "hunt\"er2": no, nor "hunter2`)
+	l.log("ann", "update", ingress, nil, time.Second)
+	l.log("ann", "update", secret, refusal, time.Second)
+	l.log("ann", "update", ingress, errors.New("quoting \"hunter3\" and "+strings.Repeat("ä", 4000)), time.Second)
+	got := log.String()
+	if !strings.Contains(got, "resource=ingresses.networking.k8s.io namespace=shop name=a") || !strings.Contains(got, "resource=secrets") {
+		t.Errorf("resource not logged: %s", got)
+	}
+	if strings.Contains(got, "er2") || !strings.Contains(got, "data[pass]") || !strings.Contains(got, "hunter3") || len(got) > 2000 {
+		t.Errorf("error logged as: %s", got)
 	}
 }
