@@ -1,14 +1,29 @@
 package dashboard
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"reflect"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -101,6 +116,440 @@ func TestSearchLimitNote(t *testing.T) {
 		p := &kindPage{}
 		if full := p.isFull(test.seen, test.all); full != test.full || (p.Note != "") != test.note {
 			t.Errorf("%+v: %t, %q", test, full, p.Note)
+		}
+	}
+}
+
+// objectServer is an API server with one object that is changed by merge patches.
+type objectServer struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	version int
+	object  map[string]any
+	patches []string
+	// concurrentPatch, if set, is applied before the next patch.
+	concurrentPatch map[string]any
+}
+
+// newObjectServer returns an objectServer and its dashboard.
+func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Server) {
+	t.Helper()
+	k := &objectServer{t: t, version: 1, object: object}
+	server := httptest.NewServer(k)
+	t.Cleanup(server.Close)
+	api, err := userclient.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []inspect.Source { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, signedIn(s)
+}
+
+const objectServerKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
+	{"resource":"configmaps","responseKind":{"kind":"ConfigMap","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"secrets","responseKind":{"kind":"Secret","version":"v1"},"scope":"Namespaced","verbs":["get"]},
+	{"resource":"selfsubjectreviews","responseKind":{"kind":"SelfSubjectReview","version":"v1"},"scope":"Cluster","verbs":["create"]}]}]}]}`
+
+const objectServerSchema = `{"components":{"schemas":{"ConfigMap":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}}},
+	"x-kubernetes-group-version-kind":[{"group":"","kind":"ConfigMap","version":"v1"}]}}}}`
+
+func (k *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/api":
+		_, _ = io.WriteString(w, objectServerKinds)
+	case "/apis":
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	case "/openapi/v3":
+		_, _ = io.WriteString(w, `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1"}}}`)
+	case "/openapi/v3/api/v1":
+		_, _ = io.WriteString(w, objectServerSchema)
+	default:
+		if k.object == nil {
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(schema.GroupResource{Resource: "objects"}, "a").Status())
+			return
+		}
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "All" {
+			k.dryRun(w, r)
+			return
+		}
+		if r.Method == http.MethodPatch && !k.patch(w, r) {
+			return
+		}
+		_ = json.NewEncoder(w).Encode(k.stored())
+	}
+}
+
+func (k *objectServer) stored() map[string]any {
+	return object.MergePatch(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
+}
+
+// dryRun responds to a patch as if it stored it, with a default.
+func (k *objectServer) dryRun(w http.ResponseWriter, r *http.Request) {
+	before, version, patches := k.object, k.version, k.patches
+	if k.patch(w, r) {
+		_ = json.NewEncoder(w).Encode(object.MergePatch(k.stored(), map[string]any{"data": map[string]any{"mode": "default"}}))
+		k.object, k.version, k.patches = before, version, patches
+	}
+}
+
+func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {
+	if k.concurrentPatch != nil {
+		k.object, k.concurrentPatch = object.MergePatch(k.object, k.concurrentPatch), nil
+		k.version++
+	}
+	body, _ := io.ReadAll(r.Body)
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		k.t.Error(err)
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata["resourceVersion"] != strconv.Itoa(k.version) {
+		refusal := apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "a", os.ErrExist).Status()
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(refusal)
+		return false
+	}
+	k.object = object.MergePatch(k.object, patch)
+	k.version++
+	k.patches = append(k.patches, string(body))
+	return true
+}
+
+// formFields returns what a browser would send.
+func formFields(page string) url.Values {
+	_, page, _ = strings.Cut(page, `id="draft"`)
+	fields := url.Values{"do": {"save"}}
+	for part := range strings.SplitSeq(page, "<") {
+		_, name, named := strings.Cut(part, ` name="`)
+		name, _, _ = strings.Cut(name, `"`)
+		switch {
+		case !named:
+		case strings.HasPrefix(part, "textarea "):
+			_, text, _ := strings.Cut(part, ">\n")
+			fields.Set(html.UnescapeString(name), html.UnescapeString(text))
+		case strings.HasPrefix(part, "input "):
+			_, value, _ := strings.Cut(part, ` value="`)
+			value, _, _ = strings.Cut(value, `"`)
+			fields.Set(html.UnescapeString(name), html.UnescapeString(value))
+		}
+	}
+	return fields
+}
+
+func post(t *testing.T, s *Server, path string, fields url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func v1Object(kind string, data map[string]any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}, "data": data}
+}
+
+// The largest values of a ConfigMap, with texts that grow most as YAML.
+func TestEditLargeObjects(t *testing.T) {
+	random := make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte('!' + rand.IntN(90))
+	}
+	for name, value := range map[string]string{
+		"JSON": strings.Repeat(`{"a":"b\\"},`, 80_000), "lines": strings.Repeat("a: <b>\n", 140_000), "random": string(random),
+	} {
+		k, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"large": value, "small": "old"}))
+		fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit").Body.String())
+		fields.Set("text", strings.Replace(fields.Get("text"), "small: old", "small: new", 1))
+		w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+		if w.Code != http.StatusSeeOther || len(k.patches) != 1 || len(k.patches[0]) > 100 {
+			t.Errorf("%s: status %d, patches %.300q: %.300s", name, w.Code, k.patches, w.Body)
+		}
+	}
+}
+
+func TestTooLargeForms(t *testing.T) {
+	_, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
+	fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit").Body.String())
+	// The form fits, but the object does not: the input is kept.
+	fields.Set("text", strings.Repeat("x", form.MaxBytes+1))
+	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
+		t.Errorf("a large text has status %d", w.Code)
+	}
+	fields.Set("text", strings.Repeat("x", maxDraftBytes))
+	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
+	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
+		t.Errorf("one too large has status %d: %s", w.Code, w.Body)
+	}
+}
+
+// stalledBody is a body that does not arrive.
+type stalledBody struct{ io.Reader }
+
+func (stalledBody) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+func TestIncompleteBodies(t *testing.T) {
+	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
+	for want, body := range map[int]io.Reader{http.StatusRequestTimeout: stalledBody{}, http.StatusBadRequest: strings.NewReader("csrf=%zz")} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/configmaps/shop/a/edit", io.NopCloser(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want || !strings.Contains(w.Body.String(), "Nothing was changed") {
+			t.Errorf("status %d, not %d: %s", w.Code, want, w.Body)
+		}
+	}
+}
+
+func TestEncodeObject(t *testing.T) {
+	object := map[string]any{"a": json.Number("9007199254740993"), "b": `<"&` + "\u2028"}
+	again, err := decodeObject(encodeObject(object))
+	if err != nil || !reflect.DeepEqual(object, again) {
+		t.Errorf("%v, %v", again, err)
+	}
+	if text := encodeObject(object); url.QueryEscape(text) != text || encodeObject(nil) != "" {
+		t.Errorf("a form sends %s otherwise", text)
+	}
+	bomb := encodeObject(map[string]any{"a": strings.Repeat("x", maxDecodedBytes)})
+	if _, err := decodeObject(bomb); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("much that was small: %v", err)
+	}
+	for _, text := range []string{"x", "{}", bomb[:40]} {
+		if _, err := decodeObject(text); err == nil {
+			t.Errorf("%q is unpacked", text)
+		}
+	}
+}
+
+func TestConcurrentSecretChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile map[string]any
+		code      int
+		says      string
+	}{
+		"a value":    {map[string]any{"data": map[string]any{"pass": "dGhlaXJz"}}, http.StatusConflict, "data.pass"},
+		"the values": {map[string]any{"data": map[string]any{"pass": "dGhlaXJz", "user": "dGhlaXJz"}}, http.StatusConflict, "data.user"},
+		"a copy": {map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "dGhlaXJz"}}},
+			http.StatusConflict, "last-applied-configuration"},
+		"one more": {map[string]any{"data": map[string]any{"more": "dGhlaXJz"}}, http.StatusConflict, "data.more"},
+		"nothing":  {map[string]any{"status": map[string]any{"seen": true}}, http.StatusSeeOther, ""},
+	} {
+		object := v1Object("Secret", map[string]any{"user": "c2VjcmV0", "pass": "c2VjcmV0"})
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}
+		k, s := newObjectServer(t, object)
+		page := get(t, s, "/resources/secrets/shop/a/edit").Body.String()
+		k.concurrentPatch = c.meanwhile
+		fields := formFields(page)
+		fields.Set("text", strings.Replace(fields.Get("text"), "pass: (unchanged)", "pass: b3Vycw==", 1))
+		w := post(t, s, "/resources/secrets/shop/a/edit", fields)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: status %d to %s", name, w.Code, w.Body)
+		}
+		if shown := page + w.Body.String(); strings.Contains(shown, "c2VjcmV0") || strings.Contains(shown, "dGhlaXJz") {
+			t.Errorf("%s: a page shows a value", name)
+		}
+		if c.code != http.StatusConflict {
+			continue
+		}
+		// The user has seen the change and may save.
+		w = post(t, s, "/resources/secrets/shop/a/edit", formFields(w.Body.String()))
+		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
+			t.Errorf("%s: saved again, status %d: %v", name, w.Code, k.object)
+		}
+	}
+}
+
+func TestSecretDigests(t *testing.T) {
+	s := newSecretDigester()
+	secret := func(a, b string) map[string]any {
+		return map[string]any{"data": map[string]any{"a": a, "b": b}, "kind": "Secret"}
+	}
+	made := s.digest("u", secret("x", "x"))
+	values := made["data"].(map[string]any)
+	if other := s.digest("v", secret("x", "x"))["data"].(map[string]any); values["a"] == values["b"] || values["a"] == other["a"] {
+		t.Errorf("equal values have equal digests: %v", made)
+	}
+	if masked := maskSecrets(made); !reflect.DeepEqual(masked, secret(unchangedValue, unchangedValue)) {
+		t.Errorf("digests are shown: %v", masked)
+	}
+	changes := diffObjects(made, s.digest("u", secret("y", "x")))
+	if len(changes) != 1 || changes[0].Path != "data.a" || strings.Contains(string(changes[0].From)+string(changes[0].To), "digest") {
+		t.Errorf("one value changed: %s", changes)
+	}
+	if len(diffObjects(made, s.digest("u", secret("x", "x")))) != 0 {
+		t.Error("equal values differ")
+	}
+	if other := newSecretDigester().digest("u", secret("x", "x")); reflect.DeepEqual(made, other) {
+		t.Error("another process has the same key")
+	}
+}
+
+// fakeAPI responds by path and records requests. Unknown paths are not found, and "forbidden"
+// is forbidden.
+type fakeAPI struct {
+	*httptest.Server
+	responses map[string]string
+	mu        sync.Mutex
+	requests  []string
+}
+
+func newFakeAPI(t *testing.T, byPath map[string]string) *fakeAPI {
+	t.Helper()
+	a := &fakeAPI{responses: byPath}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, r.URL.RequestURI())
+	w.Header().Set("Content-Type", "application/json")
+	switch response := a.responses[r.URL.Path]; response {
+	case "":
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
+	case "forbidden":
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"things is forbidden: User \"ann\" cannot list resource \"things\" in API group \"\" in the namespace \"shop\""}`)
+	default:
+		_, _ = io.WriteString(w, response)
+	}
+}
+
+// count returns how many requests contain a text.
+func (a *fakeAPI) count(text string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, requests := range a.requests {
+		if strings.Contains(requests, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// newServer returns a Server of the API server.
+func (a *fakeAPI) newServer(t *testing.T, sources ...inspect.Source) *Server {
+	t.Helper()
+	api, err := userclient.New(&rest.Config{Host: a.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
+		Sources: func(context.Context) []inspect.Source { return sources },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signedIn(s)
+}
+
+// discoveryResponses are discovery documents with core kinds, webs, and CRDs.
+func discoveryResponses() map[string]string {
+	const verbs = `"verbs":["list","delete","get"]`
+	return map[string]string{
+		"/api": `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[
+			{"resource":"namespaces","responseKind":{"kind":"Namespace"},"scope":"Cluster",` + verbs + `},
+			{"resource":"configmaps","responseKind":{"kind":"ConfigMap"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"things","responseKind":{"kind":"Thing"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced",` + verbs + `}]}]}]}`,
+		"/apis": `{"items":[{"metadata":{"name":"example.org"},"versions":[{"version":"v1","resources":[
+			{"resource":"webs","responseKind":{"kind":"Web"},"scope":"Namespaced",` + verbs + `}]}]},
+			{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[
+			{"resource":"replicasets","responseKind":{"kind":"ReplicaSet"},"scope":"Namespaced",` + verbs + `},
+			{"resource":"deployments","responseKind":{"kind":"Deployment"},"scope":"Namespaced",` + verbs + `}]}]},
+			{"metadata":{"name":"apiextensions.k8s.io"},"versions":[{"version":"v1","resources":[
+			{"resource":"customresourcedefinitions","responseKind":{"kind":"CustomResourceDefinition"},"scope":"Cluster",` + verbs + `}]}]}]}`,
+	}
+}
+
+func TestDeleteNamespaceListsContents(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/api/v1/namespaces/shop"] = `{"metadata":{"name":"shop","uid":"u"}}`
+	a.responses["/api/v1/namespaces/shop/pods"] = `{"metadata":{"remainingItemCount":1233,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
+	a.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[]}`
+	a.responses["/api/v1/namespaces/shop/things"] = "forbidden"
+	body := get(t, a.newServer(t), "/resources/namespaces/-/shop/delete").Body.String()
+	wantTexts(t, body, "Everything in this namespace is deleted with it.", `<a href="/resources/pods?namespace=shop">Pod</a>`,
+		"1,234", "things <span class=\"muted small\">(forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;)</span>", "Type shop to confirm")
+	for _, not := range []string{"ConfigMap", "None found", "Orphan"} {
+		if strings.Contains(body, not) {
+			t.Errorf("it says %q", not)
+		}
+	}
+}
+
+func TestDeleteCRDCountsObjects(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/webs.example.org"] = `{"metadata":{"name":"webs.example.org","uid":"u"},
+		"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Web","plural":"webs"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`
+	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"remainingItemCount":6,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
+	body := get(t, a.newServer(t), "/resources/customresourcedefinitions.apiextensions.k8s.io/-/webs.example.org/delete").Body.String()
+	wantTexts(t, body, "All objects of its kind are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `class="number">7</td>`)
+}
+
+func TestDeleteListsSearchedKinds(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
+	a.responses["/api/v1/namespaces/shop/pods"] = `{"items":[]}`
+	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kinds were searched.", "Objects of other kinds that it owns are deleted too.")
+	c := teamsController()
+	c.Kinds, c.Children = []object.Kind{webKind()}, []object.Kind{podRef("").Kind}
+	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
+		"None found.", "Searched kinds: pods.")
+}
+
+func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u","finalizers":["setpoint.dev/teams"]}}`
+	a.responses["/api/v1/namespaces/shop/pods"], a.responses["/openapi/v3"] = `{"items":[]}`, `{"paths":{}}`
+	c := teamsController()
+	c.Kinds, c.Failing, c.Last = []object.Kind{webKind()}, 1, &inspect.Failure{Message: "hook finalize: 500", Object: "shop/b"}
+	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
+	const toDelete, toCreate = "/resources/webs.example.org/shop/a/delete", "/resources/webs.example.org/new"
+	body := get(t, a.newServer(t, source), toDelete).Body.String()
+	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "While its finalize hook fails, a deleted object stays.", "hook finalize: 500")
+	body = get(t, a.newServer(t, source), toCreate).Body.String()
+	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "A new Web may fail as well.", "hook finalize: 500")
+
+	ref := object.Ref{Kind: webKind(), Namespace: "shop", Name: "a", UID: "u"}
+	source.states = []inspect.ObjectState{{Ref: ref, Controller: c.Name, Process: "setpoint", State: inspect.StateFailing, Error: "hook finalize: 503"}}
+	body = get(t, a.newServer(t, source), toDelete).Body.String()
+	wantTexts(t, body, "fails for this object now. While its finalize hook fails, the object stays:", "hook finalize: 503")
+	if strings.Contains(body, "manages this kind") {
+		t.Error("it says twice that the controller fails")
+	}
+
+	c.Failing = 0
+	source.controllers, source.states = []inspect.Controller{c}, nil
+	for _, page := range []string{toDelete, toCreate} {
+		if body := get(t, a.newServer(t, source), page).Body.String(); strings.Contains(body, "manages this kind") || strings.Contains(body, "fails for") {
+			t.Errorf("%s warns of a controller that is well", page)
+		}
+	}
+}
+
+func TestDeleteIndentsByDepth(t *testing.T) {
+	var data deletePage
+	data.addDependents([]userclient.Dependent{{Ref: podRef("a"), Dependents: []userclient.Dependent{{Ref: podRef("b"), Dependents: []userclient.Dependent{{Ref: podRef("c")}}}}}}, 0)
+	for i, want := range []string{"", "↳ ", "\u2003↳ "} {
+		if got := data.Dependents[i].Indent(); got != want {
+			t.Errorf("depth %d: %q", i, got)
 		}
 	}
 }

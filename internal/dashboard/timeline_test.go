@@ -1,15 +1,18 @@
 package dashboard
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // A missing run is looked up once, not at each refresh.
@@ -76,6 +79,36 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatal("the token is kept")
+		}
+	}
+}
+
+func TestStoryPages(t *testing.T) {
+	page := StoryPage{Version: "v1", Lanes: []string{"Users", "Setpoint"}, Stories: []Story{{
+		Name: "sizes", Property: "Settles", Violation: "<it> never rests",
+		Ways: []StoryWay{{Title: "Timeline", Steps: []StoryStep{
+			{Number: 1, Lane: "Setpoint", Text: "Setpoint: create <Pod>.", Repeats: true, Changes: []StoryChange{{Object: "Pod a", What: "changed", Fields: []object.FieldChange{
+				{Path: "spec.size", From: []byte("1"), To: []byte("2")},
+			}}}, Objects: []StoryObject{{Name: "Pod a", YAML: "kind: Pod\n"}}},
+			{Number: 2, Lane: "Users", Text: "A user edits."},
+		}}},
+	}}}
+	var b bytes.Buffer
+	if err := page.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"<title>sizes · Setpoint</title>", "Settles: &lt;it&gt; never rests", `class="story-step story-lane-2"`, `class="story-step story-lane-1"`,
+		"1. Setpoint: create &lt;Pod&gt;.", "These steps repeat for ever:", "<strong>changed</strong> Pod a", `<del dir="ltr">1</del>`, "kind: Pod", "--ground: light-dark(",
+		"Nothing changes in the API server.",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for _, other := range []string{"<script", "href=\"/", "src="} {
+		if strings.Contains(b.String(), other) {
+			t.Errorf("the page has %s", other)
 		}
 	}
 }
