@@ -150,6 +150,17 @@ func (r *run) updateOwnedDigests() {
 	}
 }
 
+// digestCache has the digests of the objects that a run has seen. A version of an object never
+// changes, so its digests stay valid.
+type digestCache struct {
+	object  *object.Object
+	watched []string
+	// state is the digest of the whole object stateOf.
+	stateOf *object.Object
+	state   string
+	parts   map[*object.Object]string
+}
+
 // owned returns a digest of the owned objects' fields that other clients could have changed,
 // independent of their order.
 func (d *digestCache) owned(owned []*object.Object) string {
@@ -315,17 +326,6 @@ func (p *Program) watchedDigests(o *object.Object) []string {
 		digests[i] = whole
 	}
 	return digests
-}
-
-// digestCache has the digests of the objects that a run has seen. A version of an object never
-// changes, so its digests stay valid.
-type digestCache struct {
-	object  *object.Object
-	watched []string
-	// state is the digest of the whole object stateOf.
-	stateOf *object.Object
-	state   string
-	parts   map[*object.Object]string
 }
 
 // watchedDigestsOf returns the watched digests of the stored object or a former version of it.
