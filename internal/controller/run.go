@@ -6,11 +6,13 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -182,16 +184,31 @@ func (r *Run) StillExists() bool {
 
 // ObserveWrite puts the result of an own write into the caches at once. Dry runs share the caches with live ones.
 func (r *Run) ObserveWrite(resource object.Resource, stored *object.Object) {
-	if !r.IsDry() {
-		r.base.ObserveWrite(resource, stored)
+	for _, view := range r.viewsOf(resource, stored) {
+		view.ObserveWrite(stored)
 	}
 }
 
 // ObserveDelete is ObserveWrite for an object that is gone.
 func (r *Run) ObserveDelete(resource object.Resource, deleted *object.Object) {
-	if !r.IsDry() {
-		r.base.ObserveDelete(resource, deleted)
+	for _, view := range r.viewsOf(resource, deleted) {
+		view.ObserveDelete(deleted)
 	}
+}
+
+// viewsOf returns the views through which the run sees an object that it has written. Another object of the kind of
+// its own is reconciled too: the view of reconciled objects has to be told of the write, as of those of others.
+func (r *Run) viewsOf(resource object.Resource, written *object.Object) (all []*cache.View) {
+	if r.IsDry() {
+		return nil
+	}
+	own := written.UID() == r.Stored.UID()
+	for _, w := range r.base.watches {
+		if w.Covers(resource, written) && own == slices.Contains(r.base.objects, w.View) {
+			all = append(all, w.View)
+		}
+	}
+	return all
 }
 
 // SendEvent sends an event about the object.

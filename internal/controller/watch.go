@@ -73,24 +73,6 @@ func (b *Base) Synced() bool {
 	return true
 }
 
-// ObserveWrite puts the result of an own write into the caches at once.
-func (b *Base) ObserveWrite(resource object.Resource, stored *object.Object) {
-	for _, w := range b.watches {
-		if w.Covers(resource, stored) {
-			w.View.ObserveWrite(stored)
-		}
-	}
-}
-
-// ObserveDelete removes an object that the controller deleted from the caches at once.
-func (b *Base) ObserveDelete(resource object.Resource, deleted *object.Object) {
-	for _, w := range b.watches {
-		if w.Covers(resource, deleted) {
-			w.View.ObserveDelete(deleted)
-		}
-	}
-}
-
 // Close ends the watches and drops what is queued. Run should have returned.
 func (b *Base) Close() {
 	b.Queue.Close()

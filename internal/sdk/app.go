@@ -106,11 +106,11 @@ type dashboardWithFlags interface {
 	RegisterFlags(set *flag.FlagSet)
 }
 
-// UseDashboard adds a dashboard. It must be one although its parameter does not say so: package setpoint exports no type
-// of this program's internals.
+// UseDashboard adds a dashboard; nil for none. It must be one although its parameter does not say so: package setpoint
+// exports no type of this program's internals.
 func (a *App) UseDashboard(d any) {
 	served, is := d.(dashboardWithFlags)
-	if !is {
+	if !is && d != nil {
 		a.AddProblem("UseDashboard: must be a *dashboard.Options, not a %T", d)
 		return
 	}
