@@ -501,7 +501,7 @@ func (c *comparison) deletions(after *hook.Response) map[string]int {
 	return counts
 }
 
-// shown returns a text for readers, to whom tokens say nothing.
+// shown returns a text with a mask in place of each token that stands for a value.
 func (c *comparison) shown(text string) string {
 	return string(redact.HideTokens(json.RawMessage(c.values.Text(text)), redact.Mask))
 }
