@@ -108,7 +108,7 @@ func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 func TestReviewsNextToHandlers(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate("handle", handleMap)
+	maps.Handle("handle", handleMap).OnCreate()
 	maps.Validate("check", func(context.Context, *Review[corev1.ConfigMap]) error { return nil })
 	got := compiledReviews(t, app, Options{}, "")[0]
 	if len(got.Handlers) != 1 || got.Admission == nil || got.Handlers[0].Name != got.Admission.Name {

@@ -40,7 +40,7 @@ func ExampleHandlers_Validate() {
 	app := setpoint.New("exchangerates")
 	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
-	rates.OnCreate("publish-rate", publishRate)
+	rates.Handle("publish-rate", publishRate).OnCreate()
 	rates.Owns(&corev1.ConfigMap{})
 	rates.Validate("keep-currency", keepCurrency, setpoint.On(setpoint.OperationUpdate))
 	app.Main()

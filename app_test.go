@@ -44,8 +44,8 @@ func TestAppProblems(t *testing.T) {
 		want  []string
 	}{
 		"no handler":      {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
-		"nil":             {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
-		"related without": {func(_ *setpoint.App, h handlers) { h.OnRelated("publish", publish) }, []string{"OnRelated: requires Watches"}},
+		"nil":             {func(_ *setpoint.App, h handlers) { h.Handle("nil", nil).OnCreate() }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"related without": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnRelated() }, []string{"OnRelated: requires Watches"}},
 		"no map function": {func(app *setpoint.App, h handlers) {
 			setpoint.Watches[ExchangeRate, corev1.Secret](h, setpoint.For[corev1.Secret](app), nil)
 		}, []string{"Watches: the function is nil"}},
@@ -53,8 +53,8 @@ func TestAppProblems(t *testing.T) {
 			setpoint.Watches(h, setpoint.For[corev1.Secret](setpoint.New("other")), func(*corev1.Secret) []types.NamespacedName { return nil })
 		}, []string{"Watches: the related kind is of another app"}},
 		"former names": {func(_ *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish, setpoint.FormerName("A"), setpoint.FormerName("remove"))
-			h.OnDelete("remove", remove)
+			h.Handle("publish", publish, setpoint.FormerName("A"), setpoint.FormerName("remove")).OnCreate()
+			h.Handle("remove", remove).OnDelete()
 		}, []string{`FormerName("A"): the name must be lower-case`, `FormerName("remove"): a handler has this name, or had it`}},
 		"a check": {func(app *setpoint.App, _ handlers) {
 			healthy := func(context.Context) error { return nil }
@@ -63,63 +63,74 @@ func TestAppProblems(t *testing.T) {
 			app.AddReadyCheck("cache", healthy)
 		}, []string{"AddHealthCheck: the name is empty", `AddHealthCheck(""): the function is nil`, `AddReadyCheck("cache"): another check has this name`}},
 		"a dashboard of one's own": {func(app *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish)
+			h.Handle("publish", publish).OnCreate()
 			app.UseDashboard(flagsOnly{})
 		}, []string{"UseDashboard: must be a *dashboard.Options, not a setpoint_test.flagsOnly"}},
-		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.OnUpdate("publish", remove) }, []string{`"publish"`, "another function is registered under this name"}},
+		"two of a name": {func(_ *setpoint.App, h handlers) {
+			h.Handle("publish", publish).OnCreate()
+			h.Handle("publish", remove).OnUpdate()
+		}, []string{`"publish"`, "two handlers have this name: rename one of them"}},
 		"a field path": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate("publish", publish, setpoint.Field("spec..x", "spec.a[0]"))
+			h.Handle("publish", publish, setpoint.Field("spec..x", "spec.a[0]")).OnUpdate()
 		}, []string{`Field: "spec..x" is no field path: a name is missing`, `"spec.a[0]" is no field path: list items cannot be selected`}},
 		// Fault H11: a Go program takes no path that a HandlerController refuses.
 		"a field of the system": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate("publish", publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
+			h.Handle("publish", publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note")).OnUpdate()
 		}, []string{`Field: "apiVersion" never changes`, `Field: "metadata.resourceVersion" never changes or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
-		"initial delay": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.InitialDelay(0)) }, []string{"InitialDelay: requires Every"}},
-		"negative":      {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
+		"initial delay": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish, setpoint.InitialDelay(0)).OnCreate() }, []string{"InitialDelay: requires Every"}},
+		"negative": {func(_ *setpoint.App, h handlers) {
+			h.Handle("publish", publish, setpoint.Timeout(-1)).Every(-time.Second)
+		}, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
 		"a backoff": {func(_ *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish, setpoint.Backoff(time.Minute, time.Second))
+			h.Handle("publish", publish, setpoint.Backoff(time.Minute, time.Second)).OnCreate()
 		}, []string{"the maximum is shorter"}},
-		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Idle(time.Minute)) }, []string{"Idle: requires the reason Timer"}},
-		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Debounce(time.Minute)) }, []string{"Debounce: requires the reason Update"}},
-		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Optional()) }, []string{"Optional: requires the reason Delete"}},
+		"idle without": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish, setpoint.Idle(time.Minute)).OnCreate() }, []string{"Idle: requires the reason Timer"}},
+		"settle without": {func(_ *setpoint.App, h handlers) {
+			h.Handle("publish", publish, setpoint.Debounce(time.Minute)).OnCreate()
+		}, []string{"Debounce: requires the reason Update"}},
+		"optional without": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish, setpoint.Optional()).OnCreate() }, []string{"Optional: requires the reason Delete"}},
 		"two timers": {func(_ *setpoint.App, h handlers) {
-			h.Every("publish", time.Hour, publish)
-			h.Schedule("publish", "@hourly", publish)
+			h.Handle("publish", publish).Every(time.Hour).Schedule("@hourly")
 		}, []string{"a handler has one timer"}},
 		"two intervals": {func(_ *setpoint.App, h handlers) {
-			h.Every("publish", time.Hour, publish)
-			h.Every("publish", time.Minute, publish)
-		}, []string{"Every: registered with both 1h0m0s and 1m0s"}},
-		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("publish", "* *", publish) }, []string{"expected exactly 5 fields"}},
-		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift("publish", publish) }, []string{"OnDrift: requires Owns"}},
-		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.Owns(&service{}) }, []string{"Owns: unknown kind of setpoint_test.service"}},
-		"selectors":        {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Labels("a b")) }, []string{"Labels: "}},
+			h.Handle("publish", publish).Every(time.Hour).Every(time.Minute)
+		}, []string{"Every: set to both 1h0m0s and 1m0s"}},
+		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).Schedule("* *") }, []string{"expected exactly 5 fields"}},
+		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnDrift() }, []string{"OnDrift: requires Owns"}},
+		"an unknown child": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnCreate(); h.Owns(&service{}) }, []string{"Owns: unknown kind of setpoint_test.service"}},
+		"selectors":        {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish, setpoint.Labels("a b")).OnCreate() }, []string{"Labels: "}},
 		"another's When": {func(_ *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
+			h.Handle("publish", publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true })).OnCreate()
 		}, []string{"the type of When is func(*v1.Pod, *v1.Pod) bool"}},
-		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon("publish", publish); h.OnCreate("publish", publish) }, []string{"a daemon has no other reason"}},
+		"a daemon of the same name": {func(_ *setpoint.App, h handlers) {
+			h.Daemon("publish", publish)
+			h.Handle("publish", publish).OnCreate()
+		}, []string{"two handlers have this name"}},
+		"no reason": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish) }, []string{"has no reason to be called: add one, such as OnCreate or Every"}},
 		"no CRD": {func(app *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish)
+			h.Handle("publish", publish).OnCreate()
 			app.InstallCRDs([]byte("kind: Pod"))
 		}, []string{"requires CustomResourceDefinitions, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate("publish", publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
+			h.Handle("publish", publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note")).OnUpdate()
 		}, []string{"KeepPreviousState requires that the handler watches the field spec.note of FieldChanged"}},
 		"a status is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate("publish", publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
+			h.Handle("publish", publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate")).OnUpdate()
 		}, []string{"watches the field status.rate of FieldChanged"}},
-		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.KeepPreviousState()) }, []string{"KeepPreviousState: requires the reason Update"}},
+		"nothing to keep": {func(_ *setpoint.App, h handlers) {
+			h.Handle("publish", publish, setpoint.KeepPreviousState()).OnCreate()
+		}, []string{"KeepPreviousState: requires the reason Update"}},
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish)
-			setpoint.For[corev1.Secret](app).OnUpdate("generic", generic[corev1.Secret], setpoint.KeepPreviousState())
+			h.Handle("publish", publish).OnCreate()
+			setpoint.For[corev1.Secret](app).Handle("generic", generic[corev1.Secret], setpoint.KeepPreviousState()).OnUpdate()
 		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would expose its data`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish)
-			setpoint.For[ExchangeRate](app).OnCreate("publish", publish)
+			h.Handle("publish", publish).OnCreate()
+			setpoint.For[ExchangeRate](app).Handle("publish", publish).OnCreate()
 		}, []string{"two controllers are named exchangerates/exchangerate"}},
 		"a type of no kind": {func(app *setpoint.App, h handlers) {
-			h.OnCreate("publish", publish)
-			setpoint.For[service](app).OnCreate("generic", generic[service])
+			h.Handle("publish", publish).OnCreate()
+			setpoint.For[service](app).Handle("generic", generic[service]).OnCreate()
 		}, []string{"unknown kind of setpoint_test.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,9 +148,8 @@ func TestAppProblems(t *testing.T) {
 
 func TestHandlersAreFoundByName(t *testing.T) {
 	app, h := rates()
-	h.OnCreate("publish", publish)
-	h.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
-	h.OnDelete("serve", (&service{}).serve)
+	h.Handle("publish", publish, setpoint.Field("spec.currency")).OnCreate().OnUpdate()
+	h.Handle("serve", (&service{}).serve).OnDelete()
 	for _, name := range []string{"publish", "serve", "exchangerate/publish"} {
 		if _, err := sdk.Of(app).Handler(name); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -18,11 +18,11 @@ func BenchmarkHandle(b *testing.B) {
 	app := New("app")
 	pods := For[corev1.Pod](app)
 	pods.Owns(&corev1.ConfigMap{})
-	pods.OnCreate("publish", func(_ context.Context, c *Call[corev1.Pod]) error {
+	pods.Handle("publish", func(_ context.Context, c *Call[corev1.Pod]) error {
 		c.Apply(&corev1.ConfigMap{Data: map[string]string{"rate": "1.1"}})
 		c.Object.Status.Message = "published"
 		return nil
-	})
+	}).OnCreate()
 	h, err := sdk.Of(app).Handler("publish")
 	if err != nil {
 		b.Fatal(err)

@@ -26,7 +26,7 @@ type Unstructured = unstructured.Unstructured
 // Reason is why a handler is called.
 type Reason = hook.Reason
 
-// The reasons of handlers. See OnCreate and the other registrations.
+// The reasons of handlers. See the methods of Handler.
 const (
 	ReasonCreate  = hook.ReasonCreate
 	ReasonUpdate  = hook.ReasonUpdate
@@ -77,7 +77,7 @@ type Call[T any] struct {
 
 	objectContext
 
-	handler *handler[T]
+	handler *Handler[T]
 	request *hook.HandlerRequest
 	before  []byte
 	// step is set by a completed step.
@@ -86,46 +86,7 @@ type Call[T any] struct {
 	live *loop.Live
 }
 
-// handler calls a function of handlers.
-type handler[T any] struct {
-	*sdk.Handler
-
-	of *sdk.Handlers
-	fn HandlerFunc[T]
-}
-
-// call calls the function once.
-func (h *handler[T]) call(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-	c, err := newCall(h, n)
-	if err != nil {
-		return nil, err
-	}
-	err = c.call.Invoke(ctx, "handler", h.Name, func() error { return h.fn(ctx, c) })
-	stepped := c.endsWithStep(err)
-	if err != nil && !stepped {
-		return nil, err
-	}
-	response, err := c.buildResponse()
-	if err == nil && stepped {
-		err = c.addStep(response)
-	}
-	return response, err
-}
-
-// runDaemon runs the function until it returns.
-func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *loop.Live) error {
-	c, err := newCall(h, n)
-	if err != nil {
-		return err
-	}
-	c.live = live
-	if err := c.call.Invoke(ctx, "daemon", h.Name, func() error { return h.fn(ctx, c) }); err != nil {
-		return err
-	}
-	return c.Write()
-}
-
-func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
+func newCall[T any](h *Handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	c := &Call[T]{
 		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, FirstAttempt: n.FirstAttempt, EventType: n.Event, Gone: n.Deleted,
 		Since:   n.Since,
@@ -135,7 +96,7 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	if c.Object, err = sdk.Decode[T](n.Object); err != nil {
 		return nil, err
 	}
-	if c.call, err = sdk.NewCall(&h.of.Controller, h.Name, c.Object, n.Object); err != nil {
+	if c.call, err = sdk.NewCall(&h.of.Controller, h.handler.Name, c.Object, n.Object); err != nil {
 		return nil, err
 	}
 	if n.PreviousState != nil {
@@ -146,7 +107,7 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	if c.before, err = json.Marshal(c.Object); err != nil {
 		return nil, sdk.Permanentf("write the object as JSON: %w", err)
 	}
-	c.Log = c.call.ObjectLogger().With("handler", h.Name)
+	c.Log = c.call.ObjectLogger().With("handler", h.handler.Name)
 	return c, nil
 }
 
@@ -329,7 +290,7 @@ func (c *Call[T]) reload(n *hook.HandlerRequest) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := sdk.NewCall(&c.handler.of.Controller, c.handler.Name, now, n.Object)
+	renewed, err := sdk.NewCall(&c.handler.of.Controller, c.handler.handler.Name, now, n.Object)
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,15 @@
 //	app.InstallCRDs(crd)
 //	rates := setpoint.For[v1.ExchangeRate](app)
 //	rates.Owns(&corev1.ConfigMap{})
-//	rates.OnCreate("publish", publish)
-//	rates.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
-//	rates.OnDrift("publish", publish)
-//	rates.Every("publish", time.Hour, publish)
+//	publish := rates.Handle("publish", publishRate, setpoint.Field("spec.currency"))
+//	publish.OnCreate().OnUpdate().OnDrift().Every(time.Hour)
 //	app.Main()
 //
 // A handler reacts to what happened to one object. It changes the object, requests what
 // to apply and delete, and returns. Setpoint writes the changes, records what each handler
 // has handled, and retries failures:
 //
-//	func publish(ctx context.Context, c *setpoint.Call[v1.ExchangeRate]) error {
+//	func publishRate(ctx context.Context, c *setpoint.Call[v1.ExchangeRate]) error {
 //		rate, err := fetch(ctx, c.Object.Spec.Currency)
 //		if err != nil {
 //			return err // Setpoint retries after a backoff.

@@ -40,10 +40,8 @@ func Example() {
 	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.OnCreate("publish-rate", publishRate)
-	rates.OnUpdate("publish-rate", publishRate, setpoint.Field("spec.currency"))
-	rates.OnDrift("publish-rate", publishRate)
-	rates.Every("publish-rate", time.Hour, publishRate, setpoint.Jitter(time.Minute))
+	rates.Handle("publish-rate", publishRate, setpoint.Field("spec.currency"), setpoint.Jitter(time.Minute)).
+		OnCreate().OnUpdate().OnDrift().Every(time.Hour)
 	app.Main()
 }
 
@@ -56,7 +54,7 @@ func ExampleKind() {
 		spec["review"] = true
 		return nil
 	}
-	guitars.OnCreate("review", review, setpoint.FieldIs("spec.review", false))
+	guitars.Handle("review", review, setpoint.FieldIs("spec.review", false)).OnCreate()
 	app.Main()
 }
 
@@ -92,7 +90,7 @@ func ExampleNewIndex() {
 	}
 	maps := setpoint.For[corev1.ConfigMap](app)
 	maps.Evicts()
-	maps.OnUpdate("restart", restart, setpoint.Field("data"), setpoint.Debounce(time.Second))
+	maps.Handle("restart", restart, setpoint.Field("data"), setpoint.Debounce(time.Second)).OnUpdate()
 	app.Main()
 }
 

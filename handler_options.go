@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
-// HandlerOption configures a handler. An option of one registration applies to the
-// handler as a whole.
+// HandlerOption configures a handler.
 type HandlerOption interface{ applyToHandler(*sdk.Handler) }
 
 // CallOption configures a handler or an admission webhook.

@@ -3,11 +3,9 @@ package setpoint
 import (
 	"context"
 	"reflect"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -18,14 +16,9 @@ import (
 // not call one handler concurrently for one object.
 type HandlerFunc[T any] func(ctx context.Context, c *Call[T]) error
 
-// Handlers are the handlers of one kind of object, called in the order of their
-// registration, and its admission webhooks: see Mutate and Validate. A kind that has
-// only admission webhooks is not watched.
-//
-// Several registrations with one name are one handler with several reasons, which is
-// called once for each state of an object. Options of one registration apply to all.
-// Objects record what a handler has handled under its name: a renamed handler handles
-// all objects again, unless it has FormerName.
+// Handlers are the handlers of one kind of object, called in the order in which Handle and
+// Daemon add them, and its admission webhooks: see Mutate and Validate. A kind that has only
+// admission webhooks is not watched.
 type Handlers[T any] struct{ kind *sdk.Handlers }
 
 // For returns the handlers of a kind of object. T is a struct of k8s.io/api, or is
@@ -38,59 +31,17 @@ func For[T any](app *App, options ...KindOption) *Handlers[T] {
 	return &Handlers[T]{kind}
 }
 
-// OnCreate calls fn once for each object, including objects that are older than the
-// program and objects that match the filters later.
-func (h *Handlers[T]) OnCreate(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonCreate)
-}
-
-// OnUpdate calls fn when a watched field has changed since the handler last handled the
-// object, also while the program was not running. See Field.
-func (h *Handlers[T]) OnUpdate(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonUpdate)
-}
-
-// OnDelete calls fn while an object is being deleted. A finalizer holds the object until
-// fn succeeds, unless the handler is Optional.
-func (h *Handlers[T]) OnDelete(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonDelete)
-}
-
-// OnResume calls fn once after the program starts, for each object that the handler
-// handled before.
-func (h *Handlers[T]) OnResume(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonResume)
-}
-
-// OnEvent calls fn for every observed change, including changes of the status, and for
-// the deletion of an object, with Call.Gone. Setpoint does not retry it.
-func (h *Handlers[T]) OnEvent(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonEvent)
-}
-
-// OnDrift calls fn when another client changed or deleted an object that the handled
-// object owns, also while the program was not running. See Owns.
-func (h *Handlers[T]) OnDrift(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonDrift)
-}
-
-// OnRelated calls fn when an object of Watches changes that maps to the handled object. A
-// failed call is retried, and a call for another reason that comes first counts as well.
-func (h *Handlers[T]) OnRelated(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).AddReason(hook.ReasonRelated)
-}
-
-// Every calls fn at this interval, counted from the creation of the object, also after a
-// restart of the program. A call that is due while the handler runs or fails is skipped.
-func (h *Handlers[T]) Every(name string, interval time.Duration, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).SetInterval(interval)
-}
-
-// Schedule calls fn on a cron schedule of five fields, such as "30 4 * * mon-fri", or
-// @hourly, @daily, @weekly, @monthly or @yearly. The time zone is UTC unless the
-// schedule begins with another one, such as "TZ=Europe/Berlin ".
-func (h *Handlers[T]) Schedule(name, cron string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).SetSchedule(cron)
+// Handle adds a handler, which Setpoint calls for the reasons that its methods add:
+//
+//	rates.Handle("publish", publish, setpoint.Field("spec.currency")).OnCreate().OnUpdate().Every(time.Hour)
+//
+// Objects record what a handler has handled under its name: a renamed handler handles all
+// objects again, unless it has FormerName.
+func (h *Handlers[T]) Handle(name string, fn HandlerFunc[T], options ...HandlerOption) *Handler[T] {
+	added := &Handler[T]{h.kind.AddHandler(name), h.kind, fn}
+	added.handler.Once = added.call
+	added.configure(options)
+	return added
 }
 
 // Daemon runs fn for each matching object, until the object is being deleted or no
@@ -100,7 +51,9 @@ func (h *Handlers[T]) Schedule(name, cron string, fn HandlerFunc[T], options ...
 // When fn returns nil, it is done; when it returns an error, Setpoint starts it again
 // after a backoff. There are as many concurrent calls as there are objects.
 func (h *Handlers[T]) Daemon(name string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(name, fn, options).IsDaemon = true
+	added := &Handler[T]{h.kind.AddHandler(name), h.kind, fn}
+	added.handler.Daemon = added.runDaemon
+	added.configure(options)
 }
 
 // Owns declares kinds of objects that the handlers apply and the handled object owns.
@@ -120,19 +73,6 @@ func (h *Handlers[T]) Evicts() { h.kind.Evicts() }
 // Reads declares kinds of objects that the handlers read with Call.List.
 func (h *Handlers[T]) Reads(objs ...any) { h.kind.Reads(objs...) }
 
-// register returns the handler of a name, with further options, and adds it if it is new.
-func (h *Handlers[T]) register(name string, fn HandlerFunc[T], options []HandlerOption) *sdk.Handler {
-	found := h.kind.Handler(name, fn)
-	if found.Once == nil {
-		one := &handler[T]{Handler: found, of: h.kind, fn: fn}
-		found.Once, found.Forever = one.call, one.runDaemon
-	}
-	for _, o := range options {
-		o.applyToHandler(found)
-	}
-	return found
-}
-
 // Watches watches related objects, which the handled objects do not own: when one is
 // created, changed or deleted, Setpoint calls the handlers of OnRelated for the objects that
 // the function returns, with their namespace and name. It also retries their failed calls.
@@ -142,8 +82,7 @@ func (h *Handlers[T]) register(name string, fn HandlerFunc[T], options []Handler
 // panics, the object has no handled objects, and the panic is logged.
 //
 // The related kind comes from For, with options such as Labels, and need not have handlers
-// of its own. Changes while the program is not running call no handler: register it with
-// OnResume, too.
+// of its own. Changes while the program is not running call no handler: add OnResume, too.
 func Watches[T, R any](handlers *Handlers[T], related *Handlers[R], handledBy func(o *R) []types.NamespacedName) {
 	if handledBy == nil {
 		handlers.kind.App().AddProblem("Watches: the function is nil")

@@ -37,7 +37,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			maps := For[corev1.ConfigMap](app)
-			maps.OnCreate("handle", handleMap)
+			maps.Handle("handle", handleMap).OnCreate()
 			maps.Owns(c.owns)
 			c.say(app)
 			text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: c.namespaces})
@@ -58,7 +58,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 		})
 	}
 	app := New("app")
-	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
+	For[corev1.ConfigMap](app).Handle("handle", handleMap).OnCreate()
 	app.Binds("Rule", "")
 	if _, err := app.RBAC(t.Context(), "me", Options{}); err == nil || !strings.Contains(err.Error(), `Binds("Rule"): the kind must be Role or ClusterRole`) {
 		t.Errorf("got %v", err)
@@ -79,7 +79,7 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 	for name, parts := range map[string][]func(*App){
 		"compose first":    {compose, review, index},
 		"reviews first":    {review, index, compose},
-		"handlers instead": {review, func(app *App) { For[corev1.ConfigMap](app).OnCreate("handle", handleMap) }},
+		"handlers instead": {review, func(app *App) { For[corev1.ConfigMap](app).Handle("handle", handleMap).OnCreate() }},
 		"two of reviews":   {review, review},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 	}
 	app := New("app")
 	compose(app)
-	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
+	For[corev1.ConfigMap](app).Handle("handle", handleMap).OnCreate()
 	if err := problemsOf(app, Options{}); err == nil || !strings.Contains(err.Error(), "two controllers are named app/configmap") {
 		t.Errorf("handlers keep their records by a name: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 func TestRBACIsMinimal(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate("handle", handleMap)
+	maps.Handle("handle", handleMap).OnCreate()
 	maps.Deletes(&corev1.Pod{})
 	pods := For[corev1.Pod](app)
 	NewIndex(pods, func(*corev1.Pod) []string { return nil })

@@ -55,7 +55,7 @@ func reaction(t *testing.T, app *App) loop.Program {
 func TestStoredSchemaDecides(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate("handle", handleMap)
+	maps.Handle("handle", handleMap).OnCreate()
 	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
 		env, err := sdk.Of(app).OfflineEnvironment(sdk.Options{})
 		if err != nil {
@@ -79,10 +79,9 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.Applies(&corev1.Pod{}, &corev1.Service{})
 	maps.Deletes(&corev1.Service{})
 	maps.Evicts()
-	maps.OnCreate("handle", handleMap, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
-	maps.OnUpdate("handle", handleMap, Field(`metadata.labels["a.b/c"]`), KeepPreviousState())
-	maps.OnDrift("handle", handleMap)
-	maps.Every("handle", time.Hour, handleMap, Idle(time.Minute), Jitter(time.Second), InitialDelay(time.Minute))
+	maps.Handle("handle", handleMap, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour),
+		Field(`metadata.labels["a.b/c"]`), KeepPreviousState(), Idle(time.Minute), Jitter(time.Second), InitialDelay(time.Minute)).
+		OnCreate().OnUpdate().OnDrift().Every(time.Hour)
 	maps.Daemon("watch", watchMap)
 
 	core := func(plural, kind string) object.Resource {
@@ -267,7 +266,7 @@ func TestFilters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			maps := For[corev1.ConfigMap](app)
-			maps.OnCreate("handle", handleMap, c.option, FieldPresent("metadata.name"))
+			maps.Handle("handle", handleMap, c.option, FieldPresent("metadata.name")).OnCreate()
 			if got := reaction(t, app).Handlers[0].When(parse(c.old), parse(c.now)); got != c.want {
 				t.Errorf("got %v", got)
 			}

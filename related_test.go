@@ -17,7 +17,7 @@ import (
 func mountingApp(handledBy func(*corev1.Secret) []types.NamespacedName) *App {
 	app := New("app")
 	pods := For[corev1.Pod](app)
-	pods.OnRelated("restart", func(context.Context, *Call[corev1.Pod]) error { return nil }, FormerName("old"))
+	pods.Handle("restart", func(context.Context, *Call[corev1.Pod]) error { return nil }, FormerName("old")).OnRelated()
 	Watches(pods, For[corev1.Secret](app, Labels("app=web"), Namespaces("a")), handledBy)
 	return app
 }

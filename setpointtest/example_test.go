@@ -18,7 +18,7 @@ func label(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 
 func newApp() *setpoint.App {
 	app := setpoint.New("labels")
-	setpoint.For[corev1.ConfigMap](app).OnCreate("label", label)
+	setpoint.For[corev1.ConfigMap](app).Handle("label", label).OnCreate()
 	return app
 }
 

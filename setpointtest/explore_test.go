@@ -39,14 +39,14 @@ func (l *ledger) pay(key string) string {
 func payingApp(l *ledger, idempotent bool) *setpoint.App {
 	app := setpoint.New("orders")
 	orders := setpoint.For[corev1.ConfigMap](app)
-	orders.OnCreate("pay", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
+	orders.Handle("pay", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 		key := ""
 		if idempotent {
 			key = string(c.Object.UID)
 		}
 		c.Object.Data = map[string]string{"payment": l.pay(key)}
 		return nil
-	})
+	}).OnCreate()
 	return app
 }
 
@@ -162,9 +162,7 @@ func TestExploreEditsOfExternal(t *testing.T) {
 		c.Object.Data = map[string]string{"euros": strconv.Itoa(p.Euros), "secrets": strconv.Itoa(len(byNamespace.Get(c.Object.Namespace)))}
 		return nil
 	}
-	prices.OnCreate("note", note)
-	prices.OnResume("note", note)
-	prices.OnRelated("note", note)
+	prices.Handle("note", note).OnCreate().OnResume().OnRelated()
 	setpoint.Watches(prices, secrets, func(s *corev1.Secret) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: s.Namespace, Name: "order"}}
 	})

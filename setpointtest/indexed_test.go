@@ -37,10 +37,10 @@ func mountApp() *setpoint.App {
 		return strings.Join(names, " ")
 	}
 	secrets := setpoint.For[corev1.Secret](app)
-	secrets.OnUpdate("tell", func(_ context.Context, c *setpoint.Call[corev1.Secret]) error {
+	secrets.Handle("tell", func(_ context.Context, c *setpoint.Call[corev1.Secret]) error {
 		c.Message("%s", found(c.Object.Name))
 		return nil
-	})
+	}).OnUpdate()
 	maps := setpoint.Compose[corev1.ConfigMap](app)
 	maps.Sync(func(_ context.Context, f *setpoint.ComposeContext[corev1.ConfigMap]) error {
 		f.Message("%s", found(f.Parent.Name))
@@ -95,10 +95,10 @@ func TestHandledBy(t *testing.T) {
 		}
 		return names
 	})
-	pods.OnRelated("restart", func(_ context.Context, c *setpoint.Call[corev1.Pod]) error {
+	pods.Handle("restart", func(_ context.Context, c *setpoint.Call[corev1.Pod]) error {
 		c.Evict(c.Object)
 		return nil
-	})
+	}).OnRelated()
 	pods.Evicts()
 
 	secret := &corev1.Secret{}

@@ -60,7 +60,7 @@ func handle(t *testing.T, do rateHandler, object *Rate, options ...setpointtest.
 	rates.Deletes(&corev1.Pod{})
 	rates.Evicts()
 	rates.Reads(&corev1.Pod{})
-	rates.OnCreate("publish", func(_ context.Context, c *call) error { return do(c) })
+	rates.Handle("publish", func(_ context.Context, c *call) error { return do(c) }).OnCreate()
 	return setpointtest.Handle(t, app, "publish", object, options...)
 }
 
@@ -124,10 +124,10 @@ func equalJSON(t *testing.T, what string, got map[string]any, want string) {
 func TestUnknownFieldsAreKept(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
-	rates.OnCreate("move", func(_ context.Context, c *call) error {
+	rates.Handle("move", func(_ context.Context, c *call) error {
 		c.Object.Spec.Source.Host = "elsewhere"
 		return nil
-	})
+	}).OnCreate()
 	whole := map[string]any{
 		"metadata":   map[string]any{"name": "dollar", "managedFields": []any{}},
 		"spec":       map[string]any{"currency": "USD", "unknown": "x", "source": map[string]any{"host": "here", "secret": "y"}},
@@ -344,10 +344,10 @@ func TestChangesAreThoseOfTheLoop(t *testing.T) {
 			app := setpoint.New("rates")
 			rates := setpoint.For[Rate](app, setpoint.Kind("example.org/v1", "Rate"))
 			var got string
-			rates.OnUpdate("h", func(_ context.Context, c *call) error {
+			rates.Handle("h", func(_ context.Context, c *call) error {
 				got = fmt.Sprint(c.Changes)
 				return nil
-			}, c.options...)
+			}, c.options...).OnUpdate()
 			if r := setpointtest.Handle(t, app, "h", now, setpointtest.UpdatedFrom(was)); r.Err != nil || got != c.want {
 				t.Errorf("told %s, %v, want %s", got, r.Err, c.want)
 			}
@@ -388,12 +388,12 @@ func TestHandlerRequest(t *testing.T) {
 func TestMemoryIsOfOneObject(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
-	rates.OnCreate("count", func(_ context.Context, c *call) error {
+	rates.Handle("count", func(_ context.Context, c *call) error {
 		seen := setpoint.Memory[int](c)
 		*seen++
 		c.Message("%d", *seen)
 		return nil
-	})
+	}).OnCreate()
 	other := rate()
 	other.UID = "2"
 	for _, c := range []struct {
@@ -441,10 +441,10 @@ func TestEvictionsAreDeclared(t *testing.T) {
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
 	rates.Deletes(&corev1.Pod{})
 	rates.Owns(&corev1.Pod{})
-	rates.OnCreate("publish", func(_ context.Context, c *call) error {
+	rates.Handle("publish", func(_ context.Context, c *call) error {
 		c.EvictAll("app=web")
 		return nil
-	})
+	}).OnCreate()
 	if r := setpointtest.Handle(t, app, "publish", rate()); r.Err == nil || r.Err.Error() != "EvictAll: declare it with Evicts" {
 		t.Errorf("got %v", r.Err)
 	}

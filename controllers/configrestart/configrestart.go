@@ -60,8 +60,7 @@ func Add(app *setpoint.App, o Options) {
 	maps.Reads(&corev1.Pod{})
 	maps.Deletes(&corev1.Pod{})
 	maps.Evicts()
-	maps.OnCreate("check", check, annotated, annotationFields)
-	maps.OnUpdate("check", check)
-	maps.OnUpdate("restart", r.restart, annotated, setpoint.Field("data", "binaryData"),
-		setpoint.Debounce(cmp.Or(o.Debounce, 2*time.Second)), setpoint.Timeout(30*time.Second))
+	maps.Handle("check", check, annotated, annotationFields).OnCreate().OnUpdate()
+	maps.Handle("restart", r.restart, annotated, setpoint.Field("data", "binaryData"),
+		setpoint.Debounce(cmp.Or(o.Debounce, 2*time.Second)), setpoint.Timeout(30*time.Second)).OnUpdate()
 }

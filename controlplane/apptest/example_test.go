@@ -51,9 +51,7 @@ func newApp(address string) *setpoint.App {
 		c.Object.Status.Rate = rate
 		return nil
 	}
-	rates.OnCreate("publish", publish)
-	rates.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
-	rates.OnDrift("publish", publish)
+	rates.Handle("publish", publish, setpoint.Field("spec.currency")).OnCreate().OnUpdate().OnDrift()
 	return app
 }
 

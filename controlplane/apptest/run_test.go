@@ -39,7 +39,7 @@ func handled(c *apptest.Cluster, name string) {
 func idle(name string) *setpoint.App {
 	app := setpoint.New(name)
 	maps := setpoint.For[corev1.ConfigMap](app)
-	maps.OnEvent("look", func(context.Context, *setpoint.Call[corev1.ConfigMap]) error { return nil })
+	maps.Handle("look", func(context.Context, *setpoint.Call[corev1.ConfigMap]) error { return nil }).OnEvent()
 	return app
 }
 
@@ -131,11 +131,11 @@ func TestLogIsPartOfTheOutput(t *testing.T) {
 		app := setpoint.New("talker")
 		maps := setpoint.For[corev1.ConfigMap](app)
 		heard := make(chan struct{})
-		maps.OnCreate("talk", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
+		maps.Handle("talk", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 			c.Log.Info("hello")
 			close(heard)
 			return nil
-		}, setpoint.FieldIs("metadata.name", "mine"))
+		}, setpoint.FieldIs("metadata.name", "mine")).OnCreate()
 		cluster := plane.Start(t, app)
 		cluster.Apply(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
 		cluster.Eventually(func() error {
@@ -200,9 +200,9 @@ func TestCleanup(t *testing.T) {
 func finalizerApp(called chan<- string) *setpoint.App {
 	app := setpoint.New("keeper")
 	maps := setpoint.For[corev1.ConfigMap](app, setpoint.Labels("keep=me"))
-	maps.OnDelete("keep", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
+	maps.Handle("keep", func(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 		called <- c.Object.Namespace
 		return errors.New("it stays")
-	})
+	}).OnDelete()
 	return app
 }

@@ -92,10 +92,10 @@ func addControllers(app *setpoint.App, s *rateService, every time.Duration) {
 
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.OnCreate("publish", s.publish, setpoint.Timeout(5*time.Second), setpoint.Backoff(time.Second, time.Minute))
-	rates.OnUpdate("publish", s.publish, setpoint.Field("spec.currency"))
-	rates.Every("publish", every, s.publish)
-	rates.OnDrift("restore", restore)
+	publish := rates.Handle("publish", s.publish, setpoint.Field("spec.currency"),
+		setpoint.Timeout(5*time.Second), setpoint.Backoff(time.Second, time.Minute))
+	publish.OnCreate().OnUpdate().Every(every)
+	rates.Handle("restore", restore).OnDrift()
 }
 
 // publish gets the rate. If that fails, nothing changes, Setpoint retries, and a

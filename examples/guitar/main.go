@@ -58,8 +58,7 @@ func newApp() *setpoint.App {
 
 	guitars := setpoint.For[Guitar](app)
 	unreviewed := setpoint.When(func(_, g *Guitar) bool { return !g.Spec.Review })
-	guitars.OnCreate("review", review, unreviewed)
-	guitars.OnUpdate("review", review, setpoint.Field("spec.review"))
+	guitars.Handle("review", review, unreviewed, setpoint.Field("spec.review")).OnCreate().OnUpdate()
 	return app
 }
 

@@ -28,9 +28,8 @@ func newApp() *setpoint.App {
 
 	watchers := setpoint.For[v1alpha1.Watcher](app)
 	watchers.Owns(&corev1.ConfigMap{})
-	watchers.OnCreate("configure", configure)
-	watchers.OnUpdate("configure", configure, setpoint.Field("spec.configData", "spec.configBinaryData", "spec.podSelector"))
-	watchers.OnDrift("configure", configure)
+	watchers.Handle("configure", configure, setpoint.Field("spec.configData", "spec.configBinaryData", "spec.podSelector")).
+		OnCreate().OnUpdate().OnDrift()
 
 	i := injector{setpoint.NewIndex(watchers, func(w *v1alpha1.Watcher) []string { return []string{w.Namespace} })}
 	pods := setpoint.For[corev1.Pod](app)

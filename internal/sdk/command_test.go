@@ -45,7 +45,7 @@ func TestCommandLine(t *testing.T) {
 			app := NewApp("app")
 			maps := NewHandlers(app, reflect.TypeFor[corev1.ConfigMap]())
 			if c.handlers {
-				maps.Handler("handle", func() {}).AddReason(hook.ReasonCreate)
+				maps.AddHandler("handle").AddReason(hook.ReasonCreate)
 			}
 			var stdout, stderr bytes.Buffer
 			if code := runCommandLine(t, app, c.args, &stdout, &stderr); code != c.code {

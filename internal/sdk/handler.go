@@ -21,14 +21,10 @@ type Handler struct {
 	Name string
 	// Spec is the handler as the program has it.
 	Spec loop.Handler
-	// IsDaemon says that the function runs as long as its object matches.
-	IsDaemon bool
-	// Once calls the function, and Forever runs it as a daemon.
-	Once    hook.HandlerFunc
-	Forever loop.Daemon
+	// Once calls the function for a reason; Daemon runs it as long as its object matches. A handler has one of them.
+	Once   hook.HandlerFunc
+	Daemon loop.Daemon
 
-	// function is that of the author.
-	function any
 	// filters and predicates must all match.
 	filters    []filter
 	predicates []predicate
@@ -37,10 +33,6 @@ type Handler struct {
 	// optionReasons are the reasons that options require.
 	optionReasons map[string]hook.Reason
 	problems      []error
-}
-
-func newHandler(name string, function any) *Handler {
-	return &Handler{Name: name, function: function, optionReasons: map[string]hook.Reason{}}
 }
 
 // Handle calls the function. It implements hook.Handler.
@@ -65,11 +57,11 @@ func (h *Handler) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) 
 func (h *Handler) program() loop.Handler {
 	p := h.Spec
 	p.Name, p.When = h.Name, h.predicate()
-	if h.IsDaemon {
-		p.Daemon = h.Forever
-		return p
+	if h.Daemon != nil {
+		p.Daemon = h.Daemon
+	} else {
+		p.Do = h
 	}
-	p.Do = h
 	return p
 }
 
@@ -170,7 +162,7 @@ func (h *Handler) checkNotNegative(option string, negative bool) {
 func setOnce[T comparable](h *Handler, option string, field *T, value T) {
 	var none T
 	if *field != none && *field != value {
-		h.AddProblem("%s: registered with both %v and %v", option, *field, value)
+		h.AddProblem("%s: set to both %v and %v", option, *field, value)
 		return
 	}
 	*field = value
@@ -230,16 +222,11 @@ func (h *Handler) check(c *Controller) []error {
 	if h.Spec.KeepPreviousState {
 		problems = append(problems, h.checkPreviousState(c)...)
 	}
-	return append(problems, h.checkDaemon()...)
-}
-
-// checkDaemon checks what daemons and other handlers must not have.
-func (h *Handler) checkDaemon() (problems []error) {
-	if !h.IsDaemon && h.Spec.StopTimeout != 0 {
-		problems = append(problems, errors.New("StopTimeout requires a daemon"))
+	if h.Daemon == nil && len(h.Spec.On) == 0 && !h.hasReason(hook.ReasonTimer) {
+		problems = append(problems, errors.New("has no reason to be called: add one, such as OnCreate or Every"))
 	}
-	if h.IsDaemon && (len(h.Spec.On) > 0 || h.hasReason(hook.ReasonTimer)) {
-		problems = append(problems, errors.New("a daemon has no other reasons: use another handler"))
+	if h.Daemon == nil && h.Spec.StopTimeout != 0 {
+		problems = append(problems, errors.New("StopTimeout requires a daemon"))
 	}
 	return problems
 }

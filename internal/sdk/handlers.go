@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -34,24 +36,11 @@ func NewHandlers(app *App, goType reflect.Type) *Handlers {
 	return h
 }
 
-// Handler returns the handler of a name, which has a function of the author. It adds it if it is new: then the caller sets
-// its functions.
-func (h *Handlers) Handler(name string, function any) *Handler {
-	i := slices.IndexFunc(h.handlers, func(one *Handler) bool { return one.Name == name })
-	if i < 0 {
-		i = len(h.handlers)
-		h.handlers = append(h.handlers, newHandler(name, function))
-	}
-	found := h.handlers[i]
-	fn := reflect.ValueOf(function)
-	if fn.IsNil() {
-		found.AddProblem("the function is nil")
-	}
-	// Functions are not comparable; the pointers detect two functions of one name.
-	if reflect.ValueOf(found.function).Pointer() != fn.Pointer() {
-		found.AddProblem("another function is registered under this name")
-	}
-	return found
+// AddHandler adds a handler without a function: the caller sets one.
+func (h *Handlers) AddHandler(name string) *Handler {
+	added := &Handler{Name: name, optionReasons: map[string]hook.Reason{}}
+	h.handlers = append(h.handlers, added)
+	return added
 }
 
 // AddWebhook adds an admission webhook.
@@ -86,6 +75,9 @@ func (h *Handlers) checkFunctions() (problems []error) {
 // checkHandler returns all problems of a handler.
 func (h *Handlers) checkHandler(one *Handler) []error {
 	problems := one.check(&h.Controller)
+	if slices.ContainsFunc(h.handlers, func(other *Handler) bool { return other != one && other.Name == one.Name }) {
+		problems = append(problems, errors.New("two handlers have this name: rename one of them"))
+	}
 	for _, former := range one.Spec.FormerNames {
 		if slices.ContainsFunc(h.handlers, func(other *Handler) bool {
 			return other.Name == former || other != one && slices.Contains(other.Spec.FormerNames, former)
@@ -119,7 +111,7 @@ func (h *Handlers) checkWebhooks() []error {
 func (h *Handlers) functions() []namedFunction {
 	var all []namedFunction
 	for _, one := range h.handlers {
-		if !one.IsDaemon {
+		if one.Once != nil {
 			all = append(all, namedFunction{one.Name, one})
 		}
 	}

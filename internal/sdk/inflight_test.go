@@ -17,7 +17,7 @@ func TestInFlightCalls(t *testing.T) {
 	app := NewApp("app")
 	pods := NewHandlers(app, reflect.TypeFor[corev1.Pod]())
 	begun, end := make(chan bool), make(chan bool)
-	linger := pods.Handler("linger", func() {})
+	linger := pods.AddHandler("linger")
 	linger.AddReason(hook.ReasonCreate)
 	linger.Once = func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		c, err := NewCall(&pods.Controller, "linger", nil, n.Object)

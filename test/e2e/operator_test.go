@@ -159,13 +159,14 @@ func addChecks(app *setpoint.App) {
 
 // handle registers the handlers.
 func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[setpoint.Unstructured]) error {
-	register := map[setpoint.Reason]func(string, setpoint.HandlerFunc[setpoint.Unstructured], ...setpoint.HandlerOption){
-		setpoint.ReasonCreate:  handlers.OnCreate,
-		setpoint.ReasonUpdate:  handlers.OnUpdate,
-		setpoint.ReasonDelete:  handlers.OnDelete,
-		setpoint.ReasonResume:  handlers.OnResume,
-		setpoint.ReasonEvent:   handlers.OnEvent,
-		setpoint.ReasonRelated: handlers.OnRelated,
+	type handler = setpoint.Handler[setpoint.Unstructured]
+	reasons := map[setpoint.Reason]func(*handler) *handler{
+		setpoint.ReasonCreate:  (*handler).OnCreate,
+		setpoint.ReasonUpdate:  (*handler).OnUpdate,
+		setpoint.ReasonDelete:  (*handler).OnDelete,
+		setpoint.ReasonResume:  (*handler).OnResume,
+		setpoint.ReasonEvent:   (*handler).OnEvent,
+		setpoint.ReasonRelated: (*handler).OnRelated,
 	}
 	for _, h := range spec.Handlers {
 		options, err := h.options()
@@ -176,12 +177,12 @@ func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[set
 			handlers.Daemon(h.Name, (&scriptedHandler{replica: replica, handler: h.Name}).runDaemon, options...)
 			continue
 		}
-		do := (&scriptedHandler{replica: replica, handler: h.Name}).run
+		added := handlers.Handle(h.Name, (&scriptedHandler{replica: replica, handler: h.Name}).run, options...)
 		for _, reason := range h.Reasons {
-			register[reason](h.Name, do, options...)
+			reasons[reason](added)
 		}
 		if h.Schedule != "" {
-			handlers.Schedule(h.Name, h.Schedule, do, options...)
+			added.Schedule(h.Schedule)
 		}
 	}
 	return nil

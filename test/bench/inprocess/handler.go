@@ -24,11 +24,9 @@ func (w *worker) handlers(o *options) *setpoint.App {
 	app.InstallCRDs(thing.CRD)
 	things := setpoint.For[thing.Thing](app, setpoint.Kind(apiVersion, thing.Kind))
 	things.Owns(&corev1.ConfigMap{})
-	things.OnCreate("publish", w.publish)
-	things.OnUpdate("publish", w.publish, setpoint.Field("spec"))
-	things.OnDrift("publish", w.publish)
+	publish := things.Handle("publish", w.publish, setpoint.Field("spec")).OnCreate().OnUpdate().OnDrift()
 	if o.resync > 0 {
-		things.Every("publish", o.resync, w.publish)
+		publish.Every(o.resync)
 	}
 	return app
 }
