@@ -269,6 +269,12 @@ func addressOf(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(found.Unmap(), uint16(n))
 }
 
+// component takes the ports of a component, which is a process of our binary or, for another version of Kubernetes, of its own.
+func (u *otherUser) component(t *testing.T, name string) (found []listener) {
+	t.Helper()
+	return append(u.take(t, "_component "+name+" "), u.take(t, "/"+name+" ")...)
+}
+
 // take returns the ports of processes whose command line has a text, and removes them from those that are left.
 func (u *otherUser) take(t *testing.T, text string) (found []listener) {
 	t.Helper()
@@ -317,7 +323,11 @@ func (u *otherUser) expect(t *testing.T, scheme string, at listener, statuses ma
 }
 
 func (u *otherUser) apiServer(t *testing.T) {
-	for _, p := range u.take(t, "_component kube-apiserver ") {
+	found := u.component(t, "kube-apiserver")
+	if len(found) != 1 {
+		t.Fatalf("%v", found)
+	}
+	for _, p := range found {
 		u.expect(t, "https", p, map[string]int{
 			"GET /api/v1/secrets": 403, "GET /apis": 403, "POST /apis/setpoint.dev/v1alpha1/compositecontrollers": 403, "GET /metrics": 403,
 			"GET /version": 200, "GET /livez": 200,
@@ -326,7 +336,7 @@ func (u *otherUser) apiServer(t *testing.T) {
 }
 
 func (u *otherUser) controllerManagers(t *testing.T) {
-	found := append(u.take(t, "_component kube-controller-manager "), u.take(t, "_component kube-scheduler ")...)
+	found := append(u.component(t, "kube-controller-manager"), u.component(t, "kube-scheduler")...)
 	if len(found) != 2 {
 		t.Fatalf("%v", found)
 	}
@@ -337,7 +347,7 @@ func (u *otherUser) controllerManagers(t *testing.T) {
 
 // etcd has a socket, in a private folder.
 func (u *otherUser) etcd(t *testing.T) {
-	if ports := u.take(t, "_component etcd "); len(ports) > 0 {
+	if ports := u.component(t, "etcd"); len(ports) > 0 {
 		t.Errorf("%v", ports)
 	}
 	socket := filepath.Join(u.dir, "data", "run", "etcd.sock")
@@ -347,7 +357,7 @@ func (u *otherUser) etcd(t *testing.T) {
 }
 
 func (u *otherUser) kwok(t *testing.T) {
-	if ports := u.take(t, "_component kwok "); len(ports) > 0 {
+	if ports := u.component(t, "kwok"); len(ports) > 0 {
 		t.Errorf("%v", ports)
 	}
 }
