@@ -92,9 +92,6 @@ func TestAppProblems(t *testing.T) {
 		"two timers": {func(_ *setpoint.App, h handlers) {
 			h.Handle("publish", publish).Every(time.Hour).Schedule("@hourly")
 		}, []string{"a handler has one timer"}},
-		"two intervals": {func(_ *setpoint.App, h handlers) {
-			h.Handle("publish", publish).Every(time.Hour).Every(time.Minute)
-		}, []string{"Every: set to both 1h0m0s and 1m0s"}},
 		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).Schedule("* *") }, []string{"expected exactly 5 fields"}},
 		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnDrift() }, []string{"OnDrift: requires Owns"}},
 		"an unknown child": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnCreate(); h.Owns(&service{}) }, []string{"Owns: unknown kind of setpoint_test.service"}},

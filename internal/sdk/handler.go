@@ -82,7 +82,7 @@ func (h *Handler) SetInterval(interval time.Duration) {
 	if interval <= 0 {
 		h.AddProblem("Every(%s): must be greater than zero", interval)
 	}
-	setOnce(h, "Every", &h.Spec.Every, interval)
+	h.Spec.Every = interval
 }
 
 // SetSchedule calls the handler on a cron schedule.
@@ -100,11 +100,10 @@ func (h *Handler) RequireReason(option string, reason hook.Reason) { h.optionRea
 // SetRetries limits the retries; 0 means none.
 func (h *Handler) SetRetries(n int) {
 	h.checkNotNegative("Retries", n < 0)
-	retries := n
 	if n == 0 {
-		retries = -1 // Zero is no limit in the program.
+		n = -1 // Zero is no limit in the program.
 	}
-	setOnce(h, "Retries", &h.Spec.Retries, retries)
+	h.Spec.Retries = n
 }
 
 // SetBackoff sets the first and the longest delay before a retry.
@@ -121,7 +120,7 @@ func (h *Handler) SetStopTimeout(d time.Duration) {
 	if d <= 0 {
 		h.AddProblem("StopTimeout(%s): must be greater than zero", d)
 	}
-	setOnce(h, "StopTimeout", &h.Spec.StopTimeout, d)
+	h.Spec.StopTimeout = d
 }
 
 // AddFormerName adds a name that the handler had.
@@ -140,32 +139,20 @@ func (h *Handler) WatchFields(paths ...string) {
 			h.AddProblem("Field: %w", err)
 			continue
 		}
-		if !slices.ContainsFunc(h.Spec.Fields, func(one []string) bool { return slices.Equal(one, path) }) {
-			h.Spec.Fields = append(h.Spec.Fields, path)
-		}
+		h.Spec.Fields = append(h.Spec.Fields, path)
 	}
 }
 
 // SetDuration sets a field of the Spec to the value of an option.
 func (h *Handler) SetDuration(option string, field *time.Duration, d time.Duration) {
 	h.checkNotNegative(option, d < 0)
-	setOnce(h, option, field, d)
+	*field = d
 }
 
 func (h *Handler) checkNotNegative(option string, negative bool) {
 	if negative {
 		h.AddProblem("%s: must not be negative", option)
 	}
-}
-
-// setOnce refuses two values of one option.
-func setOnce[T comparable](h *Handler, option string, field *T, value T) {
-	var none T
-	if *field != none && *field != value {
-		h.AddProblem("%s: set to both %v and %v", option, *field, value)
-		return
-	}
-	*field = value
 }
 
 func (h *Handler) hasReason(reason hook.Reason) bool {
