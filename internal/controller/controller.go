@@ -165,6 +165,15 @@ func (b *Base) manages(o *object.Object) bool { return b.loop.PhaseOf(o) != Phas
 // Resource is the kind of the reconciled objects.
 func (b *Base) Resource() object.Resource { return b.options.Resource }
 
+// ObjectID identifies an object among those of controllers that share state.
+type ObjectID struct {
+	Base *Base
+	Key  queue.Key
+}
+
+// ID identifies an object of this controller.
+func (b *Base) ID(key queue.Key) ObjectID { return ObjectID{b, key} }
+
 // KeyOf is the queue's key of an object.
 func KeyOf(o *object.Object) queue.Key {
 	return queue.Key{Namespace: o.Namespace(), Name: o.Name()}

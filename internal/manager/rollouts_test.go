@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
@@ -114,7 +115,7 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 		r := &runningController{
 			Compiled:  &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
 			workers:   []worker{&holdingWorker{}},
-			deletions: composite.NewDeletionGuard(nil, nil),
+			deletions: guard.New(nil, nil),
 			versions:  composite.NewVersions(nil),
 		}
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))

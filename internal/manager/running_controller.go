@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -30,7 +31,7 @@ type runningController struct {
 	inFlight  *calls.InFlight
 	endpoints *calls.Endpoints
 	// deletions is the deletion guard of the programs of hooks.
-	deletions *composite.DeletionGuard
+	deletions *guard.Guard
 	// versions says which parents have moved to changed hooks; nil if all have.
 	versions *composite.Versions
 	// moving is held while parents move, so that a status that was read earlier does not take them back.
@@ -64,7 +65,7 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight,
 		endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
-		r.deletions = composite.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
+		r.deletions = guard.New(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
 		r.logicVersions = newLogicVersions(compiled, declared)
 	}

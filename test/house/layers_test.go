@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/apply", "internal/plan/rolling", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller", "internal/difference", "internal/recording"},
+	{"internal/controller/guard"},
 	{"internal/controller/composite", "internal/controller/handler"},
 	{"internal/compile", "internal/inspect", "internal/dashboard/userclient"},
 	{"internal/diff", "internal/inspect/wire", "internal/dashboard/form", "internal/typegen"},

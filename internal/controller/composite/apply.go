@@ -28,7 +28,7 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 	}
 	whole := r.throttle(todo)
 	todo = r.guardDeletions(whole)
-	r.Record.Planned(r.recordedPlan(todo, whole), r.countUnchanged(whole))
+	r.Record.Planned(r.guarded.Recorded(todo), r.countUnchanged(whole))
 	if !todo.Empty() {
 		if !r.StillExists() {
 			return controller.ErrConflict

@@ -9,6 +9,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -99,7 +100,7 @@ func (r *run) reportAfter(err error) plan.StatusReport {
 // isFailure reports whether an error is a failure, not only a reason to requeue.
 func (r *run) isFailure(err error) bool {
 	_, delayed := hook.RetryDelay(err)
-	_, waits := errors.AsType[*deletionsPendingError](err)
+	_, waits := errors.AsType[*guard.PendingError](err)
 	return !delayed && !waits && !errors.Is(err, errRelatedPending) && !errors.Is(err, errIncomplete)
 }
 

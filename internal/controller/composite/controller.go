@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -34,7 +35,7 @@ type Controller struct {
 	lostChildren  controller.SharedMap[queue.Key, []lostChild]
 	recoveryProbe recoveryProbe
 	// deletionGuard holds deletions.
-	deletionGuard *DeletionGuard
+	deletionGuard *guard.Guard
 	// related is nil without a customize hook.
 	related  *related.Registry
 	parents  *cache.View
@@ -75,9 +76,9 @@ func New(program Program, tools Tools) *Controller {
 		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
 	})
 	if c.deletionGuard = tools.DeletionGuard; c.deletionGuard == nil {
-		c.deletionGuard = NewDeletionGuard(program.DeletionLimit, tools.Now)
+		c.deletionGuard = guard.New(program.DeletionLimit, tools.Now)
 	}
-	c.deletionGuard.addController(c)
+	c.deletionGuard.Add(c.Base, c.countChildren)
 	if c.tools.Versions == nil {
 		c.tools.Versions = NewVersions(nil)
 	}
@@ -175,9 +176,9 @@ func (c *Controller) Drop(key queue.Key) {
 	c.dropNameWaiter(key)
 	c.lostChildren.Take(key)
 	c.recoveryProbe.drop(key)
-	c.deletionGuard.drop(guardedParent{c, key})
-	c.tools.Versions.drop(guardedParent{c, key})
-	c.tools.LogicVersions.drop(guardedParent{c, key})
+	c.deletionGuard.Drop(c.ID(key))
+	c.tools.Versions.drop(c.ID(key))
+	c.tools.LogicVersions.drop(c.ID(key))
 	c.orphanIndex.drop(key)
 	if c.related != nil {
 		c.related.Drop(key)
@@ -375,7 +376,7 @@ func (c *Controller) Health() controller.Health {
 			}
 		}
 	}
-	h.Held, h.HeldUnknown = c.deletionGuard.heldByController(c), c.deletionGuard.heldUnknown()
+	h.Held, h.HeldUnknown = c.deletionGuard.Held(c.Base), c.deletionGuard.HeldUnknown()
 	if c.program.serverSelector() == "" && len(c.program.Selections) > 0 {
 		h.Parents = c.Memories.Len()
 	}

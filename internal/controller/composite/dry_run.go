@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -109,7 +110,7 @@ func (r *run) addTo(ctx context.Context, result *DryRunResult) (err error) {
 		return err
 	}
 	r.Stored, r.parent = result.Stored, result.Parent
-	r.withheld, r.guardDecision = result.Removals, guardDecision{held: true, value: confirmationValueFor(result.Removals)}
+	r.guarded = guard.Hold(result.Removals)
 	err = r.setConditions(r.failureReport(r.withheldError()))
 	result.Held = r.parent
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -215,7 +216,7 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 		r.Record.Failed(err)
 	}
 	delay, delayed := hook.RetryDelay(err)
-	var wait *deletionsPendingError
+	var wait *guard.PendingError
 	switch {
 	case err == nil:
 		return r.succeeded(), queue.NoRequeue()
@@ -228,7 +229,7 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 		r.recordFailure(err)
 		return record.Postponed, queue.RetryAfter(delay)
 	case errors.As(err, &wait):
-		return record.Postponed, queue.RetryAfter(wait.delay)
+		return record.Postponed, queue.RetryAfter(wait.Delay)
 	case errors.Is(err, errRelatedPending):
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
@@ -268,7 +269,7 @@ func (r *run) succeeded() record.Outcome {
 	r.pruneUpToDate()
 	r.memory.Conflicts = 0
 	if r.calls > 0 {
-		r.memory.editPending = false
+		r.memory.edits.Pending = false
 	}
 	r.recordResult(controller.Result{}, nil)
 	r.memory.ForgetReported()
@@ -305,7 +306,7 @@ func (r *run) recordFailure(err error) {
 		Invalid:        controller.ReasonOf(err) == ReasonInvalidParent,
 		Message:        failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.Record.Refused(),
 	}
-	for _, a := range r.withheld {
+	for _, a := range r.guarded.Withheld {
 		// The message may name these children.
 		now.Locations = record.AddLocations(now.Locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
 	}

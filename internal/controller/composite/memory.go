@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -52,11 +53,8 @@ type memory struct {
 	// something was written since the latest call.
 	determinism plan.DeterminismCheck
 	hasWritten  bool
-	// specDigest is the spec of the last run, 0 if unknown. editedAt is when it changed, and
-	// editPending means that no run has succeeded since.
-	specDigest  uint64
-	editedAt    time.Time
-	editPending bool
+	// edits are those of the parent, which may explain deletions.
+	edits guard.Edits
 }
 
 // NewMemory returns an empty memory.
@@ -64,7 +62,7 @@ func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 
 // Describe adds what the controller knows of a parent.
 func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
-	held, value := c.deletionGuard.heldChildren(guardedParent{c, controller.KeyOf(parent)})
+	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
 	state.HeldDeletions, state.AllowDeletions = len(held), value
 	state.LogicVersion = c.tools.LogicVersions.versionOf(c.shadowed(parent))
 	state.Shadow = c.tools.Versions.shadow.describe(c.shadowed(parent))

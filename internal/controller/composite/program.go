@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -157,7 +158,7 @@ type Tools struct {
 	// LogicVersions is shared by the programs of one controller; nil for its own.
 	LogicVersions *LogicVersions
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
-	DeletionGuard *DeletionGuard
+	DeletionGuard *guard.Guard
 	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
 	Unrecorded bool
 	Log        *slog.Logger

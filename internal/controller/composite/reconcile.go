@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -67,10 +68,8 @@ type run struct {
 	unservedErr error
 	// initialChildren is how many children there were when the run started.
 	initialChildren int
-	// guardDecision is the decision about the deletions in the latest plan. withheld are those that
-	// are not made now.
-	guardDecision guardDecision
-	withheld      []plan.Action
+	// guarded is the decision about the deletions in the latest plan.
+	guarded guard.Decision
 	// updatedChildren is how many children were moved to the latest revision.
 	updatedChildren int
 	// recreated counts how often each child was recreated; nil for none.
@@ -84,7 +83,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		r := c.newRun(of, remembered)
 		switch r.Phase = r.PhaseOf(r.Stored); r.Phase {
 		case controller.PhasePaused:
-			c.deletionGuard.drop(r.guardedParent())
+			c.deletionGuard.Drop(r.id())
 			return record.Skipped, queue.NoRequeue()
 		case controller.PhaseIgnored:
 			return record.Skipped, queue.NoRequeue() // It moved to a version that ignores it.
@@ -176,7 +175,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 // storeResponse stores what the latest response says about the parent, so that the hook only gets
 // stored state. The status is stored once the children are done, because it mostly describes them.
 func (r *run) storeResponse(ctx context.Context) error {
-	if r.memory.syncedInput != 0 && (len(r.withheld) > 0 || r.unservedErr != nil) {
+	if r.memory.syncedInput != 0 && (len(r.guarded.Withheld) > 0 || r.unservedErr != nil) {
 		return nil //nolint:nilerr // The status is stored at the end, with what is held or missing.
 	}
 	if r.memory.syncedInput != 0 {

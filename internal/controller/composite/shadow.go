@@ -40,20 +40,20 @@ type shadow struct {
 	// first and again are how many parents may be compared until the next second: those that were not yet, and
 	// others, which are reconciled anyway.
 	first, again int
-	parents      map[guardedParent]shadowedParent
+	parents      map[controller.ObjectID]shadowedParent
 	// comparing are the parents that are compared now, one comparison each, and whether its result counts.
-	comparing map[guardedParent]bool
+	comparing map[controller.ObjectID]bool
 }
 
 // shadowed identifies a parent; another one may have its name later.
 type shadowed struct {
-	guardedParent
+	controller.ObjectID
 
 	uid string
 }
 
 func (c *Controller) shadowed(parent *object.Object) shadowed {
-	return shadowed{guardedParent{c, controller.KeyOf(parent)}, parent.UID()}
+	return shadowed{c.ID(controller.KeyOf(parent)), parent.UID()}
 }
 
 // shadowedParent is what comparisons have shown of a parent.
@@ -88,7 +88,7 @@ func (v *Versions) SetShadow(on bool, perSecond int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if on && !s.on { // What an earlier shadow has shown does not count.
-		s.parents = map[guardedParent]shadowedParent{}
+		s.parents = map[controller.ObjectID]shadowedParent{}
 		for of := range s.comparing {
 			s.comparing[of] = false
 		}
@@ -100,7 +100,7 @@ func (v *Versions) SetShadow(on bool, perSecond int) {
 
 // get returns what is known of a parent.
 func (s *shadow) get(of shadowed) shadowedParent {
-	if p := s.parents[of.guardedParent]; p.uid == of.uid {
+	if p := s.parents[of.ObjectID]; p.uid == of.uid {
 		return p
 	}
 	return shadowedParent{uid: strings.Clone(of.uid)}
@@ -110,7 +110,7 @@ func (s *shadow) get(of shadowed) shadowedParent {
 func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, comparing := s.comparing[of.guardedParent]
+	_, comparing := s.comparing[of.ObjectID]
 	if !s.on || comparing || len(s.comparing) >= maxShadowCalls {
 		return false
 	}
@@ -124,11 +124,11 @@ func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 	}
 	*left--
 	if s.comparing == nil {
-		s.comparing = map[guardedParent]bool{}
+		s.comparing = map[controller.ObjectID]bool{}
 	}
-	s.comparing[of.guardedParent] = true
+	s.comparing[of.ObjectID] = true
 	p.requestedAt = now
-	s.parents[of.guardedParent] = p
+	s.parents[of.ObjectID] = p
 	return true
 }
 
@@ -136,14 +136,14 @@ func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 func (s *shadow) release(of shadowed, result *shadowResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counts := s.comparing[of.guardedParent]
-	delete(s.comparing, of.guardedParent)
-	p := s.parents[of.guardedParent]
+	counts := s.comparing[of.ObjectID]
+	delete(s.comparing, of.ObjectID)
+	p := s.parents[of.ObjectID]
 	if !counts || result == nil || p.uid != of.uid {
 		return // It was deleted meanwhile.
 	}
 	p.add(result)
-	s.parents[of.guardedParent] = p
+	s.parents[of.ObjectID] = p
 }
 
 // add adds one more result. What a flake would replace stays.
@@ -164,7 +164,7 @@ func (p *shadowedParent) isFailing() bool {
 	return p.failure != "" && (p.attempts > maxFlakes || p.terminal)
 }
 
-func (s *shadow) drop(of guardedParent) {
+func (s *shadow) drop(of controller.ObjectID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.parents, of)
@@ -186,12 +186,12 @@ func (s *shadow) due(all []shadowed, now time.Time) []shadowed {
 			break
 		}
 		p := s.get(of)
-		if _, comparing := s.comparing[of.guardedParent]; comparing || p.settled && !p.isFailing() ||
+		if _, comparing := s.comparing[of.ObjectID]; comparing || p.settled && !p.isFailing() ||
 			now.Sub(p.requestedAt) < shadowRetryDelay {
 			continue
 		}
 		p.requestedAt = now
-		s.parents[of.guardedParent] = p
+		s.parents[of.ObjectID] = p
 		chosen = append(chosen, of)
 	}
 	return chosen
@@ -211,7 +211,7 @@ func (c *Controller) QueueShadow() {
 	}
 	cause := queue.Cause{Kind: queue.LogicCompared, Detail: c.program.Version}
 	for _, of := range s.due(all, c.tools.Now()) {
-		c.Queue.Add(of.key, cause)
+		c.Queue.Add(of.Key, cause)
 	}
 }
 
@@ -234,7 +234,7 @@ func (r *run) noteNotCompared(outcome record.Outcome, err error) {
 	defer s.mu.Unlock()
 	if p := s.get(of); s.on && !p.settled {
 		p.add(&shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: why}}})
-		s.parents[of.guardedParent] = p
+		s.parents[of.ObjectID] = p
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -44,7 +45,7 @@ func TestShadowObservesRetriedFailures(t *testing.T) {
 		for _, result := range c.results {
 			p.add(&result)
 		}
-		s := shadow{parents: map[guardedParent]shadowedParent{of.guardedParent: p}}
+		s := shadow{parents: map[controller.ObjectID]shadowedParent{of.ObjectID: p}}
 		var o rollout.Observed
 		s.observe(of, shop, &o)
 		if diff := cmp.Diff(c.want, o.Shadow); diff != "" {
@@ -63,7 +64,7 @@ func TestOneComparisonOfAParentAtATime(t *testing.T) {
 	v.SetShadow(false, 0)
 	v.SetShadow(true, 10)
 	s := &v.shadow
-	s.parents[of.guardedParent] = shadowedParent{uid: of.uid} // It was queued for the next shadow.
+	s.parents[of.ObjectID] = shadowedParent{uid: of.uid} // It was queued for the next shadow.
 	s.release(of, &shadowResult{})
 	if s.get(of).settled {
 		t.Error("the result of an earlier shadow counts")
@@ -113,7 +114,7 @@ func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 				return
 			default:
 				shops.tools.Versions.SetShadow(on, 1000)
-				shops.tools.Versions.drop(guardedParent{shops.Controller, key})
+				shops.tools.Versions.drop(shops.ID(key))
 			}
 		}
 	})

@@ -53,7 +53,7 @@ type Versions struct {
 
 	mu    sync.Mutex
 	when  When
-	moved map[guardedParent]movedParent
+	moved map[controller.ObjectID]movedParent
 
 	shadow shadow
 }
@@ -75,7 +75,7 @@ type movedParent struct {
 
 // NewVersions returns Versions of which no parent has moved. A nil when never matches.
 func NewVersions(when When) *Versions {
-	return &Versions{when: when, moved: map[guardedParent]movedParent{}}
+	return &Versions{when: when, moved: map[controller.ObjectID]movedParent{}}
 }
 
 func (v *Versions) hasMoved(parent *object.Object) bool {
@@ -102,7 +102,7 @@ func (v *Versions) SetPosition(position int64) (before int64) {
 	return before
 }
 
-func (v *Versions) drop(of guardedParent) {
+func (v *Versions) drop(of controller.ObjectID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.moved, of)
@@ -121,7 +121,7 @@ func (r *run) noteMoved(outcome record.Outcome, err error, before failures) {
 	if !v.hasMoved(r.Stored) {
 		return // It was taken back meanwhile.
 	}
-	m := v.moved[r.guardedParent()]
+	m := v.moved[r.id()]
 	if uid := r.Stored.UID(); m.uid != uid {
 		m = movedParent{uid: strings.Clone(uid), before: before}
 	}
@@ -129,7 +129,7 @@ func (r *run) noteMoved(outcome record.Outcome, err error, before failures) {
 		m.matching, m.blocked = matching, blocked
 	}
 	m.add(outcome, err)
-	v.moved[r.guardedParent()] = m
+	v.moved[r.id()] = m
 }
 
 // add adds the end of one more run.
@@ -183,7 +183,7 @@ func (c *Controller) Rollout() rollout.Observed {
 		}
 		o.Hashes = append(o.Hashes, rollout.Hash(parent.UID()))
 		of := c.shadowed(parent)
-		if m := v.moved[of.guardedParent]; m.uid == parent.UID() && v.hasMoved(parent) {
+		if m := v.moved[of.ObjectID]; m.uid == parent.UID() && v.hasMoved(parent) {
 			o.Add(m.observed(parent.Ref().String()))
 		}
 		v.shadow.observe(of, parent, &o)
@@ -256,7 +256,7 @@ type LogicVersions struct {
 	mu sync.Mutex
 	// responses are by the version of the hooks in the spec, which two hooks may have in a rollout.
 	responses map[string]*rollout.Responses
-	parents   map[guardedParent]respondedVersion
+	parents   map[controller.ObjectID]respondedVersion
 }
 
 // respondedVersion is the version in the latest response about a parent.
@@ -271,7 +271,7 @@ type respondedVersion struct {
 // NewLogicVersions returns LogicVersions without any response. Restored is the version that counted for the hooks of
 // a version in the spec.
 func NewLogicVersions(logic, restored string) *LogicVersions {
-	v := &LogicVersions{responses: map[string]*rollout.Responses{}, parents: map[guardedParent]respondedVersion{}}
+	v := &LogicVersions{responses: map[string]*rollout.Responses{}, parents: map[controller.ObjectID]respondedVersion{}}
 	if restored != "" {
 		v.of(logic).Restore(restored)
 	}
@@ -293,18 +293,18 @@ func (v *LogicVersions) note(of shadowed, logic, version string, now time.Time) 
 	defer v.mu.Unlock()
 	if version == "" {
 		v.of(logic).Add(version, now)
-		delete(v.parents, of.guardedParent)
+		delete(v.parents, of.ObjectID)
 		return
 	}
-	p := v.parents[of.guardedParent]
+	p := v.parents[of.ObjectID]
 	if p.uid != of.uid {
 		p = respondedVersion{uid: strings.Clone(of.uid)}
 	}
 	p.logic, p.version = logic, v.of(logic).Add(version, now)
-	v.parents[of.guardedParent] = p
+	v.parents[of.ObjectID] = p
 }
 
-func (v *LogicVersions) drop(of guardedParent) {
+func (v *LogicVersions) drop(of controller.ObjectID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.parents, of)
@@ -314,7 +314,7 @@ func (v *LogicVersions) drop(of guardedParent) {
 func (v *LogicVersions) versionOf(of shadowed) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if p := v.parents[of.guardedParent]; p.uid == of.uid {
+	if p := v.parents[of.ObjectID]; p.uid == of.uid {
 		return p.version
 	}
 	return ""
@@ -364,7 +364,7 @@ func (v *LogicVersions) responded(logic string) bool {
 
 // older returns the version that a parent should be reconciled by, if its latest response has another one.
 func (v *LogicVersions) older(of shadowed, now time.Time) (current string, is bool) {
-	p := v.parents[of.guardedParent]
+	p := v.parents[of.ObjectID]
 	if p.uid != of.uid {
 		return "", false
 	}
@@ -379,7 +379,7 @@ func (v *LogicVersions) older(of shadowed, now time.Time) (current string, is bo
 		return "", false
 	}
 	p.requests, p.requestedAt = p.requests+1, now
-	v.parents[of.guardedParent] = p
+	v.parents[of.ObjectID] = p
 	return current, true
 }
 

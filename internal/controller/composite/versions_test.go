@@ -108,7 +108,7 @@ func rollingOut(t *testing.T, failuresBefore int) *testController {
 
 // failsSinceItMoved reports whether the shop counts as one that fails since it moved.
 func (s *testController) failsSinceItMoved() bool {
-	m := s.tools.Versions.moved[guardedParent{s.Controller, queue.Key{Namespace: "town", Name: "a"}}]
+	m := s.tools.Versions.moved[controller.ObjectID{Base: s.Base, Key: queue.Key{Namespace: "town", Name: "a"}}]
 	return m.observed("a").Failed == 1
 }
 
@@ -175,7 +175,7 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 		for range maxFlakes + 1 {
 			shops.run(queue.LogicChanged)
 		}
-		m := shops.tools.Versions.moved[guardedParent{shops.Controller, queue.Key{Namespace: "town", Name: "a"}}]
+		m := shops.tools.Versions.moved[controller.ObjectID{Base: shops.Base, Key: queue.Key{Namespace: "town", Name: "a"}}]
 		got := m.observed("Shop a")
 		if got.Reconciled != c.reconciled || !strings.HasPrefix(got.Blocked, c.blocked) || (got.Blocked == "") != (c.blocked == "") {
 			t.Errorf("%s: %+v", name, got)
@@ -231,7 +231,7 @@ func TestAnEditBeforeTheMoveExplainsNoDeletion(t *testing.T) {
 	})
 	shops.run(queue.Start)
 	remembered, _ := shops.Memories.Get(queue.Key{Namespace: "town", Name: "a"}, "u-a")
-	remembered.(*memory).editedAt = time.Now()
+	remembered.(*memory).edits.At = time.Now()
 	shops.tools.Versions.SetPosition(rollout.End)
 	if ran := shops.run(queue.LogicChanged); controller.ReasonOf(ran.Err) != ReasonDeletionsHeld || s.stored("configmaps/sign", "data") == "" {
 		t.Errorf("the child is deleted: %v", ran.Err)
@@ -261,7 +261,7 @@ func TestSettledLogicVersion(t *testing.T) {
 		state := v.Settle("v1", now)
 		for _, versions := range c.responses {
 			for i, version := range versions {
-				v.note(shadowed{guardedParent{key: queue.Key{Name: []string{"a", "b"}[i]}}, "u"}, "v1", version, now)
+				v.note(shadowed{controller.ObjectID{Key: queue.Key{Name: []string{"a", "b"}[i]}}, "u"}, "v1", version, now)
 			}
 			now = now.Add(rollout.SettleTime)
 			state = v.Settle("v1", now)
