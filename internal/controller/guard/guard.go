@@ -37,8 +37,6 @@ const (
 type Guard struct {
 	limit *plan.DeletionLimit
 	now   func() time.Time
-	// childCount counts the children of all parents of the controller, or of those that have moved in a rollout.
-	childCount func(moved bool) int
 
 	mu      sync.Mutex
 	members []member
@@ -96,12 +94,10 @@ func New(limit *plan.DeletionLimit, now func() time.Time) *Guard {
 	if now == nil {
 		now = time.Now
 	}
-	d := &Guard{
+	return &Guard{
 		limit: limit, now: now,
 		pending: map[controller.ObjectID]*pendingOf{}, recent: map[uint64]deletion{}, confirmed: map[uint64]deletion{},
 	}
-	d.childCount = d.countChildren
-	return d
 }
 
 // RestoreHeld tells the guard that it held deletions when the process stopped.
@@ -221,7 +217,7 @@ func (d *Guard) setPending(of controller.ObjectID, want *pendingOf, now time.Tim
 func (d *Guard) countAll(moved bool, now time.Time) {
 	for _, t := range d.tallies(moved) {
 		if t.pending == 0 || now.Sub(t.countedAt) > window && !t.holding {
-			t.children, t.countedAt = d.childCount(t == &d.moved)+t.recent, now
+			t.children, t.countedAt = d.countChildren(t == &d.moved)+t.recent, now
 		}
 	}
 }
@@ -318,7 +314,7 @@ func (d *Guard) WouldHold(deletions int) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: d.all.recent, Children: d.childCount(false)})
+	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: d.all.recent, Children: d.countChildren(false)})
 }
 
 // Drop removes the pending deletions of a parent.

@@ -25,8 +25,13 @@ func newGuardTest(t *testing.T, children int, heldBefore bool) *guardTest {
 	if heldBefore {
 		l.RestoreHeld()
 	}
-	l.childCount = func(bool) int { return children }
+	l.count(func(bool) int { return children })
 	return l
+}
+
+// count replaces what counts the children.
+func (l *guardTest) count(children func(moved bool) int) {
+	l.members = []member{{&controller.Base{Queue: queue.New(queue.Options{})}, children}}
 }
 
 func (l *guardTest) parent(parent int) controller.ObjectID {
@@ -101,7 +106,7 @@ func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 	children := 100
 	l := newGuardTest(t, 0, false)
-	l.childCount = func(bool) int { return children }
+	l.count(func(bool) int { return children })
 	for parent := range 25 {
 		l.expect("waits", parent, 1)
 		l.advance(delay)
@@ -122,7 +127,7 @@ func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 func TestHeldDeletionsStayHeldWhenChildrenAreCreated(t *testing.T) {
 	children := 9
 	l := newGuardTest(t, 0, false)
-	l.childCount = func(bool) int { return children }
+	l.count(func(bool) int { return children })
 	l.expect("waits", 1, 2)
 	l.expect("waits", 2, 2)
 	l.expect("held", 3, 2)
@@ -284,12 +289,12 @@ func TestEditsExplainDeletions(t *testing.T) {
 // of 600 children, but many of the 60 of the parents that have moved.
 func TestDeletionsOfMovedParentsAreComparedWithTheirChildren(t *testing.T) {
 	l := newGuardTest(t, 0, false)
-	l.childCount = func(moved bool) int {
+	l.count(func(moved bool) int {
 		if moved {
 			return 60
 		}
 		return 600
-	}
+	})
 	decide := func(parent int) Decision { return l.Decide(l.parent(parent), true, l.deletions(parent, 2), "") }
 	for parent := range 20 {
 		decide(parent)
