@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 )
 
 const (
@@ -30,7 +30,7 @@ func handlerSignature(name string) string { return "handlercontroller-" + name }
 
 // recordAnnotation returns the annotation with the state of a controller's handlers.
 func recordAnnotation(name string) string {
-	return setpoint.GroupVersion.Group + "/" + shorten("handled-by-"+handlerSignature(name), maxQualifiedName)
+	return setpoint.GroupVersion.Group + "/" + shorten(lasthandled.NamePrefix+handlerSignature(name), maxQualifiedName)
 }
 
 // copiedRecordAnnotation is that of kinds whose objects get copies of the record of others.
@@ -47,13 +47,13 @@ func HandlerFinalizer(name string) string {
 func (c *Compiled) TakeOverRecords(name string) {
 	for i := range c.Handlers {
 		p := &c.Handlers[i]
-		record := handler.FormerRecord{Annotation: recordAnnotation(name)}
+		record := lasthandled.Location{Annotation: recordAnnotation(name)}
 		if p.HandledStatusKey != "" {
 			record.StatusKey = handlerSignature(name)
 		}
 		p.FormerRecords = append(p.FormerRecords, record)
 		if isReplicaSet(p.Resource) {
-			p.FormerRecords = append(p.FormerRecords, handler.FormerRecord{Annotation: copiedRecordAnnotation(name)})
+			p.FormerRecords = append(p.FormerRecords, lasthandled.Location{Annotation: copiedRecordAnnotation(name)})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -74,7 +75,7 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.
 	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Object); err != nil && into.Error == nil {
 		into.Error = newProblem(err)
 	}
-	records := [...]string{`metadata.annotations["` + preview.HandledAnnotation + `"]`, "status." + handler.HandledStatusField}
+	records := [...]string{`metadata.annotations["` + preview.HandledAnnotation + `"]`, "status." + lasthandled.StatusField}
 	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool {
 		return f.Path == records[0] || strings.HasPrefix(f.Path, records[1])
 	})

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -304,41 +304,9 @@ func bare(data []byte) map[string]any {
 		delete(spec, "clusterIP")
 		delete(spec, "clusterIPs")
 	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for name, value := range annotations {
-		if strings.HasPrefix(name, progressPrefix) {
-			annotations[name] = withoutDigests(value)
-		}
-	}
-	status, _ := fields["status"].(map[string]any)
-	handled, _ := status[handler.HandledStatusField].(map[string]any)
-	for name, value := range handled {
-		handled[name] = withoutDigests(value)
-	}
+	lasthandled.HideDigests(fields)
 	withoutTimes(fields)
 	return fields
-}
-
-// progressPrefix is that of annotations with the progress of handlers.
-const progressPrefix = "setpoint.dev/handled-by-"
-
-// withoutDigests returns the progress of handlers as JSON, without the digests of what they have seen: they are also
-// of UIDs.
-func withoutDigests(progress any) any {
-	text, _ := progress.(string)
-	fields, err := object.Decode([]byte(text))
-	if err != nil {
-		return progress
-	}
-	for _, one := range fields {
-		handler, _ := one.(map[string]any)
-		for name := range handler {
-			if name == "seen" || name == "owned" {
-				handler[name] = "a digest"
-			}
-		}
-	}
-	return string(encoded(fields))
 }
 
 // withoutTimes replaces all times.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -219,7 +219,7 @@ func (e *ends) plainOf(v *version) map[string]any {
 		}
 	}
 	status, _ := fields["status"].(map[string]any)
-	delete(status, handler.HandledStatusField)
+	delete(status, lasthandled.StatusField)
 	if v.object.Kind() == plan.ControllerRevisions.Kind {
 		delete(fields, "revision") // It counts the revisions before, which may be gone.
 	}

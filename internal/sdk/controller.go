@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
@@ -176,12 +177,9 @@ func (c *Controller) markerName() string {
 	return c.app.name + "-" + c.Name
 }
 
-// recordPrefix begins the name of the annotation that records what handlers have handled.
-const recordPrefix = "handled-by-"
-
 // The names of the controller on objects.
 func (c *Controller) recordAnnotation() string {
-	return "setpoint.dev/" + recordPrefix + c.markerName()
+	return lasthandled.AnnotationPrefix + c.markerName()
 }
 func (c *Controller) finalizer() string    { return "setpoint.dev/" + c.markerName() }
 func (c *Controller) fieldManager() string { return "setpoint-" + c.app.name + "-" + c.shortName() }
@@ -201,7 +199,7 @@ func (c *Controller) check() []error {
 	if c.Name != "" && len(validation.IsDNS1123Label(c.Name)) > 0 {
 		say("Name: must be lower-case letters, digits and dashes")
 	}
-	if most := validation.DNS1123LabelMaxLength - len(recordPrefix); len(c.markerName()) > most {
+	if most := validation.DNS1123LabelMaxLength - len(lasthandled.NamePrefix); len(c.markerName()) > most {
 		say("Name: %s is longer than %d characters", c.markerName(), most)
 	}
 	return append(problems, c.logic.checkFunctions()...)

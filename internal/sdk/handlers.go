@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -199,7 +200,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 		HandledAnnotation: h.recordAnnotation(), Finalizer: h.finalizer(), Manager: h.fieldManager(), Workers: h.Workers,
 		Conditions: known.StatusHas(h.Kind, "conditions"), Namespace: env.Namespace,
 	}
-	records := known.StatusHas(h.Kind, loop.HandledStatusField)
+	records := known.StatusHas(h.Kind, lasthandled.StatusField)
 	if env.StatusOf != nil {
 		// Its CRD need not be the program's, and may be newer than that.
 		stored, err := env.StatusOf(ctx, found.resource)

@@ -16,7 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
-	{"internal/redact"},
+	{"internal/lasthandled", "internal/redact"},
 	{"internal/trace"},
 	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/sdk/kinds", "internal/sdk/mergepatch", "internal/served"},

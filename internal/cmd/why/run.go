@@ -10,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -353,8 +353,7 @@ func (t printer) changes(depth int, all []inspect.Change) {
 
 // isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
 func isRecord(c inspect.Change) bool {
-	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) ||
-		strings.HasPrefix(c.Path, "status."+handler.HandledStatusField)
+	return lasthandled.IsPath(c.Path)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -353,7 +354,7 @@ func (p *Program) stateDigest(o *object.Object) string {
 	}
 	removeBookkeeping(whole)
 	removeOwnCondition(whole)
-	return digest(whole)
+	return lasthandled.Digest(whole)
 }
 
 // removeOwnCondition removes the condition that Setpoint itself sets.

@@ -12,6 +12,7 @@ import (
 	hookcall "github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -431,7 +432,7 @@ func (r *run) giveUp(c call, err error) {
 	e := h.entry()
 	seen, _ := h.basisOf(c)
 	r.settle(c, &e, seen, true)
-	if e != (entry{}) {
+	if e != (lasthandled.Entry{}) {
 		h.pendingEntry = &e
 	}
 	r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))

@@ -209,7 +209,7 @@ func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time)
 		m.watched, m.watchedSince = watched, now
 	}
 	e := m.entry()
-	if e.Progress != "" && m.isStoredAs(e.progressDigest()) {
+	if e.Progress != "" && m.isStoredAs(e.ProgressDigest()) {
 		m.progressObject = o
 	}
 	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)

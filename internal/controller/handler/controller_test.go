@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -222,12 +223,12 @@ func (e *fakeHandler) start(t *testing.T, s *server, p Program) *testEnv {
 	return st
 }
 
-func stateIn(o map[string]any) handledState {
+func stateIn(o map[string]any) lasthandled.Record {
 	text, _ := field(o, "metadata", "annotations", "setpoint.dev/handled-by-test").(string)
 	if os.Getenv(stateLocationVariable) == "status" {
-		text, _ = field(o, "status", HandledStatusField, "test").(string)
+		text, _ = field(o, "status", lasthandled.StatusField, "test").(string)
 	}
-	var r handledState
+	var r lasthandled.Record
 	_ = json.Unmarshal([]byte(text), &r)
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -107,16 +108,16 @@ func (r *run) appliedText() string {
 
 // restoreApplied restores the short names from a record. A record from before they were recorded, or before a handler
 // of the program was one for Drift, does not tell whose the owned objects are: then all count.
-func (r *run) restoreApplied(recorded handledState) {
+func (r *run) restoreApplied(recorded lasthandled.Record) {
 	if len(recorded) == 0 || !r.program.handles(hook.ReasonDrift) {
 		return
 	}
 	r.memory.appliedNames = map[string]bool{}
-	text, none := recorded[uidEntry].Applied, r.digests.owned(nil)
+	text, none := recorded[lasthandled.Object].Applied, r.digests.owned(nil)
 	for name := range slices.Chunk([]byte(text), appliedNameLength) {
 		r.memory.appliedNames[string(name)] = true
 	}
-	isNone := func(e entry) bool { return e.OwnedDigest == none }
+	isNone := func(e lasthandled.Entry) bool { return e.OwnedDigest == none }
 	if text != "" || slices.ContainsFunc(slices.Collect(maps.Values(recorded)), isNone) {
 		return
 	}
@@ -177,7 +178,7 @@ func (d *digestCache) owned(owned []*object.Object) string {
 		parts = append(parts, part)
 	}
 	slices.Sort(parts)
-	return digest(parts)
+	return lasthandled.Digest(parts)
 }
 
 // deploymentRevision is an annotation that Kubernetes sets on each rollout of a Deployment.
@@ -191,7 +192,7 @@ func ownedObjectDigest(o *object.Object) string {
 		delete(annotations, deploymentRevision)
 	}
 	removeBookkeeping(whole)
-	return o.Ref().String() + " " + digest(whole)
+	return o.Ref().String() + " " + lasthandled.Digest(whole)
 }
 
 // annotationPrefix is that of Setpoint's own annotations, kopfAnnotationPrefix that of Kopf's
@@ -202,9 +203,6 @@ const (
 	kopfAnnotationPrefix  = "kopf.zalando.org/"
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
-
-// digestBytes is the length of a truncated hash.
-const digestBytes = 9
 
 // decodeObject decodes a JSON object; integers stay integers. Other values become an empty
 // object, so that lookups find nothing.
@@ -282,7 +280,7 @@ func removeBookkeeping(whole map[string]any, ignored ...string) {
 		delete(whole, "metadata")
 	}
 	status, isObject := whole["status"].(map[string]any)
-	delete(status, HandledStatusField)
+	delete(status, lasthandled.StatusField)
 	if isObject && len(status) == 0 {
 		delete(whole, "status")
 	}
@@ -303,13 +301,6 @@ func withoutRecords(o *object.Object) map[string]any {
 	return whole
 }
 
-// digest returns a short hash of a tree. It is the same in every process, because members are
-// written in order.
-func digest(of any) string {
-	sum := sha256.Sum256(toJSON(of))
-	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
-}
-
 // watchedDigests returns a digest of the watched fields for each handler. Handlers that watch
 // the whole object share one.
 func (p *Program) watchedDigests(o *object.Object) []string {
@@ -317,11 +308,11 @@ func (p *Program) watchedDigests(o *object.Object) []string {
 	for i := range p.Handlers {
 		h := &p.Handlers[i]
 		if len(h.Fields) > 0 {
-			digests[i] = digest(h.watchedFields(o))
+			digests[i] = lasthandled.Digest(h.watchedFields(o))
 			continue
 		}
 		if whole == "" {
-			whole = digest(watchableFields(o, h.IgnoredAnnotations...))
+			whole = lasthandled.Digest(watchableFields(o, h.IgnoredAnnotations...))
 		}
 		digests[i] = whole
 	}
@@ -373,15 +364,6 @@ func changes(old, now map[string]any) (all []hook.FieldChange) {
 		all = append(all, hook.FieldChange(change))
 	}
 	return all
-}
-
-// toJSON returns a decoded value as JSON.
-func toJSON(value any) json.RawMessage {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil // Decoded JSON always encodes.
-	}
-	return text
 }
 
 // appliedDigests are digests of an owned object, as it was applied and as it was stored.

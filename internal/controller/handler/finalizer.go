@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -177,9 +178,9 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
-	annotations, status := p.removedRecords(o)
+	annotations, status := lasthandled.Removal(o, p.FormerRecords)
 	annotations = object.CombinePatches(annotations, map[string]any{})
-	if o.Field(p.annotationPath()...) != nil {
+	if o.Field(p.record().InAnnotation()...) != nil {
 		annotations[p.HandledAnnotation] = nil
 	}
 	switch {
@@ -200,12 +201,12 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	if back.Object, err = json.Marshal(map[string]any{"metadata": metadata}); err != nil {
 		return back, err
 	}
-	if p.HandledStatusKey != "" && o.Field(p.statusPath()...) != nil {
+	if p.HandledStatusKey != "" && o.Field(p.record().InStatus()...) != nil {
 		status = object.CombinePatches(status, map[string]any{p.HandledStatusKey: nil})
 	}
 	if status != nil {
 		back.Status, err = json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": o.UID()}, statusPart: map[string]any{HandledStatusField: status},
+			"metadata": map[string]any{"uid": o.UID()}, statusPart: map[string]any{lasthandled.StatusField: status},
 		})
 	}
 	return back, err
@@ -213,7 +214,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 
 // hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
 // for updates: what they have seen is as it was at the creation.
-func (p *Program) hasHandled(recorded handledState, o *object.Object) bool {
+func (p *Program) hasHandled(recorded lasthandled.Record, o *object.Object) bool {
 	for i, watched := range p.watchedDigests(o) {
 		h := &p.Handlers[i]
 		e := recorded[h.Name]
@@ -239,15 +240,6 @@ func (p *Program) formerState(o *object.Object) map[string]any {
 	return state
 }
 
-// edition tells an object that was edited, and whose edit was then taken back, from one that was never edited. The
-// digest cannot: a handler that was called for the edit, and did a part of the work, would not see it end.
-type edition struct {
-	// Generation is that of the object with the digest; 0 if unknown, or if the handler watches nothing that it counts.
-	Generation int64 `json:"generation,omitempty"`
-	// Counted is a digest of all fields that the generation counts, for a handler that watches some of them.
-	Counted string `json:"counted,omitempty"`
-}
-
 // countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
 // a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
 func (p *Program) countsEdits(h *Handler, o *object.Object) bool {
@@ -260,11 +252,11 @@ func (p *Program) countsEdits(h *Handler, o *object.Object) bool {
 
 // editionOf returns the edition of an object that a handler has handled: that is stored, or what a response makes of
 // it. It is zero if the object is nil, which means unknown.
-func (r *run) editionOf(h *Handler, handled *object.Object) edition {
+func (r *run) editionOf(h *Handler, handled *object.Object) lasthandled.Edition {
 	if handled == nil || !r.program.countsEdits(h, handled) {
-		return edition{}
+		return lasthandled.Edition{}
 	}
-	e := edition{Generation: handled.Generation()}
+	e := lasthandled.Edition{Generation: handled.Generation()}
 	if len(h.Fields) > 0 {
 		e.Counted = countedDigest(handled)
 	}
@@ -277,7 +269,7 @@ func (r *run) editionOf(h *Handler, handled *object.Object) edition {
 // isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
 // was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
 // or each start would repeat the calls of all handlers that watch some fields.
-func (p *Program) isEditUndone(h *Handler, since edition, o *object.Object) bool {
+func (p *Program) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
 	if since.Generation == 0 || !p.countsEdits(h, o) || o.Generation() <= since.Generation {
 		return false
 	}
@@ -290,5 +282,5 @@ func countedDigest(o *object.Object) string {
 	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(whole, name)
 	}
-	return digest(whole)
+	return lasthandled.Digest(whole)
 }

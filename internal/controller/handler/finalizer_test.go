@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -268,9 +270,9 @@ func TestRecordWithoutGeneration(t *testing.T) {
 	st.stop()
 	state := stateIn(s.get(rates, "eur"))
 	former := state["h"]
-	former.edition = edition{}
+	former.Edition = lasthandled.Edition{}
 	state["h"] = former
-	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/handled-by-test":`+string(toJSON(state.String()))+`}}}`)
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/handled-by-test":`+strconv.Quote(state.String())+`}}}`)
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	s.edit(rates, "eur", `{"spec":{"n":1}}`)
 	st = e.start(t, s, p)

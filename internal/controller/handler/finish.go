@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -88,7 +89,7 @@ func (r *run) nextRun() time.Time {
 func (r *run) noteRequeueDigest() {
 	for _, h := range r.memory.handlers {
 		if a := &h.attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(h, nil) {
-			a.objectDigest = digest(watchableFields(r.Stored))
+			a.objectDigest = lasthandled.Digest(watchableFields(r.Stored))
 		}
 	}
 }
@@ -369,7 +370,7 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 		if o.response.Status != nil {
 			patch = object.CombinePatches(patch, decodeObject(o.response.Status))
 			// A handler that replaces the status must not change the records.
-			delete(patch, HandledStatusField)
+			delete(patch, lasthandled.StatusField)
 		}
 		if o.response.Message != "" && r.program.Resource.Custom {
 			patch = object.CombinePatches(patch, map[string]any{"message": o.response.Message})

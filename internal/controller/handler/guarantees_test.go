@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -283,7 +284,7 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		var recorded handledState
+		var recorded lasthandled.Record
 		both := []hook.Reason{onCreate, onUpdate}
 		w := startEnv(s, program(Handler{Name: "one", On: both}, Handler{Name: "two", On: both}), s, map[string]handlerFunc{
 			"two": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {

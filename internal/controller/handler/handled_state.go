@@ -6,174 +6,56 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// entry is the record of one handler: digests of what it has handled, never a copy of the
-// object.
-type entry struct {
-	// Digest is the digest of the watched fields that the handler last handled; empty if it
-	// never did.
-	Digest string `json:"seen,omitempty"`
-	// Failed means that the handler gave up on that state.
-	Failed bool `json:"failed,omitempty"`
-	// Dropped means that its response for that state was dropped before it was written, for a call that has not
-	// succeeded since.
-	Dropped bool `json:"dropped,omitempty"`
-	edition
-	// HasRevision means that a ControllerRevision has the state of Digest.
-	HasRevision bool `json:"kept,omitempty"`
-	// OwnedDigest is the digest of the owned objects that handlers applied, for a Drift handler. Applied names these
-	// objects, in the entry with the UID.
-	OwnedDigest string `json:"owned,omitempty"`
-	Applied     string `json:"applied,omitempty"`
-	// Attempts and Since (Unix seconds) count the failures of a handler with a retry limit.
-	Attempts int   `json:"tries,omitempty"`
-	Since    int64 `json:"since,omitempty"`
-	// InProgress is the digest of an update for which the handler requested another call. At
-	// (Unix seconds) is when the update was first seen.
-	InProgress      string `json:"under,omitempty"`
-	InProgressSince int64  `json:"at,omitempty"`
-	// Done means that a Delete handler is done.
-	Done bool `json:"done,omitempty"`
-	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its
-	// input.
-	Progress      progressText `json:"progress,omitempty"`
-	ProgressInput string       `json:"of,omitempty"`
-}
-
-// handledState has the entries of the handlers by name.
-type handledState map[string]entry
-
-// uidEntry is the name of an entry with the digest of the object's UID. A copy of an object
-// copies its annotations, but its handlers must treat it as new.
-const uidEntry = "~"
-
-// readHandledState reads the record from a path in the object. An invalid record, or that of
-// another object, is empty; see restoreState.
-func readHandledState(o *object.Object, namespace ...string) handledState {
-	var text string
-	field := o.Field(namespace...)
-	if field == nil || json.Unmarshal(field, &text) != nil {
-		return handledState{}
-	}
-	var recorded handledState
-	if json.Unmarshal([]byte(text), &recorded) != nil || recorded[uidEntry].Digest != uidDigest(o.UID()) {
-		return handledState{}
-	}
-	return recorded
-}
-
-func uidDigest(uid string) string { return digest(uid) }
-
-// String returns the record as it is stored; empty for none.
-func (r handledState) String() string {
-	if len(r) == 0 {
-		return ""
-	}
-	return string(toJSON(r))
-}
-
 // stateWith returns the record to store once the given responses are written: with pending
 // entries, except those of handlers with other pending responses, and without the entries of
 // removed handlers.
-func (r *run) stateWith(applied []*pendingResponse) handledState {
-	state := handledState{}
+func (r *run) stateWith(applied []*pendingResponse) lasthandled.Record {
+	state := lasthandled.Record{}
 	for _, h := range r.memory.handlers {
 		e := r.writtenEntry(h, applied)
 		if r.memory.hasPending(h, applied) || h.pendingEntry == nil && r.isReleased() {
 			e = r.storedState[h.Name]
 		}
-		if e != (entry{}) {
+		if e != (lasthandled.Entry{}) {
 			state[h.Name] = e
 		}
 	}
 	if len(state) > 0 {
-		state[uidEntry] = entry{Digest: uidDigest(r.Stored.UID()), Applied: r.appliedText()}
+		state[lasthandled.Object] = lasthandled.Entry{Digest: lasthandled.Digest(r.Stored.UID()), Applied: r.appliedText()}
 	}
 	return state
 }
 
-// HandledStatusField is the field of the status that has the records by controller name, if
-// the schema of the kind has the field. A status request cannot change annotations, nor the
-// other way round, so a record in the status saves one of two requests.
-const HandledStatusField = "setpointHandledBy"
-
-// handledStateOf reads the record of an object. It falls back to the annotation, which an
-// earlier release may have written.
-func (p *Program) handledStateOf(o *object.Object) handledState {
-	state := readRecord(o, FormerRecord{p.HandledAnnotation, p.HandledStatusKey})
+// handledStateOf reads the record of an object, with what former controllers and former names of handlers have left. The
+// next write of the record stores the current names.
+func (p *Program) handledStateOf(o *object.Object) lasthandled.Record {
+	state := p.record().Read(o)
 	for _, former := range p.FormerRecords {
-		state.takeOver(readRecord(o, former))
+		state.TakeOver(former.Read(o))
 	}
-	return p.withCurrentNames(state)
-}
-
-// readRecord reads a record from the status, else from the annotation.
-func readRecord(o *object.Object, from FormerRecord) handledState {
-	if from.StatusKey != "" {
-		if state := readHandledState(o, statusPath(from.StatusKey)...); len(state) > 0 {
-			return state
-		}
-	}
-	return readHandledState(o, annotationPath(from.Annotation)...)
-}
-
-// takeOver adds the entries of a former record. Revisions of its states have other names, so that
-// they are not found again.
-func (r handledState) takeOver(former handledState) {
-	for name, e := range former {
-		if _, own := r[name]; !own {
-			e.HasRevision = false
-			r[name] = e
-		}
-	}
-}
-
-// removedRecords returns patches of the annotations and of the records in the status that remove
-// those of former controllers; nil for none.
-func (p *Program) removedRecords(o *object.Object) (annotations, status map[string]any) {
-	for _, former := range p.FormerRecords {
-		// A copy of another object's record is left: what copied it would do so again.
-		if len(readHandledState(o, annotationPath(former.Annotation)...)) > 0 {
-			annotations = object.CombinePatches(annotations, map[string]any{former.Annotation: nil})
-		}
-		if former.StatusKey != "" && o.Field(statusPath(former.StatusKey)...) != nil {
-			status = object.CombinePatches(status, map[string]any{former.StatusKey: nil})
-		}
-	}
-	return annotations, status
-}
-
-// withCurrentNames renames the entries of renamed handlers. The next write of the record stores
-// the new names.
-func (p *Program) withCurrentNames(state handledState) handledState {
 	for i := range p.Handlers {
-		h := &p.Handlers[i]
-		for _, former := range h.FormerNames {
-			e, recorded := state[former]
-			if _, renamed := state[h.Name]; recorded && !renamed {
-				state[h.Name] = e
-			}
-			delete(state, former)
+		for _, former := range p.Handlers[i].FormerNames {
+			state.Rename(former, p.Handlers[i].Name)
 		}
 	}
 	return state
 }
 
-func (p *Program) statusPath() []string     { return statusPath(p.HandledStatusKey) }
-func (p *Program) annotationPath() []string { return annotationPath(p.HandledAnnotation) }
-
-func statusPath(key string) []string      { return []string{"status", HandledStatusField, key} }
-func annotationPath(name string) []string { return []string{"metadata", "annotations", name} }
+// record is where the record of the program is.
+func (p *Program) record() lasthandled.Location {
+	return lasthandled.Location{Annotation: p.HandledAnnotation, StatusKey: p.HandledStatusKey}
+}
 
 // storesStateInStatus reports whether the record is stored in the status.
 func (c *Controller) storesStateInStatus() bool {
@@ -194,18 +76,18 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	text, differs := r.stateText(applied)
 	differs = differs && !r.removesLastFinalizer(applied)
 	if differs {
-		_, records := r.program.removedRecords(r.Stored)
+		_, records := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		records = object.CombinePatches(records, map[string]any{r.program.HandledStatusKey: text})
-		status = object.CombinePatches(status, map[string]any{HandledStatusField: records})
+		status = object.CombinePatches(status, map[string]any{lasthandled.StatusField: records})
 	}
 	var err error
 	if d.status, err = r.storeStatus(ctx, status, checkVersion); err != nil {
 		return err
 	}
-	if differs && text != nil && r.Stored.Field(r.program.statusPath()...) == nil {
+	if differs && text != nil && r.Stored.Field(r.program.record().InStatus()...) == nil {
 		r.pruned.Store(true)
 		r.Log.Warn("the schema prunes the field; handled state is stored in an annotation",
-			"object", r.Stored.Ref().String(), "field", "status."+HandledStatusField)
+			"object", r.Stored.Ref().String(), "field", "status."+lasthandled.StatusField)
 		return r.storeObject(ctx, applied, d)
 	}
 	if err := r.storeCleanup(ctx, applied); err != nil {
@@ -224,9 +106,9 @@ func (r *run) removesLastFinalizer(applied []*pendingResponse) bool {
 // in the status.
 func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) error {
 	metadata := map[string]any{}
-	if len(readHandledState(r.Stored, r.program.statusPath()...)) > 0 {
-		annotations, _ := r.program.removedRecords(r.Stored)
-		if r.Stored.Field(r.program.annotationPath()...) != nil {
+	if len(r.program.record().ReadStatus(r.Stored)) > 0 {
+		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
+		if r.Stored.Field(r.program.record().InAnnotation()...) != nil {
 			annotations = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: nil})
 		}
 		if annotations != nil {
@@ -255,7 +137,7 @@ func (r *run) notePruned(applied []*pendingResponse) {
 	if want == nil || r.detached {
 		return
 	}
-	delete(want, HandledStatusField)
+	delete(want, lasthandled.StatusField)
 	missing, field := object.Missing(want, decodeObject(r.Stored.Field(statusPart)))
 	r.memory.prunedStatus = missing
 	if missing != nil && r.memory.prunedNext.IsZero() {
@@ -326,7 +208,7 @@ func (r *run) listRevisions(ctx context.Context) error {
 	if k.listed {
 		return nil
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(r.storedState)), func(e entry) bool { return e.HasRevision }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(r.storedState)), func(e lasthandled.Entry) bool { return e.HasRevision }) {
 		k.listed = true
 		return nil
 	}
@@ -375,64 +257,18 @@ func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Obje
 	return previousObject(r.Stored, part)
 }
 
-// progressText is the progress of a call as JSON; empty for none. Unlike a json.RawMessage it can be
-// compared.
-type progressText string
-
-// MarshalJSON returns the text.
-func (p progressText) MarshalJSON() ([]byte, error) { return []byte(p), nil }
-
-// UnmarshalJSON keeps the text.
-func (p *progressText) UnmarshalJSON(data []byte) error {
-	*p = progressText(data)
-	return nil
-}
-
 // setProgress records what a response returned as progress; nil for none. It belongs to the state
 // that the handler has seen in all of its calls.
-func (m *handlerMemory) setProgress(e *entry, c call, seen basis, progress json.RawMessage) {
-	e.clearProgress()
+func (m *handlerMemory) setProgress(e *lasthandled.Entry, c call, seen basis, progress json.RawMessage) {
+	e.SetProgress(progress, c.reason, seen.digest)
 	if progress != nil {
-		e.Progress, e.ProgressInput = progressText(progress), progressInput(c.reason, seen.digest)
 		m.progressObject = seen.object
 	}
 }
 
-// moveProgress changes the state to which the progress belongs, if there is any.
-func (e *entry) moveProgress(digest string) {
-	if e.Progress != "" {
-		reason, _, _ := strings.Cut(e.ProgressInput, " ")
-		e.ProgressInput = progressInput(hook.Reason(reason), digest)
-	}
-}
-
-func (e *entry) clearProgress() { e.Progress, e.ProgressInput = "", "" }
-
-// progressInput has the reason of the calls with a progress, and the digest of its state.
-func progressInput(reason hook.Reason, digest string) string { return string(reason) + " " + digest }
-
-// hasProgress reports whether calls with a reason have progress.
-func (e *entry) hasProgress(reason hook.Reason) bool {
-	return e.Progress != "" && strings.HasPrefix(e.ProgressInput, progressInput(reason, ""))
-}
-
-// progressDigest returns the digest of the state to which the progress belongs.
-func (e *entry) progressDigest() string {
-	_, digest, _ := strings.Cut(e.ProgressInput, " ")
-	return digest
-}
-
-// latestDigest returns the digest of the state that an entry has seen last.
-func (e *entry) latestDigest() string {
-	if e.Progress != "" {
-		return e.progressDigest()
-	}
-	return e.Digest
-}
-
 // progressOf returns the progress for a call; nil if there is none for its reason.
 func (m *handlerMemory) progressOf(c call) json.RawMessage {
-	if e := m.entry(); e.hasProgress(c.reason) {
+	if e := m.entry(); e.HasProgress(c.reason) {
 		return json.RawMessage(e.Progress)
 	}
 	return nil
@@ -450,9 +286,9 @@ func (r *run) restoreState() {
 	for _, h := range r.memory.handlers {
 		e := r.storedState[h.Name]
 		switch {
-		case e != entry{}:
+		case e != lasthandled.Entry{}:
 			h.storedEntry = e
-		case h.storedEntry != entry{} && h.pendingEntry == nil && !r.isReleased():
+		case h.storedEntry != lasthandled.Entry{} && h.pendingEntry == nil && !r.isReleased():
 			kept := h.storedEntry
 			h.pendingEntry, lost = &kept, true
 		}
@@ -497,7 +333,7 @@ func (b basis) with(h *Handler, patch map[string]any) basis {
 		return b
 	}
 	if changed := applyPatch(b.object, patch); changed != nil {
-		return basis{digest(h.watchedFields(changed)), changed}
+		return basis{lasthandled.Digest(h.watchedFields(changed)), changed}
 	}
 	return b
 }
@@ -506,8 +342,8 @@ func (b basis) with(h *Handler, patch map[string]any) basis {
 // has changed the object since. Events come between the calls with progress.
 func (m *handlerMemory) basisOf(c call) (b basis, outdated bool) {
 	e := m.entry()
-	former := basis{e.progressDigest(), m.progressObject}
-	if (e.hasProgress(c.reason) || c.reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(former) {
+	former := basis{e.ProgressDigest(), m.progressObject}
+	if (e.HasProgress(c.reason) || c.reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(former) {
 		return former, true
 	}
 	return basis{c.watched, c.object}, false
@@ -552,7 +388,7 @@ func (m *handlerMemory) isAt(seen basis) bool {
 }
 
 // writtenEntry returns the entry of a handler once these responses are written.
-func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) entry {
+func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) lasthandled.Entry {
 	e := h.entry()
 	if patch := patchOf(h, applied); patch != nil {
 		r.moveEntry(h, &e, patch)
@@ -564,23 +400,23 @@ func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) entry {
 }
 
 // moveEntry adds a change of the handler itself to the states that it has seen.
-func (r *run) moveEntry(h *handlerMemory, e *entry, patch map[string]any) {
+func (r *run) moveEntry(h *handlerMemory, e *lasthandled.Entry, patch map[string]any) {
 	recorded, inDeletion := e.Digest, e.Failed && r.Stored.Deleting() && len(e.Digest) > len(h.watched)
 	if inDeletion {
-		recorded = strings.TrimPrefix(recorded, deletionPrefix) // Which a digest may begin with as well.
+		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
 	}
 	handled := basis{recorded, h.handled}.with(h.Handler, patch)
 	if recorded != "" && h.isStoredAs(recorded) { // As it was before the writes of this response.
-		e.edition = r.editionOf(h.Handler, basis{object: r.Stored}.with(h.Handler, patch).object)
+		e.Edition = r.editionOf(h.Handler, basis{object: r.Stored}.with(h.Handler, patch).object)
 	}
 	switch {
 	case recorded == "" || handled.digest == recorded:
 	case inDeletion:
-		e.Digest = deletionDigest(handled.digest)
+		e.Digest = lasthandled.DeletionDigest(handled.digest)
 	default:
 		e.Digest, e.HasRevision = handled.digest, false
 	}
-	e.moveProgress(basis{e.progressDigest(), h.progressObject}.with(h.Handler, patch).digest)
+	e.MoveProgress(basis{e.ProgressDigest(), h.progressObject}.with(h.Handler, patch).digest)
 	if e.InProgress != "" {
 		e.InProgress = basis{h.watched, r.Stored}.with(h.Handler, patch).digest
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,51 +13,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-const key = "setpoint.dev/handled-by-test"
-
-func TestHandledState(t *testing.T) {
-	for name, c := range map[string]struct {
-		annotations string
-		want        handledState
-	}{
-		"none":               {`{}`, handledState{}},
-		"stripped":           {`null`, handledState{}},
-		"whole":              {quoted(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`), handledState{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}}},
-		"not JSON":           {quoted(`{"a":`), handledState{}},
-		"a list":             {quoted(`[1]`), handledState{}},
-		"null":               {quoted(`null`), handledState{}},
-		"wrong types":        {quoted(`{"a":{"seen":7}}`), handledState{}},
-		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), handledState{"a": {Digest: "x"}}},
-	} {
-		o := parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.annotations+`}}`)
-		got := readHandledState(o, "metadata", "annotations", key)
-		delete(got, uidEntry)
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: read %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-func quoted(text string) string {
-	text = strings.Replace(text, `{"a":`, `{"~":{"seen":"`+uidDigest("u")+`"},"a":`, 1)
-	data, _ := json.Marshal(text)
-	return fmt.Sprintf(`{%q:%s}`, key, data)
-}
-
-func TestHandledStateIsSmall(t *testing.T) {
-	text := handledState{"publish": {Digest: digest(map[string]any{"a": strings.Repeat("x", 10_000)})}}.String()
-	if len(text) > 40 {
-		t.Errorf("%d bytes: %s", len(text), text)
-	}
-}
 
 // Digests are compared across processes and releases: they must not change.
 func TestDigestsAreStable(t *testing.T) {
 	o := parse(t, `{"kind":"Rate","apiVersion":"example.org/v1","metadata":{"name":"eur","labels":{"b":"1","a":"2"}},"spec":{"n":12345678901234567,"f":1.5,"list":[1,"x",null]}}`)
-	if got, want := digest(watchableFields(o)), "AFSSM2CmfuLm"; got != want {
+	if got, want := lasthandled.Digest(watchableFields(o)), "AFSSM2CmfuLm"; got != want {
 		t.Errorf("the digest is %q, was %q", got, want)
 	}
 }
@@ -91,7 +53,7 @@ func TestWatchedFields(t *testing.T) {
 	} {
 		h := Handler{Fields: c.fields, IgnoredAnnotations: []string{"own.dev/"}}
 		after := parse(t, strings.Replace(before, c.old, c.new, 1))
-		if same := digest(h.watchedFields(parse(t, before))) == digest(h.watchedFields(after)); same != c.same {
+		if same := lasthandled.Digest(h.watchedFields(parse(t, before))) == lasthandled.Digest(h.watchedFields(after)); same != c.same {
 			t.Errorf("%s: same is %v", name, same)
 		}
 	}
@@ -122,6 +84,10 @@ func TestChanges(t *testing.T) {
 }
 
 func TestMergePatches(t *testing.T) {
+	encode := func(value any) string {
+		data, _ := json.Marshal(value)
+		return string(data)
+	}
 	for name, c := range map[string]struct{ first, second, combined, target, merged string }{
 		"members": {`{"a":1}`, `{"b":2}`, `{"a":1,"b":2}`, `{"c":3}`, `{"a":1,"b":2,"c":3}`},
 		"later":   {`{"a":{"x":1}}`, `{"a":{"y":2}}`, `{"a":{"x":1,"y":2}}`, `{}`, `{"a":{"x":1,"y":2}}`},
@@ -130,10 +96,10 @@ func TestMergePatches(t *testing.T) {
 		"lists":   {`{"a":[1]}`, `{"a":[2]}`, `{"a":[2]}`, `{"a":{"x":1}}`, `{"a":[2]}`},
 	} {
 		both := object.CombinePatches(decodeObject([]byte(c.first)), decodeObject([]byte(c.second)))
-		if got := string(toJSON(both)); got != c.combined {
+		if got := encode(both); got != c.combined {
 			t.Errorf("%s: combined %s, want %s", name, got, c.combined)
 		}
-		if got := string(toJSON(object.MergePatch(decodeObject([]byte(c.target)), both))); got != c.merged {
+		if got := encode(object.MergePatch(decodeObject([]byte(c.target)), both)); got != c.merged {
 			t.Errorf("%s: merged %s, want %s", name, got, c.merged)
 		}
 	}
@@ -172,7 +138,7 @@ func TestAfterResponse(t *testing.T) {
 		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
 	} {
 		h := &handlerMemory{Handler: &Handler{Fields: c.fields}}
-		before := basis{digest(h.watchedFields(o)), o}
+		before := basis{lasthandled.Digest(h.watchedFields(o)), o}
 		after := before.with(h.Handler, patchOf(h, []*pendingResponse{{call: call{handler: h}, response: c.response}}))
 		if events := after.digest != before.digest; events != c.news {
 			t.Errorf("%s: news %v", name, events)
@@ -205,7 +171,7 @@ func TestStatusAndStateInOneWrite(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		// A handler that replaces the status may remove the record.
-		return &hook.HandlerResponse{Status: json.RawMessage(`{"told":"` + string(n.Reason) + `","` + HandledStatusField + `":null}`)}, nil
+		return &hook.HandlerResponse{Status: json.RawMessage(`{"told":"` + string(n.Reason) + `","` + lasthandled.StatusField + `":null}`)}, nil
 	})
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status"}}, Do: e})
 	st := e.start(t, s, p)
@@ -223,7 +189,7 @@ func TestStatusAndStateInOneWrite(t *testing.T) {
 	st.expectCalls(t, "h update eur")
 
 	// Another client writes the status without the record, which is restored.
-	s.edit(rates, "eur", `{"status":{"`+HandledStatusField+`":null}}`)
+	s.edit(rates, "eur", `{"status":{"`+lasthandled.StatusField+`":null}}`)
 	eventually(t, "recorded again", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	st.expectCalls(t, "h update eur")
 }
@@ -246,7 +212,7 @@ func TestStateMovesToStatus(t *testing.T) {
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	st.expectCalls(t, "h update eur spec.n:1->2")
 	o := s.get(rates, "eur")
-	if len(stateIn(o)) > 0 || field(o, "status", HandledStatusField, "test") == nil {
+	if len(stateIn(o)) > 0 || field(o, "status", lasthandled.StatusField, "test") == nil {
 		t.Errorf("left as %s", text(o))
 	}
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
@@ -262,7 +228,7 @@ func TestStatusPrunesState(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.admit = func(_ string, o map[string]any) {
 		if status, is := o["status"].(map[string]any); is {
-			delete(status, HandledStatusField)
+			delete(status, lasthandled.StatusField)
 		}
 	}
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
@@ -290,7 +256,7 @@ func TestFormerRecords(t *testing.T) {
 			on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 			former := program(Handler{Name: "b", On: on, Do: e})
 			former.Name, former.HandledAnnotation = "former", "setpoint.dev/handled-by-former"
-			record := FormerRecord{Annotation: former.HandledAnnotation}
+			record := lasthandled.Location{Annotation: former.HandledAnnotation}
 			if former.HandledStatusKey != "" {
 				former.HandledStatusKey, record.StatusKey = "former", "former"
 			}
@@ -300,7 +266,7 @@ func TestFormerRecords(t *testing.T) {
 			st.stop()
 
 			p := program(Handler{Name: "a", On: on, Do: e}, Handler{Name: "b", On: on, Do: e})
-			p.FormerRecords = []FormerRecord{record}
+			p.FormerRecords = []lasthandled.Location{record}
 			st = e.start(t, s, p)
 			st.expectCalls(t, "a create eur")
 			o := s.get(rates, "eur")

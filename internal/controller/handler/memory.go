@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -76,7 +77,7 @@ type handlerMemory struct {
 	// eviction records refused evictions.
 	eviction evictionWait
 	// storedEntry is the entry that was last seen on the object.
-	storedEntry entry
+	storedEntry lasthandled.Entry
 	// revisionDigest is the digest of the latest state that was stored in a revision, unstorableDigest that of one
 	// that could not be.
 	revisionDigest, unstorableDigest string
@@ -102,7 +103,7 @@ type progress struct {
 	handled *object.Object
 	// attempt counts the failures of the current call.
 	attempt attempt
-	// editUndone means that an edit was taken back before the first run of this process: see edition.
+	// editUndone means that an edit was taken back before the first run of this process: see lasthandled.Edition.
 	editUndone bool
 	// resumed means that the Resume handler needs no call.
 	resumed bool
@@ -114,7 +115,7 @@ type progress struct {
 	// relatedUnseen that no call has been made since.
 	relatedChanged, relatedUnseen bool
 	// pendingEntry is the entry that is not stored yet.
-	pendingEntry *entry
+	pendingEntry *lasthandled.Entry
 	// progressObject is the object of the basis of the progress; nil if unknown.
 	progressObject *object.Object
 }
@@ -142,12 +143,12 @@ type attempt struct {
 }
 
 // newHandlers returns the handlers of an object, as its record left them.
-func (p *Program) newHandlers(recorded handledState, o *object.Object) []*handlerMemory {
+func (p *Program) newHandlers(recorded lasthandled.Record, o *object.Object) []*handlerMemory {
 	handlers := make([]*handlerMemory, len(p.Handlers))
 	for i := range p.Handlers {
 		m := &handlerMemory{Handler: &p.Handlers[i]}
 		e := recorded[m.Name]
-		m.resumed, m.editUndone = e.Digest == "", p.isEditUndone(m.Handler, e.edition, o)
+		m.resumed, m.editUndone = e.Digest == "", p.isEditUndone(m.Handler, e.Edition, o)
 		if m.Conditional {
 			m.applicability = &applicability{}
 		}
@@ -163,7 +164,7 @@ func (p *Program) newHandlers(recorded handledState, o *object.Object) []*handle
 }
 
 // entry returns the entry of the handler, stored or not yet.
-func (m *handlerMemory) entry() entry {
+func (m *handlerMemory) entry() lasthandled.Entry {
 	if m.pendingEntry != nil {
 		return *m.pendingEntry
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -39,7 +40,7 @@ func (c *call) digestAfter(watched string) string {
 	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
 		return watched
 	case hook.ReasonDelete:
-		return deletionDigest(watched)
+		return lasthandled.DeletionDigest(watched)
 	}
 	return c.digest
 }
@@ -125,7 +126,7 @@ func (r *run) addCall(a *pendingCalls, c call) {
 
 // skipsBackoff reports whether a retry is made before its delay has ended.
 func (r *run) skipsBackoff(former *attempt) bool {
-	changed := former.requeued && former.objectDigest != "" && former.objectDigest != digest(watchableFields(r.Stored))
+	changed := former.requeued && former.objectDigest != "" && former.objectDigest != lasthandled.Digest(watchableFields(r.Stored))
 	return changed || r.retriesCalls()
 }
 
@@ -185,19 +186,19 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 	anew := e.Failed && (changed || h.relatedChanged || r.retriesCalls())
 	switch reason {
 	case hook.ReasonCreate:
-		return e.Digest == "" || (anew || e.Dropped) && !h.handles(hook.ReasonUpdate) || e.hasProgress(reason)
+		return e.Digest == "" || (anew || e.Dropped) && !h.handles(hook.ReasonUpdate) || e.HasProgress(reason)
 	case hook.ReasonUpdate:
 		if e.Digest == "" {
 			return h.firstDigest != "" && !h.isAt(basis{h.firstDigest, h.handled}) && !h.mayBeCalled(hook.ReasonUpdate, r.Stored)
 		}
 		// A handler with an update in progress must also see a revert.
-		return anew || changed && !e.Failed || e.Dropped || e.InProgress != "" || e.hasProgress(reason)
+		return anew || changed && !e.Failed || e.Dropped || e.InProgress != "" || e.HasProgress(reason)
 	case hook.ReasonResume:
 		return e.Digest != "" && !h.resumed
 	default:
 		// The handler may have requested another call for a drift.
 		requeued := h.attempt.requeued && h.attempt.reason == hook.ReasonDrift
-		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != r.ownedDigest || requeued || e.hasProgress(reason))
+		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != r.ownedDigest || requeued || e.HasProgress(reason))
 	}
 }
 
@@ -218,7 +219,7 @@ func (m *handlerMemory) isStoredAs(recorded string) bool {
 
 // deletionCall returns the call of a Delete handler.
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
-	e, input := h.entry(), deletionDigest(h.watched)
+	e, input := h.entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !r.retriesCalls()
 	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) ||
 		!r.holds(h, hook.ReasonDelete, nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
@@ -226,12 +227,6 @@ func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	}
 	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, watched: h.watched, digest: input, previous: h.handled}, true
 }
-
-// deletionPrefix is that of the digest of an object in deletion.
-const deletionPrefix = "-"
-
-// deletionDigest returns the digest of an object in deletion.
-func deletionDigest(watched string) string { return deletionPrefix + watched }
 
 // isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
 // digest to compare with.
@@ -334,7 +329,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 	if h.handles(hook.ReasonDrift) && c.reason != hook.ReasonEvent && response.Err == nil && e.Digest != "" {
 		e.OwnedDigest = r.ownedDigest
 	}
-	if e != (entry{}) {
+	if e != (lasthandled.Entry{}) {
 		h.pendingEntry = &e
 	}
 	if response.Conditions != nil {
@@ -348,19 +343,21 @@ func (r *run) recordResponse(o *pendingResponse) {
 
 // settle records that a handler has handled the input of a call, or gave up on it. It changes
 // the entry of the handler; seen is the state that the handler has seen in all of its calls.
-func (r *run) settle(c call, e *entry, seen basis, gaveUp bool) {
+func (r *run) settle(c call, e *lasthandled.Entry, seen basis, gaveUp bool) {
 	h := c.handler
 	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
 	h.relatedChanged = false
-	e.clearProgress()
+	e.ClearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = entry{Digest: seen.digest, edition: r.editionOf(h.Handler, seen.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest}
+		*e = lasthandled.Entry{
+			Digest: seen.digest, Edition: r.editionOf(h.Handler, seen.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest,
+		}
 		h.handled, h.resumed, h.editUndone = seen.object, true, false
 	case hook.ReasonDelete:
-		*e = entry{Done: true}
+		*e = lasthandled.Entry{Done: true}
 		if gaveUp && !h.Optional {
-			*e = entry{Digest: deletionDigest(seen.digest), Failed: true}
+			*e = lasthandled.Entry{Digest: lasthandled.DeletionDigest(seen.digest), Failed: true}
 			h.handled = seen.object
 		}
 	case hook.ReasonResume:

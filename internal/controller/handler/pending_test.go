@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -73,7 +74,7 @@ func (h Handler) with(change func(*Handler)) Handler {
 
 // TestPendingCalls checks the decision table of the design.
 func TestPendingCalls(t *testing.T) {
-	digestOf := func(word string) string { return digest(watchableFields(newRate(t, word))) }
+	digestOf := func(word string) string { return lasthandled.Digest(watchableFields(newRate(t, word))) }
 	a, b := digestOf("a"), digestOf("b")
 	isA := func(_, now *object.Object) bool { return string(now.Field("spec", "word")) == `"a"` }
 	changed := func(old, now *object.Object) bool { return old != nil && old != now }
@@ -92,67 +93,67 @@ func TestPendingCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler Handler
 		object  *object.Object
-		entry   entry
+		entry   lasthandled.Entry
 		memory  func(*handlerMemory)
 		change  func(*run)
 		want    string
 	}{
 		"create":                           {handler: on(onCreate), want: "h create"},
-		"create, dealt with":               {handler: on(onCreate), entry: entry{Digest: a}},
-		"create, edited since":             {handler: on(onCreate), entry: entry{Digest: b}},
-		"create, older than its program":   {handler: on(onCreate, onUpdate), entry: entry{}, want: "h create"},
+		"create, dealt with":               {handler: on(onCreate), entry: lasthandled.Entry{Digest: a}},
+		"create, edited since":             {handler: on(onCreate), entry: lasthandled.Entry{Digest: b}},
+		"create, older than its program":   {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{}, want: "h create"},
 		"create, of no interest":           {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b")},
 		"create, begins to match":          {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), want: "h create"},
-		"create, matches again":            {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), entry: entry{Digest: a}},
+		"create, matches again":            {handler: on(onCreate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: a}},
 		"create and update, new":           {handler: on(onCreate, onUpdate), want: "h create"},
-		"create and update, dealt with":    {handler: on(onCreate, onUpdate), entry: entry{Digest: a}},
-		"create and update, edited":        {handler: on(onCreate, onUpdate), entry: entry{Digest: b}, want: "h update"},
+		"create and update, dealt with":    {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: a}},
+		"create and update, edited":        {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
-		"update, dealt with":               {handler: on(onUpdate), entry: entry{Digest: a}},
-		"update":                           {handler: on(onUpdate), entry: entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: "h update from b"},
-		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: entry{Digest: a}},
-		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: entry{Digest: b}, want: "h update"},
+		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
+		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: "h update from b"},
+		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
+		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
 		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = b, newRate(t, "b") }, want: "h update from b"},
 		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = a, newRate(t, "a") }},
-		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: entry{Digest: digest(map[string]any{})}},
-		"update, as the server stored it":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
-		"update, not written yet":          {handler: on(onUpdate), entry: entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
-		"update, written in part":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
-		"update, edited, not written yet":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
-		"update, its response was dropped": {handler: on(onUpdate), entry: entry{Digest: a, Dropped: true}, want: "h update"},
-		"create, its response was dropped": {handler: on(onCreate), entry: entry{Digest: a, Dropped: true}, want: "h create"},
-		"update, failed a moment ago":      {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
-		"update, failed long ago":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
-		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update attempt 2"},
-		"update, failed, user asks":        {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: because(queue.HookChanged), want: "h update attempt 2"},
-		"gave up":                          {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}},
-		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: entry{Digest: b, Failed: true}, want: "h update"},
-		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}, change: because(queue.HookChanged), want: "h update"},
-		"gave up on create, edited":        {handler: on(onCreate), entry: entry{Digest: b, Failed: true}, want: "h create"},
-		"limits, after a restart":          {handler: on(onCreate), entry: entry{Attempts: 2}, memory: func(m *handlerMemory) { m.attempt.count = 2 }, want: "h create attempt 2"},
-		"resume":                           {handler: on(onResume), entry: entry{Digest: a}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
-		"resume, done":                     {handler: on(onResume), entry: entry{Digest: a}},
+		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
+		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
+		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
+		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
+		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
+		"update, its response was dropped": {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h update"},
+		"create, its response was dropped": {handler: on(onCreate), entry: lasthandled.Entry{Digest: a, Dropped: true}, want: "h create"},
+		"update, failed a moment ago":      {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
+		"update, failed long ago":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
+		"update, failed on another input":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update attempt 2"},
+		"update, failed, user asks":        {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: because(queue.HookChanged), want: "h update attempt 2"},
+		"gave up":                          {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: a, Failed: true}},
+		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h update"},
+		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: a, Failed: true}, change: because(queue.HookChanged), want: "h update"},
+		"gave up on create, edited":        {handler: on(onCreate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h create"},
+		"limits, after a restart":          {handler: on(onCreate), entry: lasthandled.Entry{Attempts: 2}, memory: func(m *handlerMemory) { m.attempt.count = 2 }, want: "h create attempt 2"},
+		"resume":                           {handler: on(onResume), entry: lasthandled.Entry{Digest: a}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"resume, done":                     {handler: on(onResume), entry: lasthandled.Entry{Digest: a}},
 		"resume, new":                      {handler: on(onResume), want: "h first"},
-		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h update"},
-		"resume, edited, without update":   {handler: on(onResume), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
-		"drift":                            {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "other"}, want: "h drift"},
-		"drift, none":                      {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "owned"}},
+		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h update"},
+		"resume, edited, without update":   {handler: on(onResume), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"drift":                            {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "other"}, want: "h drift"},
+		"drift, none":                      {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}},
 		"drift, at first sight":            {handler: on(onDrift), want: "h first"},
-		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: entry{Digest: a}, want: "h first"},
-		"drift and update":                 {handler: on(onUpdate, onDrift), entry: entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
-		"drift, once more":                 {handler: on(onDrift), entry: entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *handlerMemory) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
+		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
+		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
+		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *handlerMemory) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
 		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }},
 		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }, want: "h delete"},
-		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Done: true}},
-		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: "-" + a, Failed: true}},
-		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: entry{Digest: "-" + a, Failed: true}, want: "h delete"},
-		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: a, Failed: true}, want: "h delete"},
+		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Done: true}},
+		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}},
+		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}, want: "h delete"},
+		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: a, Failed: true}, want: "h delete"},
 		"delete, not deleted":              {handler: on(onDelete)},
-		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: entry{Digest: a}},
+		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"timer, not yet":                   {handler: every(time.Hour), change: func(r *run) { r.tools.Now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
 		"timer":                            {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
 		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
@@ -170,7 +171,7 @@ func TestPendingCalls(t *testing.T) {
 				c.object = newRate(t, "a")
 			}
 			m := &handlerMemory{Handler: &c.handler, progress: progress{resumed: true}, storedEntry: c.entry}
-			m.watched = digest(m.watchedFields(c.object))
+			m.watched = lasthandled.Digest(m.watchedFields(c.object))
 			if c.memory != nil {
 				c.memory(m)
 			}

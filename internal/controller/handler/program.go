@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -57,11 +58,11 @@ type Program struct {
 	Reads []object.Resource
 	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey,
 	// if not empty, is the key of the record in the status, if the schema of the kind has
-	// HandledStatusField: one request writes both then.
+	// lasthandled.StatusField: one request writes both then.
 	HandledAnnotation, HandledStatusKey string
 	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
 	// over their entries.
-	FormerRecords []FormerRecord
+	FormerRecords []lasthandled.Location
 	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
 	// daemons are done.
 	Finalizer string
@@ -85,10 +86,6 @@ type Program struct {
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
 }
-
-// FormerRecord is where a former controller has its record: in an annotation or, by the key, in the
-// status.
-type FormerRecord struct{ Annotation, StatusKey string }
 
 // WritePermission permits responses to write objects of one kind.
 type WritePermission struct {

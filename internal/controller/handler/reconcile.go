@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -31,7 +32,7 @@ type run struct {
 	// causes are those of the item, as long as they can bring about a call.
 	causes queue.Causes
 	// storedState is the record on the object.
-	storedState handledState
+	storedState lasthandled.Record
 	// owned are the objects that the object controls, by kind in the order of the program.
 	// ownedDigest is their digest, for programs with Drift handlers.
 	owned       [][]*object.Object
@@ -141,7 +142,7 @@ func (r *run) recordFirstSeen() {
 		e := h.entry()
 		if e.Digest == "" {
 			// Later writes of this run may change the object before it is observed again.
-			e.Digest, e.edition, h.handled = h.watched, r.editionOf(h.Handler, r.Stored), r.Stored
+			e.Digest, e.Edition, h.handled = h.watched, r.editionOf(h.Handler, r.Stored), r.Stored
 		}
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = r.ownedDigest
@@ -164,7 +165,7 @@ func (r *run) clearFailures() {
 		h.succeed()
 		if e.Attempts > 0 || e.Progress != "" {
 			e.Attempts, e.Since = 0, 0
-			e.clearProgress()
+			e.ClearProgress()
 			h.pendingEntry = &e
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -99,7 +100,7 @@ func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any,
 // revisionState returns the state in a revision, if it is what an entry has seen.
 func revisionState(revision *object.Object, seen string) (map[string]any, bool) {
 	part := decodeObject(revision.Field("data", "object"))
-	return part, digest(part) == seen
+	return part, lasthandled.Digest(part) == seen
 }
 
 // revisionNumber returns a revision's number; zero if it has none.
@@ -168,7 +169,7 @@ func (r *run) watchedState(h *handlerMemory, seen string, patch map[string]any) 
 		if o == nil {
 			continue
 		}
-		if part := h.watchedFields(o); digest(part) == seen {
+		if part := h.watchedFields(o); lasthandled.Digest(part) == seen {
 			return part
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -41,7 +42,7 @@ func (s *server) revisions() []string {
 }
 
 // waitForEntries waits until the entries of handlers match, and the controller is idle.
-func (s *testEnv) waitForEntries(t *testing.T, object string, says func(e entry) bool, handlers ...string) {
+func (s *testEnv) waitForEntries(t *testing.T, object string, says func(e lasthandled.Entry) bool, handlers ...string) {
 	t.Helper()
 	eventuallyOr(t, func() bool {
 		r := stateIn(s.get(rates, object))
@@ -52,7 +53,7 @@ func (s *testEnv) waitForEntries(t *testing.T, object string, says func(e entry)
 	s.waitIdle(t)
 }
 
-func hasRevision(e entry) bool { return e.HasRevision }
+func hasRevision(e lasthandled.Entry) bool { return e.HasRevision }
 
 func expectRevisions(t *testing.T, s *server, want ...string) {
 	t.Helper()
@@ -180,7 +181,7 @@ func TestExistingRevision(t *testing.T) {
 			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			o := parse(t, text(s.create(rates, "eur", `{"spec":{"n":1}}`)))
 			part := decodeObject([]byte(`{"spec":{"n":1}}`))
-			left, err := p.revisionOf(o, digest(part), part, 1)
+			left, err := p.revisionOf(o, lasthandled.Digest(part), part, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +244,7 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	s.create(rates, "usd", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
 	for _, name := range []string{"eur", "usd"} {
-		st.waitForEntries(t, name, func(e entry) bool { return e.Digest != "" }, "h")
+		st.waitForEntries(t, name, func(e lasthandled.Entry) bool { return e.Digest != "" }, "h")
 	}
 	st.stop()
 	s.edit(rates, "usd", `{"spec":{"n":2}}`)
@@ -319,11 +320,11 @@ func TestPreviousStateNotStored(t *testing.T) {
 			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1,"text":"`+strings.Repeat("x", c.size)+`"}}`)
 			st := e.start(t, s, p)
-			st.waitForEntries(t, "eur", func(e entry) bool { return e.Digest != "" && e.HasRevision == c.kept }, "h")
+			st.waitForEntries(t, "eur", func(e lasthandled.Entry) bool { return e.Digest != "" && e.HasRevision == c.kept }, "h")
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			eventually(t, "called for the update", func() bool { return len(st.calledLines()) == 2 })
 			st.expectCalls(t, "h create eur", "h update eur spec.n:1->2")
-			st.waitForEntries(t, "eur", func(e entry) bool { return e.HasRevision == c.kept }, "h")
+			st.waitForEntries(t, "eur", func(e lasthandled.Entry) bool { return e.HasRevision == c.kept }, "h")
 			received := st.eventLines()
 			if c.event == "" && len(received) > 0 || c.event != "" && (len(received) != 1 || !strings.Contains(received[0], c.event)) {
 				t.Errorf("got %q", received)
@@ -382,7 +383,7 @@ func TestNoRevisionOnDeletion(t *testing.T) {
 	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}
 	st := e.start(t, s, program(Handler{Name: "h", On: on, KeepPreviousState: true, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	st.waitForEntries(t, "eur", func(e entry) bool { return e.Digest != "" }, "h")
+	st.waitForEntries(t, "eur", func(e lasthandled.Entry) bool { return e.Digest != "" }, "h")
 	s.drop(rates, "eur")
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 	if received := st.eventLines(); len(received)+len(s.revisions()) > 0 {
@@ -397,7 +398,7 @@ func TestRevisionOf(t *testing.T) {
 		HandledAnnotation: "setpoint.dev/handled-by-test", Namespace: "setpoint",
 	}
 	part := map[string]any{"spec": map[string]any{"n": 1}}
-	revision, err := p.revisionOf(o, digest(part), part, 3)
+	revision, err := p.revisionOf(o, lasthandled.Digest(part), part, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +412,7 @@ func TestRevisionOf(t *testing.T) {
 	}
 	other := p
 	other.HandledAnnotation = "setpoint.dev/handled-by-other"
-	names := []string{revision.Name(), p.revisionName("u", "x"), p.revisionName("v", digest(part)), other.revisionName("u", digest(part))}
+	names := []string{revision.Name(), p.revisionName("u", "x"), p.revisionName("v", lasthandled.Digest(part)), other.revisionName("u", lasthandled.Digest(part))}
 	slices.Sort(names)
 	if len(slices.Compact(names)) != 4 {
 		t.Errorf("not distinct: %q", names)

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -212,7 +213,7 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 	metadata := map[string]any{}
 	if text, differs := r.stateText(applied); differs {
-		annotations, _ := r.program.removedRecords(r.Stored)
+		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
 	}
 	if remaining, differ := r.remainingFinalizers(applied); differ {
@@ -321,7 +322,7 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 		h := r.memory.handlers[i]
 		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
 		e := r.writtenEntry(h, applied)
-		recorded := e.latestDigest()
+		recorded := e.LatestDigest()
 		if !changed || recorded == stored {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -24,7 +24,7 @@ func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
 			return compile.Status{
 				Untyped:    status.Properties["conditions"] == nil && status.PreserveUnknown,
 				Conditions: status.Properties["conditions"].holdsConditions(),
-				Records:    status.Properties[handler.HandledStatusField] != nil,
+				Records:    status.Properties[lasthandled.StatusField] != nil,
 			}, nil
 		}
 	}

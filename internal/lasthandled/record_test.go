@@ -1,0 +1,80 @@
+package lasthandled
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+var here = Location{Annotation: AnnotationPrefix + "test", StatusKey: "test"}
+
+func TestRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want Record
+	}{
+		"none":               {`{}`, Record{}},
+		"stripped":           {`null`, Record{}},
+		"whole":              {quoted(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`), Record{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}}},
+		"all fields":         {quoted(`{"a":{"seen":"x","failed":true,"dropped":true,"generation":3,"counted":"c","kept":true,"owned":"o","under":"u","at":7,"progress":{"n":1},"of":"Update x"}}`), Record{"a": {Digest: "x", Failed: true, Dropped: true, Edition: Edition{3, "c"}, HasRevision: true, OwnedDigest: "o", InProgress: "u", InProgressSince: 7, Progress: `{"n":1}`, ProgressInput: "Update x"}}},
+		"not JSON":           {quoted(`{"a":`), Record{}},
+		"a list":             {quoted(`[1]`), Record{}},
+		"null":               {quoted(`null`), Record{}},
+		"wrong types":        {quoted(`{"a":{"seen":7}}`), Record{}},
+		"of a later release": {quoted(`{"a":{"seen":"x","more":{}}}`), Record{"a": {Digest: "x"}}},
+		"of another object":  {`{"setpoint.dev/handled-by-test":"{\"~\":{\"seen\":\"other\"},\"a\":{\"seen\":\"x\"}}"}`, Record{}},
+	} {
+		got := here.Read(parse(t, `{"kind":"Rate","metadata":{"name":"eur","uid":"u","annotations":`+c.text+`}}`))
+		delete(got, Object)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: read %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func quoted(text string) string {
+	text = strings.Replace(text, `{"a":`, `{"~":{"seen":"`+Digest("u")+`"},"a":`, 1)
+	data, _ := json.Marshal(text)
+	return fmt.Sprintf(`{%q:%s}`, here.Annotation, data)
+}
+
+func parse(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestRecordIsSmall(t *testing.T) {
+	text := Record{"publish": {Digest: Digest(map[string]any{"a": strings.Repeat("x", 10_000)})}}.String()
+	if len(text) > 40 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// Two clusters have other UIDs, and so other digests; all else in a record is the same.
+func TestHideDigests(t *testing.T) {
+	hidden := func(text string) string {
+		fields, err := object.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		HideDigests(fields)
+		data, _ := json.Marshal(fields)
+		return string(data)
+	}
+	const before = `{"metadata":{"annotations":{"other":"seen","setpoint.dev/handled-by-x":"{\"a\":{\"seen\":\"s1\",\"tries\":2}}"}},"status":{"setpointHandledBy":{"x":"{\"~\":{\"seen\":\"s1\"},\"a\":{\"owned\":\"o1\"}}","broken":"{"}}}`
+	got := hidden(before)
+	if other := hidden(strings.NewReplacer("s1", "s2", "o1", "o2").Replace(before)); got != other || strings.Contains(got, "s1") {
+		t.Errorf("other digests: %s and %s", got, other)
+	}
+	if other := hidden(strings.ReplaceAll(before, `\"tries\":2`, `\"tries\":3`)); got == other || !strings.Contains(got, `"broken":"{"`) {
+		t.Errorf("what is no digest: %s", got)
+	}
+}
