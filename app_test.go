@@ -89,9 +89,7 @@ func TestAppProblems(t *testing.T) {
 			h.Handle("publish", publish, setpoint.Debounce(time.Minute)).OnCreate()
 		}, []string{"Debounce: requires the reason Update"}},
 		"optional without": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish, setpoint.Optional()).OnCreate() }, []string{"Optional: requires the reason Delete"}},
-		"two timers": {func(_ *setpoint.App, h handlers) {
-			h.Handle("publish", publish).Every(time.Hour).Schedule("@hourly")
-		}, []string{"a handler has one timer"}},
+		"two timers":       {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).Every(time.Hour).Schedule("@hourly") }, []string{"a handler has one timer"}},
 		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).Schedule("* *") }, []string{"expected exactly 5 fields"}},
 		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnDrift() }, []string{"OnDrift: requires Owns"}},
 		"an unknown child": {func(_ *setpoint.App, h handlers) { h.Handle("publish", publish).OnCreate(); h.Owns(&service{}) }, []string{"Owns: unknown kind of setpoint_test.service"}},

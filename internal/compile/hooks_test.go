@@ -9,7 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // Fault M11: hooks of a controller without children may return fields of their own. With children,
@@ -64,4 +70,56 @@ func called(t *testing.T, group, kind, spec, response string) error {
 	shop := []byte(`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","namespace":"b"}}`)
 	_, err = c.Programs[0].Finalize.Call(t.Context(), &hook.Request{Controller: o.JSON(), Parent: shop, ParentNamespace: "b", Finalizing: true})
 	return err
+}
+
+// Fault G11: the deletion guard is on by default in both groups. It can be configured or turned
+// off.
+func TestDeletionLimit(t *testing.T) {
+	none, all := int32(0), int32(100)
+	for _, c := range []struct {
+		name      string
+		got, want *plan.DeletionLimit
+	}{
+		{"by default", setpointDeletionLimit(api.DeletionGuard{}), plan.DefaultDeletionLimit()},
+		{"set", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardEnabled, MaxDeletions: &none, MaxPercent: &all}), &plan.DeletionLimit{MaxPercent: 100}},
+		{"disabled", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardDisabled, MaxDeletions: &none}), nil},
+		{"Metacontroller's", metacontrollerDeletionLimit(Environment{}), plan.DefaultDeletionLimit()},
+		{"Metacontroller's, turned off", metacontrollerDeletionLimit(Environment{DisableDeletionGuard: true}), nil},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// Misspelt fields of controllers in files are named with their path.
+func TestCheckFields(t *testing.T) {
+	for _, test := range []struct{ manifest, want string }{
+		{`{apiVersion: setpoint.dev/v1alpha1, kind: CompositeController, metadata: {name: a}, spec: {parentResource: {apiVersion: v1, resource: pods}}}`, ""},
+		{
+			`{apiVersion: setpoint.dev/v1alpha1, kind: CompositeController, metadata: {name: a}, spec: {parentResorce: {}, childResources: [{apiVersion: v1, resource: pods, updateStrategy: {metod: Recreate}}]}}`,
+			`[unknown field "spec.childResources[0].updateStrategy.metod", unknown field "spec.parentResorce"]`,
+		},
+		{`{apiVersion: setpoint.dev/v1alpha1, kind: DecoratorController, metadata: {name: a}, spec: {ParentResource: {}}}`, `unknown field "spec.ParentResource"`},
+		{`{apiVersion: setpoint.dev/v1alpha1, kind: HandlerController, metadata: {name: a, label: {}}, spec: {}}`, `unknown field "metadata.label"`},
+		{`{apiVersion: setpoint.dev/v1alpha1, kind: AdmissionController, metadata: {name: a}, spec: {webhooks: [{nam: a}]}}`, `unknown field "spec.webhooks[0].nam"`},
+		{`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: CompositeController, metadata: {name: a}, spec: {generateSelektor: true}}`, `unknown field "spec.generateSelektor"`},
+		{`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: DecoratorController, metadata: {name: a}, spec: {resources: text}}`, ""},
+	} {
+		text, err := yaml.YAMLToJSON([]byte(test.manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := object.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := CheckFields(o); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s\n got %s\nwant %s", test.manifest, got, test.want)
+		}
+	}
 }

@@ -2,19 +2,34 @@ package manager
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // newTestControllers returns the controllers of a Manager that has nothing else.
@@ -94,3 +109,135 @@ func controllerObject(t *testing.T, metadata string) *object.Object {
 	}
 	return o
 }
+
+// shopHandlerController is shopController with a handler beside its hook.
+func shopHandlerController(name string) GoController {
+	own := shopController(name)
+	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+		compiled, err := own.Compile(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{}, nil
+		})
+		compiled.Handlers = []handler.Program{{
+			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
+			Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+		}}
+		return compiled, nil
+	}}
+}
+
+// Hooks and handlers of one controller start and stop together.
+func TestHooksAndHandlersAreOneController(t *testing.T) {
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("greeter")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	r := m.controllers.runningControllers()[0]
+	if len(r.workers) != 2 || !r.usesCRD(shopsCRD) || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
+		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())
+	}
+	again := &compile.Compiled{Programs: slices.Clone(r.Programs), Handlers: slices.Clone(r.Handlers)}
+	if !r.equivalent(again) {
+		t.Error("not equivalent to itself")
+	}
+	again.Handlers[0].Resource.Status = false
+	if r.equivalent(again) {
+		t.Error("equivalent to another kind")
+	}
+}
+
+// An operator's webhooks select kinds. One that is served while they are looked up, one after another, is a kind of
+// the later webhook alone, until discovery has it.
+func TestAnotherReviewIsNotEquivalent(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
+	webhooks := func(first ...admission.Rule) *compile.Compiled {
+		admit := hook.AdmitterFunc(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil })
+		return &compile.Compiled{AdmissionKinds: []object.Resource{shops}, Admission: &admission.Program{Name: "checks", Webhooks: []admission.Webhook{
+			{Name: "whole", Rules: first, Admitter: admit},
+			{Name: "parts", Rules: []admission.Rule{{Group: "example.org", Version: "v1", Resources: []string{"shops/*"}}}, Admitter: admit},
+		}}}
+	}
+	whole := admission.Rule{Group: "example.org", Version: "v1", Resources: []string{"shops"}}
+	for _, c := range []struct {
+		name              string
+		running, compiled *compile.Compiled
+		want              bool
+	}{
+		{"the same", webhooks(whole), webhooks(whole), true},
+		{"a rule more", webhooks(), webhooks(whole), false},
+		{"a rule less", webhooks(whole), webhooks(), false},
+		{"no reviews", webhooks(whole), &compile.Compiled{AdmissionKinds: []object.Resource{shops}}, false},
+		{"without reviews", &compile.Compiled{}, &compile.Compiled{}, true},
+	} {
+		if got := (&runningController{Compiled: c.running}).equivalent(c.compiled); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// Metrics of handlers have no object names and are deleted with the controller.
+func TestMetricsOfHandlers(t *testing.T) {
+	m := serving.NewMetrics()
+	o := observer{recorders: &recording.Recorders{}, Metrics: m, history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
+	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
+	for _, err := range []error{
+		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
+		&hook.TerminalError{Err: errors.New("never")}, fmt.Errorf("handle: %w", context.DeadlineExceeded),
+	} {
+		o.Handled("greeter", "greet", hook.ReasonCreate, time.Second, err)
+	}
+	const want = `setpoint_handler_calls_total error, setpoint_handler_calls_total ok, setpoint_handler_calls_total retry, ` +
+		`setpoint_handler_calls_total terminal, setpoint_handler_calls_total timeout, setpoint_reconciles_total postponed`
+	if got := outcomeCounters(t, m); got != want {
+		t.Errorf("got %s", got)
+	}
+	m.DeleteController("greeter")
+	if got := outcomeCounters(t, m); got != "" {
+		t.Errorf("left %s", got)
+	}
+}
+
+// outcomeCounters returns the counters with a value, by outcome.
+func outcomeCounters(t *testing.T, m *serving.Metrics) string {
+	t.Helper()
+	families, err := m.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "outcome" {
+					found[family.GetName()+" "+label.GetValue()] = true
+				}
+			}
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+}
+
+// The health of a controller is that of all its programs.
+func TestHealthOfSeveralPrograms(t *testing.T) {
+	at := time.Unix(9, 0)
+	r := &runningController{workers: []worker{
+		staticWorker{controller.Health{Synced: true, Parents: 1, Failing: 1, LastError: controller.LastError{Message: "first", Time: at}}},
+		staticWorker{controller.Health{Synced: true, Parents: 2, Children: 3, HookFailing: 1, HookMessage: "no", WatchErrors: map[string]error{"pods": errors.New("x")},
+			LastError: controller.LastError{Message: "second", Time: at.Add(1)}}},
+	}}
+	h := r.health()
+	if !h.Synced || h.Parents != 3 || h.Children != 3 || h.Failing != 1 || h.HookMessage != "no" || len(h.WatchErrors) != 1 || h.LastError.Message != "second" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// staticWorker does nothing and has a fixed health.
+type staticWorker struct{ health controller.Health }
+
+func (s staticWorker) Run(context.Context)       {}
+func (s staticWorker) RetryNow()                 {}
+func (s staticWorker) RetryWrites()              {}
+func (s staticWorker) SyncAll(queue.Cause)       {}
+func (s staticWorker) Health() controller.Health { return s.health }
+func (s staticWorker) Close()                    {}

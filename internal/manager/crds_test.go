@@ -1,7 +1,10 @@
 package manager
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,4 +23,42 @@ func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
 			t.Errorf("%s is not exempt; exempt are %v", want, exempt)
 		}
 	}
+}
+
+// Fault H13: a CRD that is deleted while the program runs stays deleted. /readyz and an event
+// report it.
+func TestDeletedCRDStaysDeleted(t *testing.T) {
+	s := &fakeAPIServer{}
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	s.awaitWatch(t)
+	s.deleteCRD()
+	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
+		"restart the program to create it again, or start it with --recreate-crds"
+	eventually(t, "not ready", func() bool { return readyz(m) == want })
+	eventually(t, "an event", func() bool {
+		_, events := s.counts()
+		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to recreate it")
+	})
+	// A new leader election does not recreate it.
+	if err := m.crds.Install(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if applied, _ := s.counts(); applied != 1 {
+		t.Errorf("applied %d times", applied)
+	}
+	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
+	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+}
+
+// Fault H13: with the option it is recreated at once.
+func TestDeletedCRDIsRecreated(t *testing.T) {
+	s := &fakeAPIServer{}
+	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
+	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	s.awaitWatch(t)
+	s.deleteCRD()
+	eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
+	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+	eventually(t, "an event", func() bool { _, events := s.counts(); return len(events) == 1 })
 }

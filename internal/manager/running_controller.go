@@ -6,21 +6,30 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // runningController runs all programs of a controller.
@@ -236,4 +245,53 @@ func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&
 				slices.Equal(a.FormerRecords, b.FormerRecords) // Those of merged controllers of an operator.
 		})
+}
+
+// observer passes what controllers report to metrics, events and the history.
+type observer struct {
+	*serving.Metrics
+	events  *events.Writer
+	account identity.Account
+	history *inspect.History
+	// recorders are those of the process.
+	recorders *recording.Recorders
+}
+
+// observer returns what observes controllers that act as a ServiceAccount.
+func (m *Manager) observer(account identity.Account) observer {
+	return observer{m.metrics, m.events, account, m.history, &m.recorders}
+}
+
+// Event sends an event as the ServiceAccount.
+func (o observer) Event(at *object.Object, event hook.Event) {
+	o.events.EventAs(o.account.UserFor(at.Namespace()), at, event)
+}
+
+// OwnEvent sends an event as Setpoint.
+func (o observer) OwnEvent(at *object.Object, event hook.Event) { o.events.Event(at, event) }
+
+// Ran records a run.
+func (o observer) Ran(run record.Run) {
+	o.ObserveRun(&run)
+	o.recorders.Ran(&run)
+	o.history.Add(run)
+}
+
+// Deleted records a deletion, which is not counted as a run.
+func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
+
+// Handled counts a handler call.
+func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
+	o.ObserveHandler(program, handler, reason, took, err)
+	o.history.AddCall(program, handler, inspect.CallOutcome(err), took)
+}
+
+// called counts a call of a hook. Calls of handlers and reviews are counted by their names
+// instead.
+func (m *Manager) called(program, address string, e call.Result) {
+	m.endpoints.RecordCall(program, address, e)
+	m.metrics.ObserveHookCall(program, address, e)
+	if e.HookType != call.Handle && e.HookType != call.Admit {
+		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
+	}
 }

@@ -2,13 +2,21 @@ package composite
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -80,5 +88,137 @@ func TestShortestResync(t *testing.T) {
 	}
 	if got := resyncDelay(nil); got != 0 {
 		t.Errorf("without a response again in %s", got)
+	}
+}
+
+const (
+	freshShop   = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
+	deletedShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1,` +
+		`"finalizers":["example.org/test"],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
+)
+
+// customizer selects gadgets, which no API server serves, or fails.
+type customizer struct{ err error }
+
+func (c customizer) Customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+	return &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "example.org/v1", Resource: "gadgets"}}}, c.err
+}
+
+// finalizer is a finalize hook that is done at once. It notes the related groups that it gets.
+type finalizer struct {
+	related  []hook.Group
+	children []json.RawMessage
+}
+
+func (f *finalizer) Call(_ context.Context, request *hook.Request) (*hook.Response, error) {
+	f.related = request.Related
+	return &hook.Response{Finalized: true, Children: f.children}, nil
+}
+
+func idle() hook.Hook {
+	return &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
+}
+
+// A deletion does not wait for a related kind that is gone.
+func TestFinalizeGetsAnEmptyGroupForARelatedKindThatIsNotServed(t *testing.T) {
+	s, hook := newCluster(t, deletedShop), &finalizer{}
+	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: hook, Customize: customizer{}})
+	shops.run(queue.Start)
+	if left := s.stored("shops/a", "metadata"); left != "" {
+		t.Fatalf("the parent stays: %s; events %q", left, shops.events)
+	}
+	if len(hook.related) != 1 || hook.related[0].Kind != "Gadget" || len(hook.related[0].Objects) != 0 {
+		t.Errorf("related %v, want an empty group of Gadgets", hook.related)
+	}
+	want := "RelatedMissing: the finalize hook is called without related objects: gadgets.example.org/v1: not served by the API server"
+	if !slices.Contains(shops.events, want) {
+		t.Errorf("events %q, want %q", shops.events, want)
+	}
+}
+
+// A parent that has never had what its deletion needs gets no finalizer.
+func TestNoFinalizerBeforeTheRelatedKindIsServed(t *testing.T) {
+	s := newCluster(t, freshShop)
+	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: &finalizer{}, Customize: customizer{}})
+	if ran := shops.run(queue.Start); ran.Outcome != record.Failed {
+		t.Errorf("%s, want a failure", ran.Outcome)
+	}
+	if metadata := s.stored("shops/a", "metadata"); strings.Contains(metadata, "example.org/test") {
+		t.Errorf("the parent has the finalizer: %s", metadata)
+	}
+}
+
+// A customize hook that keeps failing does not stop the deletion, one failure is retried.
+func TestFinalizeDoesNotWaitForACustomizeHookThatKeepsFailing(t *testing.T) {
+	s, hook := newCluster(t, deletedShop), &finalizer{}
+	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: hook, Customize: customizer{err: errors.New("thrown")}})
+	for attempt := 1; s.stored("shops/a", "metadata") != ""; attempt++ {
+		if attempt > customizePatience {
+			t.Fatalf("the parent stays after %d runs; events %q", customizePatience, shops.events)
+		}
+		shops.run(queue.Retrying)
+		if gone := s.stored("shops/a", "metadata") == ""; gone != (attempt == customizePatience) {
+			t.Errorf("gone after %d runs: %v", attempt, gone)
+		}
+	}
+}
+
+var gadgets = object.Resource{Group: "example.org", Version: "v1", Plural: "gadgets", Kind: "Gadget", Namespaced: true, Custom: true, Unserved: true}
+
+var gadget = json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Gadget","metadata":{"name":"g"}}`)
+
+// Children of a kind that is not served any more do not exist: the sync goes on for the others and says what is
+// missing, and a deletion goes on.
+func TestChildrenOfAKindThatIsNotServed(t *testing.T) {
+	rules := plan.Rules{{Resource: gadgets, Method: plan.InPlace}}
+	s := newCluster(t, freshShop)
+	sync := &statusHook{respond: func(int, *hook.Request) *hook.Response {
+		return &hook.Response{Children: []json.RawMessage{gadget, sign}, Status: json.RawMessage(`{"ready":true}`)}
+	}}
+	shops := shopsOf(t, s, Program{Sync: sync, Children: rules, Conditions: true})
+	ran := shops.run(queue.Start)
+	if s.stored("configmaps/sign", "data") != `{"a":"b"}` {
+		t.Error("the other child is missing")
+	}
+	if status := s.stored("shops/a", "status"); ran.Outcome != record.Failed || !strings.Contains(status, "gadgets.example.org/v1: not served") ||
+		!strings.Contains(status, `"ready":true`) || strings.Contains(status, `"Synced","status":"True"`) {
+		t.Errorf("%s, status %s", ran.Outcome, status)
+	}
+
+	s = newCluster(t, deletedShop)
+	shops = shopsOf(t, s, Program{Sync: sync, Finalize: &finalizer{children: []json.RawMessage{gadget}}, Children: rules})
+	shops.run(queue.Start)
+	if left := s.stored("shops/a", "metadata"); left != "" {
+		t.Errorf("the parent stays: %s; events %q", left, shops.events)
+	}
+}
+
+// What the last response of a decorator says about the parent is not lost in a conflict: the finalizer goes after it.
+func TestTheLastResponseOfAFinalizeHookSurvivesAConflict(t *testing.T) {
+	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1,`+
+		`"annotations":{"mine":"1"},"finalizers":["example.org/test"]},"spec":{}}`)
+	calls := 0
+	last := &statusHook{respond: func(int, *hook.Request) *hook.Response {
+		calls++
+		return &hook.Response{Finalized: calls == 1, Annotations: map[string]*string{"mine": nil}}
+	}}
+	never := labels.SelectorFromSet(labels.Set{"decorate": "yes"})
+	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: last, Mark: plan.Mark{Key: "d", Value: "d"}, Selections: []Selection{{Labels: never}}})
+	conflicts := 2
+	s.refuse = func(string, string) int {
+		conflicts--
+		if conflicts >= 0 {
+			return http.StatusConflict
+		}
+		return 0
+	}
+	for range 4 {
+		shops.run(queue.ParentChanged)
+	}
+	if metadata := s.stored("shops/a", "metadata"); strings.Contains(metadata, "mine") || strings.Contains(metadata, "example.org/test") {
+		t.Errorf("the parent has %s", metadata)
+	}
+	if calls != 1 {
+		t.Errorf("%d calls, want one", calls)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -303,5 +304,17 @@ func TestRunsAreRecorded(t *testing.T) {
 	}
 	if !is || state.Failing || state.Children != 1 || state.LastRun.IsZero() || len(c.Children(state.Object)) != 1 {
 		t.Errorf("managed: %+v", state)
+	}
+}
+
+// Fault H4: runtime.Goexit in a Compose function ended a worker. Like a panic (fault G1), it is an
+// error of the function.
+func TestPanicsAreHookFailures(t *testing.T) {
+	for name, do := range map[string]func(){"a panic": func() { panic("ouch") }, "an exit": runtime.Goexit} {
+		r := &run{Controller: &Controller{Base: newTestBase(nil)}, Run: &controller.Run{}}
+		_, err := withRecover(r, "sync", func() (*hook.Response, error) { do(); return &hook.Response{}, nil })
+		if err == nil || !failure.IsPanic(err) || failure.SourceOf(err) != failure.Hook {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
