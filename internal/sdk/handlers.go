@@ -76,7 +76,7 @@ func (h *Handlers) checkFunctions() (problems []error) {
 // checkHandler returns all problems of a handler.
 func (h *Handlers) checkHandler(one *Handler) []error {
 	problems := one.check(&h.Controller)
-	if slices.ContainsFunc(h.handlers, func(other *Handler) bool { return other != one && other.Name == one.Name }) {
+	if first := slices.IndexFunc(h.handlers, func(other *Handler) bool { return other.Name == one.Name }); h.handlers[first] != one {
 		problems = append(problems, errors.New("two handlers have this name: rename one of them"))
 	}
 	for _, former := range one.Spec.FormerNames {

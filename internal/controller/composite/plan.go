@@ -2,7 +2,6 @@ package composite
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,12 +10,9 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
@@ -204,104 +200,4 @@ func (r *run) onlyRecreates() bool {
 		}
 	}
 	return len(r.recreated) > 0
-}
-
-// DryRunResult is what a run of a parent would do, until the hook would be called again.
-type DryRunResult struct {
-	// Hook is the hook that was called, "sync" or "finalize"; empty if none has responded.
-	Hook string
-	// SkipReason says why no hook was called; empty otherwise.
-	SkipReason string
-	// Stored is the parent in the cluster. Parent is the same after the run.
-	Stored, Parent *object.Object
-	// Plan adopts and releases children, then stores revisions, then writes children.
-	Plan plan.Plan
-	// Removals are the deletions in Plan that count for the deletion guard. Held is the Parent as
-	// stored if the guard holds them; nil if there are none.
-	Removals []plan.Action
-	Held     *object.Object
-	Response *hook.Response
-	// Secrets are the values of the Secrets in the call.
-	Secrets *redact.Values
-}
-
-// errNoParent says that the controller has no such parent.
-var errNoParent = errors.New("not a parent of this controller")
-
-// dryRun is what a run has in place of the API server and the caches when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	// removals are the deletions that count for the deletion guard.
-	removals []plan.Action
-}
-
-// hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
-// of them is not known.
-func (r *run) hasPlanned() bool { return r.dry != nil && !r.dry.Plan.Empty() }
-
-// DryRun runs a parent with a writer that does not write. If given is nil, it reads the parent from the
-// cache. The result has what the run would do before its error. The controller must not be running.
-func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {
-	if !c.WaitForSync(ctx) {
-		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
-	}
-	parent := given
-	if parent == nil {
-		parent = c.parents.Get(key.Namespace, key.Name)
-	}
-	if parent == nil {
-		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
-	}
-	for known := c.NewMemory(); ; {
-		r := newDryRun(c, key, parent, known)
-		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.skipReason(), Secrets: r.Secrets}
-		if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
-			return result, nil
-		}
-		switch err := r.Recover(func() error { return r.reconcileParent(ctx) }); {
-		case !errors.Is(err, errRelatedPending):
-			err = cmp.Or(err, r.Secrets.Error(r.addTo(ctx, &result)))
-			return result, err
-		case !controller.Sleep(ctx, relatedPollInterval):
-			return result, fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
-		}
-	}
-}
-
-// newDryRun returns a run that writes nothing.
-func newDryRun(c *Controller, key queue.Key, parent *object.Object, known controller.Remembered) *run {
-	of, _, _ := controller.NewDryRun(c.Base, queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
-	r := c.newRun(of, known)
-	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.tools.Writer.As(r.user()), parent)}
-	r.Phase = r.PhaseOf(parent)
-	return r
-}
-
-// skipReason says why no hook will be called; empty if one may be.
-func (r *run) skipReason() string {
-	if r.hasNoHook() {
-		return "no sync hook; the finalize hook is called when the object is deleted"
-	}
-	return r.Phase.SkipReason()
-}
-
-// addTo adds what the run has done.
-func (r *run) addTo(ctx context.Context, result *DryRunResult) (err error) {
-	result.Plan, result.Removals = r.dry.Plan, r.dry.removals
-	if r.calls > 0 {
-		result.SkipReason = ""
-	}
-	if r.response != nil {
-		result.Hook, result.Response = r.hookName(), r.response
-	}
-	if result.Parent, err = r.dry.Get(ctx, r.program.Parent, r.Item.Key.Namespace, r.Item.Key.Name); err != nil ||
-		len(result.Removals) == 0 {
-		return err
-	}
-	r.Stored, r.parent = result.Stored, result.Parent
-	r.guarded = guard.Hold(result.Removals)
-	err = r.setConditions(r.failureReport(r.withheldError()))
-	result.Held = r.parent
-	return err
 }

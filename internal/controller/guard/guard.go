@@ -1,7 +1,7 @@
 // Package guard is the deletion guard. It decides which deletions of children are made, which wait, and which a user
 // has to confirm, because a defect of a hook may be the only reason for them.
 //
-// It counts and compares. Package composite asks it before it writes, and says when the decision is carried out.
+// It counts and compares. Package composite asks it before each write.
 package guard
 
 import (

@@ -1,24 +1,19 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	hookcall "github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -466,222 +461,4 @@ func (r *run) fail(err error) {
 		r.memory.writeAttempt.failed(r.tools.Now(), r.tools.Queue.Random)
 		r.reportFailure(err)
 	}
-}
-
-// DryRunRequest is the input of a dry run.
-type DryRunRequest struct {
-	Key queue.Key
-	// Object is taken as the next state of the object; it need not be stored. If nil, the
-	// stored object is used.
-	Object *object.Object
-	// SkipCalls lists the calls without making them.
-	SkipCalls bool
-}
-
-// DryRunResult is what a reconcile of an object would do.
-type DryRunResult struct {
-	// SkipReason is why no handler would be called; empty otherwise.
-	SkipReason string
-	// Stored is the current object, Object the same after the run.
-	Stored, Object *object.Object
-	// StateChanged means that the record would change. Record is its annotation.
-	StateChanged      bool
-	HandledAnnotation string
-	// Calls are the calls that would be made now, in order.
-	Calls []DryRunCall
-	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled
-	// calls.
-	GaveUp []string
-	Timers []Timer
-	// Secrets are the values of the Secrets in the calls.
-	Secrets *redact.Values
-}
-
-// DryRunCall is a call that would be made, and its result.
-type DryRunCall struct {
-	Handler string
-	Reason  hook.Reason
-	// Since is since when the call is pending; zero if unknown.
-	Since time.Time
-	// Debounce is how long the object must not change before the call.
-	Debounce time.Duration
-	Attempt  int
-	// Changes are the changed fields in the request.
-	Changes []hook.FieldChange
-	// Response is nil if the handler was not called, or failed with Err.
-	Response *hook.HandlerResponse
-	Err      error
-	// GaveUp means that a failed call would not be retried.
-	GaveUp bool
-	// Writes are those of other objects.
-	Writes []plan.Action
-}
-
-// Timer is a scheduled call of a handler.
-type Timer struct {
-	Handler string
-	// At is the next scheduled time, unless the object changes within Idle before.
-	At   time.Time
-	Idle time.Duration
-}
-
-// errNoObject means that the controller does not have the object.
-var errNoObject = errors.New("not an object of this controller")
-
-// dryRun is what a run has in place of the API server when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	skipCalls bool
-	calls     []DryRunCall
-}
-
-// DryRun runs an object with a writer that does not write. It ignores what only a restart would
-// trigger, and runs no daemons. The controller must not be running.
-func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
-	if !c.WaitForSync(ctx) {
-		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
-	}
-	r, found := c.newDryRun(of)
-	if !found {
-		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
-	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(),
-		Secrets: r.Secrets}
-	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
-		return p, nil
-	}
-	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
-	r.dry.endCall()
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.program.handledStateOf(r.Stored),
-		r.program.handledStateOf(p.Stored))
-	if p.SkipReason == "" {
-		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
-	}
-	return p, err
-}
-
-// newDryRun returns a run that writes nothing. It takes a given object as the next state of the
-// stored one.
-func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
-	stored := c.Get(of.Key)
-	first := cmp.Or(stored, of.Object)
-	if first == nil {
-		return nil, false
-	}
-	r := c.newRun(controller.NewDryRun(c.Base, queue.Item{Key: of.Key}, first))
-	r.dry = &dryRun{
-		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
-	}
-	for _, h := range r.memory.handlers {
-		h.resumed = true
-	}
-	r.observe()
-	if given := of.Object; given != nil && given != first {
-		r.Stored = given
-		r.observe()
-	}
-	r.Phase = c.PhaseOf(r.Stored)
-	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.takeEvents([]observedEvent{observed(cache.Event{Old: stored, New: given})})
-	}
-	return r, true
-}
-
-// ownedObjects returns what the object controls, by kind in the order of the program.
-func (r *run) ownedObjects() [][]*object.Object {
-	owned := r.ownedBy(r.Stored)
-	if r.dry != nil {
-		for i, resource := range r.program.Owns {
-			owned[i] = r.dry.Owned(resource, r.Stored.UID(), owned[i])
-		}
-	}
-	return owned
-}
-
-// planCall adds a call to the result, and reports whether to make it.
-func (r *run) planCall(c call) bool {
-	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt,
-		Changes: r.request(c).Changes}
-	if c.reason == hook.ReasonUpdate {
-		f.Debounce = c.handler.Debounce
-	}
-	r.dry.endCall()
-	r.dry.calls = append(r.dry.calls, f)
-	return !r.dry.skipCalls
-}
-
-// responded adds what a handler has responded to the latest call.
-func (d *dryRun) responded(c call, o *pendingResponse, err error) {
-	f := &d.calls[len(d.calls)-1]
-	if f.Err = err; o != nil {
-		f.Response, f.Err = o.response, o.response.Err
-	}
-	f.GaveUp = f.Err != nil && c.handler.failed != nil && c.handler.failed.reason == ReasonGaveUp
-}
-
-// notApplied notes why the response to the latest call could not be applied.
-func (d *dryRun) notApplied(err error) {
-	f := &d.calls[len(d.calls)-1]
-	f.Err, f.GaveUp = err, hook.IsTerminal(err)
-}
-
-// endCall moves what was written since the latest call began to it.
-func (d *dryRun) endCall() {
-	if n := len(d.calls); n > 0 {
-		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
-	}
-}
-
-// uncalledError returns the error of a handler that is not called because of it; nil if there is none.
-func (r *run) uncalledError() error {
-	for _, h := range r.memory.handlers {
-		called := func(c DryRunCall) bool { return c.Handler == h.title() }
-		if h.failed != nil && !slices.ContainsFunc(r.dry.calls, called) {
-			return errors.New(h.failed.message)
-		}
-	}
-	return nil
-}
-
-// pendingSince returns since when a call is pending, by the times in the object; zero if they
-// do not have it.
-func (r *run) pendingSince(c call) time.Time {
-	e := r.storedState[c.handler.Name]
-	switch {
-	case e.Attempts > 0:
-		return time.Unix(e.Since, 0)
-	case c.reason == hook.ReasonCreate:
-		return createdAt(c.object)
-	case c.reason == hook.ReasonDelete:
-		return c.object.Time("deletionTimestamp")
-	case c.reason == hook.ReasonUpdate && e.InProgress != "":
-		return time.Unix(e.InProgressSince, 0)
-	}
-	return time.Time{}
-}
-
-// timers returns the next scheduled calls of the handlers that are not called now.
-func (r *run) timers() []Timer {
-	var timers []Timer
-	for _, h := range r.memory.handlers {
-		if !r.mayTick(h) || r.pending.includes(h) {
-			continue
-		}
-		if at := r.nextTick(h); !at.IsZero() {
-			timers = append(timers, Timer{Handler: h.title(), At: at, Idle: h.Idle})
-		}
-	}
-	return timers
-}
-
-// gaveUp returns the handlers that gave up on the object as it is.
-func (r *run) gaveUp() []string {
-	var names []string
-	for _, h := range r.memory.handlers {
-		if h.entry().Failed && !r.pending.includes(h) {
-			names = append(names, h.title())
-		}
-	}
-	return names
 }

@@ -1,0 +1,174 @@
+package composite
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/guard"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// memory is the state of one parent between runs. It holds digests, not objects: losing it costs a
+// hook call and some comparisons. The worker that has the parent's key owns it.
+type memory struct {
+	controller.Memory
+
+	// syncedInput is the digest of the input whose response was applied in full; 0 for none.
+	syncedInput uint64
+	// status has the digests of the status that was sent and of the status that the server stored.
+	// They differ if the schema prunes fields; prunedAt is when it did so last, zero if it did not.
+	status struct {
+		wanted, stored uint64
+		prunedAt       time.Time
+	}
+	// hookConditions are the types of Setpoint's conditions that the latest response sets itself.
+	hookConditions []string
+	// finalResponse is a response with finalized: true that was applied, without its children; nil for none.
+	finalResponse *hook.Response
+	// upToDate children need no comparison until they or their desired state change.
+	upToDate upToDateChildren
+	// coOwned are the children with a desired field that another manager owns, by the digest of their UID;
+	// nil for none.
+	coOwned map[uint64]bool
+	// recreating are the children that were deleted to be created again; nil for none.
+	recreating map[object.Ref]bool
+	// customizedParent is the digest of the parent in the last customize request; 0 for none.
+	customizedParent uint64
+	// customizeFailed means that the finalize hook is called although the customize hook fails.
+	customizeFailed bool
+	// finalizeRules are what the customize hook has selected in the deletion.
+	finalizeRules []hook.RelatedRule
+	// sentEvents are digests of the events in the latest response.
+	sentEvents []uint64
+	flapping   plan.Flapping
+	// failures are those of the version of the hooks that was called last.
+	failures versionFailures
+	// determinism finds hooks whose responses to the same request differ. hasWritten means that
+	// something was written since the latest call.
+	determinism plan.DeterminismCheck
+	hasWritten  bool
+	// edits are those of the parent, which may explain deletions.
+	edits guard.Edits
+}
+
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
+
+// Describe adds what the controller knows of a parent.
+func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
+	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
+	state.HeldDeletions, state.AllowDeletions = len(held), value
+	state.LogicVersion = c.tools.LogicVersions.versionOf(c.shadowed(parent))
+	state.Shadow = c.tools.Versions.shadow.describe(c.shadowed(parent))
+	if len(state.Shadow) > 0 {
+		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
+	}
+	if state.LastRun.IsZero() {
+		state.Children = c.countOwned(parent)
+	}
+}
+
+// addChildLocations adds where children of a parent may be.
+func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
+	for _, kind := range c.children {
+		at := record.Location{Resource: kind.rule.Resource}
+		if kind.rule.Resource.Namespaced {
+			at.Namespace = parent.Namespace()
+		}
+		to = record.AddLocations(to, at)
+	}
+	return to
+}
+
+// countOwned counts the children of a parent that are not being deleted. Objects that only name the parent as
+// their owner do not count: anyone who may create them could raise the limit of the deletion guard.
+func (c *Controller) countOwned(parent *object.Object) int {
+	manages, n := c.childFilter(parent), 0
+	for _, kind := range c.children {
+		for _, o := range kind.watches.owned(parent) {
+			if !o.Deleting() && manages(o) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// childFilter tells which of the objects that a parent owns are its children: for a decorator those with its
+// mark, else those that the parent's selector matches. The next run releases the others.
+func (c *Controller) childFilter(parent *object.Object) func(*object.Object) bool {
+	if c.program.isDecorator() {
+		return c.program.Mark.On
+	}
+	selector, err := selectorOf(parent, c.program.GenerateSelector)
+	return func(o *object.Object) bool { return err == nil && selector.Matches(o.Labels()) }
+}
+
+// Children returns the children of a parent in the order of the rules, then its revisions.
+func (c *Controller) Children(parent *object.Object) []record.Child {
+	var family []record.Child
+	for _, kind := range c.children {
+		for _, child := range kind.watches.owned(parent) {
+			if !c.program.isDecorator() || c.program.Mark.On(child) {
+				family = append(family, record.Child{Resource: kind.rule.Resource, Object: child})
+			}
+		}
+	}
+	for _, revision := range c.revisionsOf(parent) {
+		family = append(family, record.Child{Resource: plan.ControllerRevisions, Object: revision})
+	}
+	return family
+}
+
+const (
+	// probeInterval is how often an unreachable hook is called.
+	probeInterval = 2 * time.Second
+	// maxProbing is for how long, if a process accepts the connections: a hook that has restarted is back by then, and
+	// one that crashes at each call should not do so every two seconds.
+	maxProbing = 2 * time.Minute
+)
+
+// recoveryProbe is the one parent that is retried at a fixed interval while the hook is unreachable
+// and the others back off. When its call gets a response, all are retried.
+type recoveryProbe struct {
+	mu     sync.Mutex
+	key    queue.Key
+	since  time.Time
+	active bool
+}
+
+// tryAcquire reports whether a parent is the probe after an error. The first caller becomes it.
+func (s *recoveryProbe) tryAcquire(key queue.Key, err error, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !hook.IsUnreachable(err) {
+		return false
+	}
+	if s.since.IsZero() {
+		s.since = now
+	}
+	if !s.active {
+		s.key, s.active = key, true
+	}
+	return s.key == key && (hook.IsUnconnected(err) || now.Sub(s.since) < maxProbing)
+}
+
+// reset ends probing.
+func (s *recoveryProbe) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active, s.since = false, time.Time{}
+}
+
+// drop lets another parent become the probe.
+func (s *recoveryProbe) drop(key queue.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = s.active && s.key != key
+}
