@@ -164,6 +164,8 @@ func (m *callModel) responded(key string, n *hook.HandlerRequest, now sight, res
 	case n.Reason == onDrift:
 		if err != nil {
 			m.drifts[key]++
+			was.settled = false // The call has replaced a response that was not written yet.
+			m.seen[key] = was
 		}
 	case n.Reason != onCreate && n.Reason != onUpdate:
 	case err != nil || response.NotApplicable || response.Err != nil && response.Progress == nil:
