@@ -24,10 +24,10 @@ func TestReviews(t *testing.T) {
 		}
 		return http.StatusOK, map[string]any{"allowed": true}
 	})
-	p := newPage(t, sharedUI())
 	controller := "/controllers/setpoint/admissioncontroller.setpoint.dev~" + ns
 	c.apply(fmt.Sprintf(reviewManifest, ns, url))
 	t.Cleanup(func() { _, _ = c.try("", "delete", "admissioncontroller.setpoint.dev", ns, "--wait=false") })
+	p := newPage(t, sharedUI()) // It is closed before the controller that it shows is deleted.
 	p.open("/")
 	p.follow(controller)
 	p.at(controller)
