@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -21,7 +21,7 @@ import (
 type target struct {
 	controller *workspace.Controller
 	kinds      *workspace.Kinds
-	schemas    *apiserver.Schemas
+	schemas    *kinds.CRDs
 	// hook is as in a Case.
 	hook    string
 	compose *composite.Program

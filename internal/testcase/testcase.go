@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -125,10 +125,10 @@ func Read(w *workspace.Workspace) ([]*Case, error) {
 }
 
 // schemasOf returns the schemas of CRDs, whose defaults the API server sets.
-func schemasOf(crds []*object.Object) (*apiserver.Schemas, error) {
+func schemasOf(crds []*object.Object) (*kinds.CRDs, error) {
 	texts := make([][]byte, len(crds))
 	for i, crd := range crds {
 		texts[i] = crd.JSON()
 	}
-	return apiserver.NewSchemas(texts...)
+	return kinds.ReadCRDs(texts...)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -299,7 +299,7 @@ func openWorkspace(ctx context.Context, p *command.Invocation, f *testFlags, pri
 // controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the
 // rules of the CRDs.
 func controllerCheck() func(*object.Object) error {
-	read := sync.OnceValues(func() (*apiserver.Schemas, error) {
+	read := sync.OnceValues(func() (*kinds.CRDs, error) {
 		texts, err := crd.All()
 		var definitions [][]byte
 		for _, text := range texts {
@@ -309,7 +309,7 @@ func controllerCheck() func(*object.Object) error {
 		if err != nil {
 			return nil, err
 		}
-		return apiserver.NewSchemas(definitions...)
+		return kinds.ReadCRDs(definitions...)
 	})
 	return func(o *object.Object) error {
 		schemas, err := read()

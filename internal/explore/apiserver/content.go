@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -108,18 +107,3 @@ func (s *Server) stored(k *kind, c *content, version uint64) *Stored {
 
 // equal reports whether two contents are equal.
 func (c *content) equal(other *content) bool { return c == other || bytes.Equal(c.data, other.data) }
-
-// nested returns the value at a path; nil if there is none.
-func nested(o *unstructured.Unstructured, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
-	return value
-}
-
-// setField sets the value at a path; nil removes it. A parent of another type has been refused before.
-func setField(o *unstructured.Unstructured, value any, path ...string) {
-	if value == nil {
-		unstructured.RemoveNestedField(o.Object, path...)
-		return
-	}
-	_ = unstructured.SetNestedField(o.Object, value, path...)
-}

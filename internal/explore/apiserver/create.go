@@ -36,7 +36,7 @@ func (w *write) create() (*outcome, error) {
 		return nil, err
 	}
 	wipeSystemFields(o)
-	return w.insert(w.managed(w.kind.new(), o))
+	return w.insert(w.managed(w.kind.New(), o))
 }
 
 // wipeSystemFields removes what only the server sets.
@@ -55,8 +55,8 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 		o.SetName(w.name)
 	}
 	w.prepareCreation(o)
-	if errs := w.kind.schema.validate(o, nil, false); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(w.kind.groupKind(), o.GetName(), errs)
+	if errs := w.kind.Schema.Validate(o, nil, false); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(w.kind.GVK().GroupKind(), o.GetName(), errs)
 	}
 	switch {
 	case w.method == http.MethodPost && o.GetResourceVersion() != "" && !w.dryRun():
@@ -75,16 +75,16 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 func (w *write) prepareCreation(o *unstructured.Unstructured) {
 	o.SetCreationTimestamp(metav1.NewTime(w.server.now))
 	o.SetUID(types.UID(newUID(w.kind, w.namespace, w.name, w.slot.born+1)))
-	if w.kind.rules.generation {
+	if w.kind.Rules.Generation {
 		o.SetGeneration(1)
 	}
 	if w.kind.Status {
 		delete(o.Object, "status")
-		if !w.kind.custom {
+		if !w.kind.Custom {
 			o.Object["status"] = map[string]any{}
 		}
 	}
-	if prepare := w.kind.rules.prepare; prepare != nil {
+	if prepare := w.kind.Rules.Prepare; prepare != nil {
 		prepare(o, nil)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 )
 
 // delete handles DELETE.
@@ -40,7 +42,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	if pending {
 		return w.unchanged(http.StatusOK), nil
 	}
-	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.rules.orphans))
+	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.Rules.Orphans))
 	switch {
 	case graceful && (len(o.GetFinalizers()) > 0 || *o.GetDeletionGracePeriodSeconds() > 0):
 		return w.marked(o, options)
@@ -48,7 +50,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 		w.markDeleting(o, 0)
 		return w.marked(o, options)
 	}
-	if w.kind.rules.returnsDeleted {
+	if w.kind.Rules.ReturnsDeleted {
 		return w.removeLive(), nil
 	}
 	return w.remove()
@@ -117,14 +119,14 @@ func (w *write) checkPreconditions(p *metav1.Preconditions) error {
 // setGrace marks a pod that has time to end. It reports whether it did, or whether an earlier deletion is pending
 // that is at least as fast.
 func (w *write) setGrace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
-	if fullName(w.kind.Resource) != "Pod" {
+	if kinds.FullName(w.kind.Resource) != "Pod" {
 		return false, false
 	}
 	if o.GetDeletionTimestamp() != nil {
 		return w.shortenGrace(o, options.GracePeriodSeconds)
 	}
 	seconds := int64(30)
-	if given, is := nested(o, "spec", "terminationGracePeriodSeconds").(int64); is {
+	if given, is := kinds.Nested(o, "spec", "terminationGracePeriodSeconds").(int64); is {
 		seconds = given
 	}
 	if options.GracePeriodSeconds != nil {
@@ -134,8 +136,8 @@ func (w *write) setGrace(o *unstructured.Unstructured, options *metav1.DeleteOpt
 		seconds = 1
 	}
 	// A pod that is on no node, or that has ended, has nothing to wait for.
-	phase := nested(o, "status", "phase")
-	if node, _ := nested(o, "spec", "nodeName").(string); node == "" || phase == "Succeeded" || phase == "Failed" {
+	phase := kinds.Nested(o, "status", "phase")
+	if node, _ := kinds.Nested(o, "spec", "nodeName").(string); node == "" || phase == "Succeeded" || phase == "Failed" {
 		seconds = 0
 	}
 	w.markDeleting(o, seconds)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -104,7 +105,7 @@ func (s *Server) disrupt(state *State, pod *object.Object, dryRun bool) (*State,
 func (s *State) budgetsOf(pod *corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var found []policyv1.PodDisruptionBudget
 	for resource, o := range s.All() {
-		if fullName(resource) != "PodDisruptionBudget.policy" || o.Namespace() != pod.Namespace {
+		if kinds.FullName(resource) != "PodDisruptionBudget.policy" || o.Namespace() != pod.Namespace {
 			continue
 		}
 		var budget policyv1.PodDisruptionBudget
@@ -167,11 +168,11 @@ func (w *write) bind() (*outcome, error) {
 		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
 	}
 	o := w.liveObject()
-	if node := nested(o, "spec", "nodeName"); node != nil && node != "" || o.GetDeletionTimestamp() != nil {
+	if node := kinds.Nested(o, "spec", "nodeName"); node != nil && node != "" || o.GetDeletionTimestamp() != nil {
 		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("pod %s is already assigned to a node or being deleted",
 			w.name))
 	}
-	setField(o, binding.Target.Name, "spec", "nodeName")
+	kinds.SetNested(o, binding.Target.Name, "spec", "nodeName")
 	setCondition(o, "PodScheduled", w.server.now)
 	out, err := w.store(http.StatusCreated, o)
 	if err == nil {
@@ -182,12 +183,12 @@ func (w *write) bind() (*outcome, error) {
 
 // setCondition sets a condition of a pod to true.
 func setCondition(o *unstructured.Unstructured, name string, now time.Time) {
-	conditions, _ := nested(o, "status", "conditions").([]any)
+	conditions, _ := kinds.Nested(o, "status", "conditions").([]any)
 	conditions = slices.DeleteFunc(slices.Clone(conditions), func(condition any) bool {
 		members, _ := condition.(map[string]any)
 		return members["type"] == name
 	})
-	setField(o, append(conditions, map[string]any{
+	kinds.SetNested(o, append(conditions, map[string]any{
 		"type": name, "status": "True", "lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}), "status", "conditions")
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -24,7 +25,7 @@ func (s *Server) handle(state *State, req *request) (*State, response) {
 		return state, found
 	case req.method == http.MethodDelete && req.name == "":
 		return s.deleteAll(state, req)
-	case req.method == http.MethodPost && req.subresource == "eviction" && fullName(req.kind.Resource) == "Pod":
+	case req.method == http.MethodPost && req.subresource == "eviction" && kinds.FullName(req.kind.Resource) == "Pod":
 		return s.evict(state, req)
 	case req.method == http.MethodPost && (req.name != "") != (req.subresource == "binding"):
 		return state, failed(apierrors.NewMethodNotSupported(req.groupResource(), "create"))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -78,22 +79,22 @@ func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.De
 	}
 	at := metav1.NewTime(w.server.now)
 	o.SetDeletionTimestamp(&at)
-	setField(o, string(corev1.NamespaceTerminating), "status", "phase")
+	kinds.SetNested(o, string(corev1.NamespaceTerminating), "status", "phase")
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, false))
 	return w.store(http.StatusOK, o)
 }
 
 // prepareFinalize keeps all but the finalizers in the spec.
 func (w *write) prepareFinalize(live, o *unstructured.Unstructured) {
-	finalizers := nested(o, "spec", "finalizers")
+	finalizers := kinds.Nested(o, "spec", "finalizers")
 	managed := o.GetManagedFields()
 	o.Object = live.DeepCopy().Object
 	o.SetManagedFields(managed)
-	setField(o, finalizers, "spec", "finalizers")
+	kinds.SetNested(o, finalizers, "spec", "finalizers")
 }
 
 // hasSpecFinalizers reports whether a namespace still has content, as far as its spec says.
 func hasSpecFinalizers(o *unstructured.Unstructured) bool {
-	finalizers, _ := nested(o, "spec", "finalizers").([]any)
+	finalizers, _ := kinds.Nested(o, "spec", "finalizers").([]any)
 	return len(finalizers) > 0 && o.GetKind() == namespaces.Kind && o.GetAPIVersion() == namespaces.Version
 }

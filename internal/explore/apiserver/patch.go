@@ -46,8 +46,7 @@ func (w *write) takesPatch() bool {
 	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
 		return true
 	case types.StrategicMergePatchType:
-		_, is := w.kind.schema.(typed)
-		return is
+		return w.kind.HasGoType()
 	}
 	return false
 }
@@ -73,7 +72,7 @@ func (w *write) patched() ([]byte, error) {
 	case types.JSONPatchType:
 		return w.jsonPatched(live)
 	case types.StrategicMergePatchType:
-		into, err := scheme.Scheme.New(w.kind.gvk())
+		into, err := scheme.Scheme.New(w.kind.GVK())
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +117,7 @@ func (w *write) apply() (*outcome, error) {
 	if w.live == nil && w.subresource != "" {
 		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
 	}
-	live := w.kind.new()
+	live := w.kind.New()
 	if w.live != nil {
 		live = w.liveObject()
 	}
@@ -149,7 +148,7 @@ func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
 
 // merged returns the live object with the applied fields, read again: the merge is no typed value.
 func (w *write) merged(live, config *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	merged, err := w.kind.managers[w.subresource].Apply(live.DeepCopy(), config, w.query.Get("fieldManager"), w.forced())
+	merged, err := w.kind.Managers[w.subresource].Apply(live.DeepCopy(), config, w.query.Get("fieldManager"), w.forced())
 	if err != nil {
 		return nil, err
 	}

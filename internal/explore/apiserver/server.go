@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/lru"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -55,6 +56,18 @@ const (
 // endpoint is the first part of a request's path.
 type endpoint struct{ group, version, plural string }
 
+// namespaces is the kind Namespace, which every server has.
+//
+//nolint:gochecknoglobals // A struct cannot be a constant.
+var namespaces = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true}
+
+// kind is a kind in one version.
+type kind struct {
+	*kinds.Definition
+	// shelf is the index of its objects in a state; the versions of a kind share one.
+	shelf int
+}
+
 // New returns a Server.
 func New(options Options) (*Server, error) {
 	s := &Server{
@@ -67,19 +80,19 @@ func New(options Options) (*Server, error) {
 	}
 	builtins := append([]object.Resource{namespaces}, options.Kinds...)
 	for _, resource := range builtins {
-		k, err := newBuiltin(resource)
+		k, err := kinds.Builtin(resource)
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", resource, err)
 		}
-		s.addKind(k)
+		s.addKind(&kind{Definition: k})
 	}
 	for _, crd := range options.CRDs {
-		defined, err := newCustom(crd)
+		defined, err := kinds.Custom(crd)
 		if err != nil {
 			return nil, fmt.Errorf("read the CustomResourceDefinition %w", err)
 		}
 		for _, k := range defined {
-			s.addKind(k)
+			s.addKind(&kind{Definition: k})
 		}
 	}
 	if err := s.createNamespaces(append([]string{"default"}, options.Namespaces...)); err != nil {

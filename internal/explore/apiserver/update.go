@@ -34,14 +34,14 @@ func (w *write) put() (*outcome, error) {
 
 // putNew creates the object of a PUT, if its kind allows that.
 func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
-	if !w.kind.rules.createOnUpdate || w.subresource != "" {
+	if !w.kind.Rules.CreateOnUpdate || w.subresource != "" {
 		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
 	}
 	if uid := o.GetUID(); uid != "" {
 		return nil, apierrors.NewConflict(w.groupResource(), w.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid))
 	}
-	return w.insert(w.managed(w.kind.new(), o))
+	return w.insert(w.managed(w.kind.New(), o))
 }
 
 // checkName checks that an object has the name in the URL.
@@ -61,8 +61,8 @@ func (w *write) update(live, o *unstructured.Unstructured) (*outcome, error) {
 		return nil, err
 	}
 	w.prepareUpdate(live, o)
-	if errs := w.kind.schema.validate(o, live, w.subresource == "status"); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(w.kind.groupKind(), w.name, errs)
+	if errs := w.kind.Schema.Validate(o, live, w.subresource == "status"); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(w.kind.GVK().GroupKind(), w.name, errs)
 	}
 	if isFinalized(live, o) {
 		// The response is the object of the request: nothing has read it from the store.
@@ -79,7 +79,7 @@ func (w *write) checkVersion(o *unstructured.Unstructured) error {
 	case w.live.ResourceVersion():
 		return nil
 	case "", "0":
-		if !w.kind.rules.conditional {
+		if !w.kind.Rules.Conditional {
 			o.SetResourceVersion(w.live.ResourceVersion())
 			return nil
 		}
@@ -119,10 +119,10 @@ func (w *write) prepareObject(live, o *unstructured.Unstructured) {
 	if w.kind.Status {
 		restore(live, o, "status")
 	}
-	if prepare := w.kind.rules.prepare; prepare != nil {
+	if prepare := w.kind.Rules.Prepare; prepare != nil {
 		prepare(o, live)
 	}
-	if w.kind.rules.generation && w.hasNewSpec(live, o) {
+	if w.kind.Rules.Generation && w.hasNewSpec(live, o) {
 		o.SetGeneration(live.GetGeneration() + 1)
 	}
 }
@@ -132,7 +132,7 @@ func (w *write) prepareObject(live, o *unstructured.Unstructured) {
 func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
 	for _, each := range []*unstructured.Unstructured{live, o} {
 		for name := range each.Object {
-			if name != "metadata" && (w.kind.custom || name != "status") && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
+			if name != "metadata" && (w.kind.Custom || name != "status") && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
 				return true
 			}
 		}
@@ -147,7 +147,7 @@ func (w *write) prepareStatus(live, o *unstructured.Unstructured) {
 	after := live.DeepCopy().Object
 	restore(o, &unstructured.Unstructured{Object: after}, "status")
 	o.Object = after
-	if w.kind.custom {
+	if w.kind.Custom {
 		o.SetManagedFields(managed)
 		return
 	}

@@ -1,15 +1,20 @@
 package apiserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 )
 
 // write is a request that writes one object. What it leads to depends on its fields alone, so that it is remembered.
@@ -147,14 +152,14 @@ func (w *write) hasSubresource() bool {
 	case "finalize":
 		return w.kind.Kind == namespaces.Kind && w.method == http.MethodPut
 	case "binding":
-		return fullName(w.kind.Resource) == "Pod" && w.method == http.MethodPost
+		return kinds.FullName(w.kind.Resource) == "Pod" && w.method == http.MethodPost
 	}
 	return false
 }
 
 // decode reads an object of the request.
 func (w *write) decode(data []byte) (*unstructured.Unstructured, error) {
-	fields, unknown, err := w.kind.schema.decode(data)
+	fields, unknown, err := w.kind.Schema.Decode(data)
 	if err == nil && len(unknown) > 0 && w.isStrict() {
 		err = fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", "))
 	}
@@ -194,7 +199,7 @@ func (w *write) checkNamespace(o *unstructured.Unstructured) error {
 func (w *write) liveObject() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(w.live.JSONWithManagedFields()); err != nil {
-		return w.kind.new() // It is stored, so it is valid.
+		return w.kind.New() // It is stored, so it is valid.
 	}
 	o.SetAPIVersion(w.kind.APIVersion())
 	return o
@@ -202,8 +207,8 @@ func (w *write) liveObject() *unstructured.Unstructured {
 
 // managed sets the managed fields of an update.
 func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstructured {
-	manager := w.kind.managers[w.subresource]
-	if manager == nil || o.GroupVersionKind() != w.kind.gvk() {
+	manager := w.kind.Managers[w.subresource]
+	if manager == nil || o.GroupVersionKind() != w.kind.GVK() {
 		return o // Of another kind, it will be refused.
 	}
 	changed, err := manager.Update(live, o, w.manager())
@@ -233,7 +238,7 @@ func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) 
 // content returns what is stored of an object.
 func (w *write) content(o *unstructured.Unstructured) (*content, error) {
 	stopTime(o, w.server.now)
-	fields, err := w.kind.schema.stored(o.Object)
+	fields, err := w.kind.Schema.Stored(o.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -255,4 +260,21 @@ func (w *write) remove() (*outcome, error) {
 // removeLive is remove with the object as it was as the response.
 func (w *write) removeLive() *outcome {
 	return &outcome{effect: removes, code: http.StatusOK, live: true}
+}
+
+// stopTime sets the time of all managed fields, and sorts them as if they had been written at once.
+func stopTime(o *unstructured.Unstructured, now time.Time) {
+	entries := o.GetManagedFields()
+	if len(entries) == 0 {
+		return
+	}
+	at := metav1.NewTime(now)
+	for i := range entries {
+		entries[i].Time = &at
+	}
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
+	})
+	o.SetManagedFields(entries)
 }

@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Schemas are those of CRDs, for objects that are not stored; nil has none. They are safe for concurrent use.
-type Schemas struct{ kinds []*kind }
+// CRDs are schemas of CRDs, for objects that are not stored; nil has none. They are safe for concurrent use.
+type CRDs struct{ kinds []*Definition }
 
-// NewSchemas reads the schemas of CRDs as JSON.
-func NewSchemas(crds ...[]byte) (*Schemas, error) {
-	s := &Schemas{}
+// ReadCRDs reads the schemas of CRDs as JSON.
+func ReadCRDs(crds ...[]byte) (*CRDs, error) {
+	s := &CRDs{}
 	for _, crd := range crds {
-		kinds, err := newCustom(crd)
+		kinds, err := Custom(crd)
 		if err != nil {
 			return nil, err
 		}
@@ -26,13 +26,13 @@ func NewSchemas(crds ...[]byte) (*Schemas, error) {
 }
 
 // of returns the schema of a kind; nil if no CRD has it.
-func (s *Schemas) of(apiVersion, kind any) *custom {
+func (s *CRDs) of(apiVersion, kind any) *custom {
 	if s == nil {
 		return nil
 	}
 	for _, k := range s.kinds {
 		if k.APIVersion() == apiVersion && k.Kind == kind {
-			schema, _ := k.schema.(*custom)
+			schema, _ := k.Schema.(*custom)
 			return schema
 		}
 	}
@@ -40,19 +40,19 @@ func (s *Schemas) of(apiVersion, kind any) *custom {
 }
 
 // Default sets the defaults of fields that an object does not have.
-func (s *Schemas) Default(fields map[string]any) {
+func (s *CRDs) Default(fields map[string]any) {
 	if schema := s.of(fields["apiVersion"], fields["kind"]); schema != nil {
 		defaulting.Default(fields, schema.structural)
 	}
 }
 
 // Check returns why the API server would not store an object, or which of its fields it would drop.
-func (s *Schemas) Check(o *object.Object) error {
+func (s *CRDs) Check(o *object.Object) error {
 	schema := s.of(o.APIVersion(), o.Kind())
 	if schema == nil {
 		return nil
 	}
-	fields, unknown, err := schema.decode(o.JSON())
+	fields, unknown, err := schema.Decode(o.JSON())
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Schemas) Check(o *object.Object) error {
 	for _, each := range unknown {
 		problems = append(problems, errors.New(each))
 	}
-	for _, each := range schema.validate(&unstructured.Unstructured{Object: fields}, nil, false) {
+	for _, each := range schema.Validate(&unstructured.Unstructured{Object: fields}, nil, false) {
 		if each.Field != "<nil>" { // That says that rules were not checked because of the others.
 			problems = append(problems, each)
 		}

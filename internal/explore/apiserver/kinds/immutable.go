@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"reflect"
@@ -51,7 +51,7 @@ func immutableFields(o, old *unstructured.Unstructured) field.ErrorList {
 	case "Pod":
 		errs = append(errs, onlyImagesChange(o, old)...)
 	case "ConfigMap", "Secret":
-		if nested(old, "immutable") == true {
+		if Nested(old, "immutable") == true {
 			errs = slices.Concat(errs, unchanged(o, old, "data"), unchanged(o, old, "binaryData"), unchanged(o, old, "immutable"))
 		}
 	}
@@ -59,10 +59,10 @@ func immutableFields(o, old *unstructured.Unstructured) field.ErrorList {
 }
 
 func unchanged(o, old *unstructured.Unstructured, path ...string) field.ErrorList {
-	if reflect.DeepEqual(nested(o, path...), nested(old, path...)) {
+	if reflect.DeepEqual(Nested(o, path...), Nested(old, path...)) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath(path[0], path[1:]...), nested(o, path...), "field is immutable")}
+	return field.ErrorList{field.Invalid(field.NewPath(path[0], path[1:]...), Nested(o, path...), "field is immutable")}
 }
 
 func memberNames(o, old *unstructured.Unstructured, path string) []string {
@@ -80,7 +80,7 @@ func memberNames(o, old *unstructured.Unstructured, path string) []string {
 // onlyImagesChange returns an error if the containers of a pod differ in more than their images.
 func onlyImagesChange(o, old *unstructured.Unstructured) field.ErrorList {
 	for _, list := range []string{"containers", "initContainers"} {
-		if !reflect.DeepEqual(withoutImages(nested(o, "spec", list)), withoutImages(nested(old, "spec", list))) {
+		if !reflect.DeepEqual(withoutImages(Nested(o, "spec", list)), withoutImages(Nested(old, "spec", list))) {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec"),
 				"pod updates may not change fields other than the images of containers")}
 		}

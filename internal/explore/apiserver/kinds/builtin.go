@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"encoding/json"
@@ -18,26 +18,26 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// newBuiltin returns a kind that no CRD defines. A kind without a Go type, as of an aggregated API server, takes all
+// Builtin returns a kind that no CRD defines. A kind without a Go type, as of an aggregated API server, takes all
 // fields.
-func newBuiltin(resource object.Resource) (*kind, error) {
-	k := &kind{Resource: resource, rules: rulesOf(resource)}
+func Builtin(resource object.Resource) (*Definition, error) {
+	k := &Definition{Resource: resource, Rules: rulesOf(resource)}
 	var err error
-	if !scheme.Scheme.Recognizes(k.gvk()) {
-		k.schema = untyped{k}
-		k.managers, err = newManagers(k, managedfields.NewDeducedTypeConverter(), true)
+	if !scheme.Scheme.Recognizes(k.GVK()) {
+		k.Schema = untyped{k}
+		k.Managers, err = newManagers(k, managedfields.NewDeducedTypeConverter(), true)
 		return k, err
 	}
-	k.schema = typed{k}
-	k.managers, err = newManagers(k, applyconfigurations.NewTypeConverter(scheme.Scheme), false)
+	k.Schema = typed{k}
+	k.Managers, err = newManagers(k, applyconfigurations.NewTypeConverter(scheme.Scheme), false)
 	return k, err
 }
 
 // typed is the schema of a Go type.
-type typed struct{ *kind }
+type typed struct{ *Definition }
 
-func (t typed) decode(data []byte) (map[string]any, []string, error) {
-	into, err := scheme.Scheme.New(t.gvk())
+func (t typed) Decode(data []byte) (map[string]any, []string, error) {
+	into, err := scheme.Scheme.New(t.GVK())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,19 +46,19 @@ func (t typed) decode(data []byte) (map[string]any, []string, error) {
 		return nil, nil, err
 	}
 	setDefaults(into)
-	into.GetObjectKind().SetGroupVersionKind(t.gvk())
+	into.GetObjectKind().SetGroupVersionKind(t.GVK())
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
 	if err != nil {
 		return nil, nil, err
 	}
 	dropEmptyTime(fields)
 	keepReset(into, fields)
-	return fields, messages(strict), typeOf(data, t.kind)
+	return fields, messages(strict), typeOf(data, t.Definition)
 }
 
 // stored encodes an object as protobuf and back, as kube-apiserver does when it stores it: that has no empty lists.
-func (t typed) stored(fields map[string]any) (map[string]any, error) {
-	into, err := scheme.Scheme.New(t.gvk())
+func (t typed) Stored(fields map[string]any) (map[string]any, error) {
+	into, err := scheme.Scheme.New(t.GVK())
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (t typed) stored(fields map[string]any) (map[string]any, error) {
 	if err := message.Unmarshal(data); err != nil {
 		return nil, err
 	}
-	into.GetObjectKind().SetGroupVersionKind(t.gvk())
+	into.GetObjectKind().SetGroupVersionKind(t.GVK())
 	fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(into)
 	dropEmptyTime(fields)
 	return fields, err
@@ -116,7 +116,7 @@ func messages(errs []error) []string {
 }
 
 // typeOf checks the apiVersion and kind of an object, which may be missing.
-func typeOf(data []byte, k *kind) error {
+func typeOf(data []byte, k *Definition) error {
 	var has struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(data, &has); err != nil {
 		return err
@@ -130,8 +130,8 @@ func typeOf(data []byte, k *kind) error {
 	return nil
 }
 
-func (t typed) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
-	errs := append(validateMetadata(o, old, t.Namespaced, t.rules.name), qualifiedFinalizers(o)...)
+func (t typed) Validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
+	errs := append(validateMetadata(o, old, t.Namespaced, t.Rules.name), qualifiedFinalizers(o)...)
 	if status {
 		return errs
 	}
@@ -164,20 +164,20 @@ func decodeFields(data []byte) (fields map[string]any, strict []error, err error
 }
 
 // untyped is the schema of a kind of which nothing is known.
-type untyped struct{ *kind }
+type untyped struct{ *Definition }
 
-func (u untyped) decode(data []byte) (map[string]any, []string, error) {
+func (u untyped) Decode(data []byte) (map[string]any, []string, error) {
 	fields, strict, err := decodeFields(data)
 	if err != nil {
 		return nil, nil, err
 	}
 	fields["apiVersion"], fields["kind"] = u.APIVersion(), u.Kind
 	unknown, err := coerceMetadata(fields)
-	return fields, append(messages(strict), unknown...), errors.Join(err, typeOf(data, u.kind))
+	return fields, append(messages(strict), unknown...), errors.Join(err, typeOf(data, u.Definition))
 }
 
-func (u untyped) stored(fields map[string]any) (map[string]any, error) { return fields, nil }
+func (u untyped) Stored(fields map[string]any) (map[string]any, error) { return fields, nil }
 
-func (u untyped) validate(o, old *unstructured.Unstructured, _ bool) field.ErrorList {
-	return validateMetadata(o, old, u.Namespaced, u.rules.name)
+func (u untyped) Validate(o, old *unstructured.Unstructured, _ bool) field.ErrorList {
+	return validateMetadata(o, old, u.Namespaced, u.Rules.name)
 }

@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"slices"
@@ -36,7 +36,7 @@ func requiredFields(o *unstructured.Unstructured) field.ErrorList {
 	case "PersistentVolumeClaim":
 		return append(required(o, "spec", "accessModes"), required(o, "spec", "resources", "requests", "storage")...)
 	case "Service":
-		if nested(o, "spec", "type") == "ExternalName" || nested(o, "spec", "clusterIP") == "None" {
+		if Nested(o, "spec", "type") == "ExternalName" || Nested(o, "spec", "clusterIP") == "None" {
 			return nil
 		}
 		return required(o, "spec", "ports")
@@ -47,7 +47,7 @@ func requiredFields(o *unstructured.Unstructured) field.ErrorList {
 }
 
 func required(o *unstructured.Unstructured, path ...string) field.ErrorList {
-	switch value := nested(o, path...).(type) {
+	switch value := Nested(o, path...).(type) {
 	case nil:
 	case string:
 		if value != "" {
@@ -66,7 +66,7 @@ func required(o *unstructured.Unstructured, path ...string) field.ErrorList {
 func requiredContainers(o *unstructured.Unstructured, path ...string) field.ErrorList {
 	at := append(slices.Clone(path), "containers")
 	errs := required(o, at...)
-	containers, _ := nested(o, at...).([]any)
+	containers, _ := Nested(o, at...).([]any)
 	for i, container := range containers {
 		members, _ := container.(map[string]any)
 		for _, name := range []string{"name", "image"} {
@@ -81,8 +81,8 @@ func requiredContainers(o *unstructured.Unstructured, path ...string) field.Erro
 // matchingSelector returns an error unless the labels of the template match the selector.
 func matchingSelector(o *unstructured.Unstructured) field.ErrorList {
 	errs := required(o, "spec", "selector")
-	wanted, _ := nested(o, "spec", "selector", "matchLabels").(map[string]any)
-	labels, _ := nested(o, "spec", "template", "metadata", "labels").(map[string]any)
+	wanted, _ := Nested(o, "spec", "selector", "matchLabels").(map[string]any)
+	labels, _ := Nested(o, "spec", "template", "metadata", "labels").(map[string]any)
 	for key, value := range wanted {
 		if labels[key] != value {
 			return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels,
@@ -94,7 +94,7 @@ func matchingSelector(o *unstructured.Unstructured) field.ErrorList {
 
 // finitePods returns an error unless the pods of a job may end.
 func finitePods(o *unstructured.Unstructured) field.ErrorList {
-	policy, _ := nested(o, "spec", "template", "spec", "restartPolicy").(string)
+	policy, _ := Nested(o, "spec", "template", "spec", "restartPolicy").(string)
 	if policy == "OnFailure" || policy == "Never" {
 		return nil
 	}

@@ -1,13 +1,9 @@
-package apiserver
+package kinds
 
 import (
-	"cmp"
 	"errors"
 	"maps"
-	"slices"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,12 +11,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// managers track the managed fields of a kind, by subresource.
-type managers map[string]*managedfields.FieldManager
+// Managers track the managed fields of a kind, by subresource.
+type Managers map[string]*managedfields.FieldManager
 
 // newManagers returns the managers of a kind, some of whose fields may have no schema. A write of the object resets
 // the status, and one of the status all else.
-func newManagers(k *kind, types managedfields.TypeConverter, open bool) (managers, error) {
+func newManagers(k *Definition, types managedfields.TypeConverter, open bool) (Managers, error) {
 	create := managedfields.NewDefaultFieldManager
 	if open {
 		create = managedfields.NewDefaultCRDFieldManager
@@ -37,13 +33,13 @@ func newManagers(k *kind, types managedfields.TypeConverter, open bool) (manager
 	if k.Status {
 		resets[""] = except("status")
 		resets["status"] = except("spec")
-		if k.custom {
+		if k.Custom {
 			resets["status"] = except("metadata", "spec")
 		}
 	}
-	all := managers{}
+	all := Managers{}
 	for subresource, reset := range resets {
-		manager, err := create(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
+		manager, err := create(types, conversions{k}, conversions{k}, conversions{k}, k.GVK(), k.GVK().GroupVersion(), subresource, reset)
 		if err != nil {
 			return nil, err
 		}
@@ -56,11 +52,13 @@ type fieldFilters = map[fieldpath.APIVersion]fieldpath.Filter
 
 // conversions convert between the versions of a kind, which differ by their names only. Objects have their defaults
 // before and after a manager sees them.
-type conversions struct{ *kind }
+type conversions struct{ *Definition }
 
 func (conversions) Default(runtime.Object) {}
 
-func (c conversions) New(schema.GroupVersionKind) (runtime.Object, error) { return c.new(), nil }
+func (c conversions) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return c.Definition.New(), nil
+}
 
 func (conversions) Convert(_, _, _ any) error { return errors.New("not supported") }
 
@@ -81,21 +79,4 @@ func (conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 
 func (conversions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
-}
-
-// stopTime sets the time of all managed fields, and sorts them as if they had been written at once.
-func stopTime(o *unstructured.Unstructured, now time.Time) {
-	entries := o.GetManagedFields()
-	if len(entries) == 0 {
-		return
-	}
-	at := metav1.NewTime(now)
-	for i := range entries {
-		entries[i].Time = &at
-	}
-	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
-		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Manager, b.Manager),
-			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
-	})
-	o.SetManagedFields(entries)
 }

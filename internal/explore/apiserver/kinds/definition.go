@@ -1,4 +1,6 @@
-package apiserver
+// Package kinds knows the kinds that the API server in memory serves: the schema of each, which reads, defaults and
+// checks objects, its managed fields, and the rules of built-in kinds. It stores nothing.
+package kinds
 
 import (
 	"slices"
@@ -17,68 +19,64 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// namespaces is the kind Namespace, which every server has.
-//
-//nolint:gochecknoglobals // A struct cannot be a constant.
-var namespaces = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true}
-
-// kind is a kind in one version.
-type kind struct {
+// Definition is what an API server knows of a kind in one version.
+type Definition struct {
 	object.Resource
-	// shelf is the index of its objects in a state; the versions of a kind share one.
-	shelf int
-	// custom reports whether metadata of a status update is ignored and updates need a resource version.
-	custom   bool
-	schema   kindSchema
-	rules    rules
-	managers managers
+	// Custom reports whether metadata of a status update is ignored and updates need a resource version.
+	Custom   bool
+	Schema   Schema
+	Rules    Rules
+	Managers Managers
 }
 
-// kindSchema reads and checks objects.
-type kindSchema interface {
-	// decode reads an object, prunes unknown fields, of which it returns the paths, and sets defaults.
-	decode(data []byte) (fields map[string]any, unknown []string, err error)
-	// stored returns an object as it is read from the store.
-	stored(fields map[string]any) (map[string]any, error)
-	// validate checks an object. There is no old one if it is created.
-	validate(o, old *unstructured.Unstructured, status bool) field.ErrorList
+// Schema reads and checks objects.
+type Schema interface {
+	// Decode reads an object, prunes unknown fields, of which it returns the paths, and sets defaults.
+	Decode(data []byte) (fields map[string]any, unknown []string, err error)
+	// Stored returns an object as it is read from the store.
+	Stored(fields map[string]any) (map[string]any, error)
+	// Validate checks an object. There is no old one if it is created.
+	Validate(o, old *unstructured.Unstructured, status bool) field.ErrorList
 }
 
-// rules are what the API server knows about a kind besides its schema.
-type rules struct {
-	// generation reports whether objects have a generation.
-	generation bool
-	// conditional reports whether updates need a resource version.
-	conditional bool
-	// createOnUpdate reports whether PUT creates objects.
-	createOnUpdate bool
-	// returnsDeleted reports whether the response to a deletion is the object that is gone.
-	returnsDeleted bool
-	// orphans reports whether dependents are orphaned by default.
-	orphans bool
+// Rules are what the API server knows about a kind besides its schema.
+type Rules struct {
+	// Generation reports whether objects have a generation.
+	Generation bool
+	// Conditional reports whether updates need a resource version.
+	Conditional bool
+	// CreateOnUpdate reports whether PUT creates objects.
+	CreateOnUpdate bool
+	// ReturnsDeleted reports whether the response to a deletion is the object that is gone.
+	ReturnsDeleted bool
+	// Orphans reports whether dependents are orphaned by default.
+	Orphans bool
 	name    validation.ValidateNameFunc
-	// prepare changes an object before it is checked. There is no old one if it is created.
-	prepare func(o, old *unstructured.Unstructured)
+	// Prepare changes an object before it is checked. There is no old one if it is created.
+	Prepare func(o, old *unstructured.Unstructured)
 }
 
-// gvk returns the kind for libraries.
-func (k *kind) gvk() schema.GroupVersionKind {
+// GVK returns the kind for libraries.
+func (k *Definition) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
-// groupKind returns the kind in error messages.
-func (k *kind) groupKind() schema.GroupKind { return k.gvk().GroupKind() }
+// HasGoType reports whether the kind is a Go type of Kubernetes.
+func (k *Definition) HasGoType() bool {
+	_, is := k.Schema.(typed)
+	return is
+}
 
-// new returns an empty object. That of a Go type has members without values.
-func (k *kind) new() *unstructured.Unstructured {
+// New returns an empty object. That of a Go type has members without values.
+func (k *Definition) New() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	if zero, err := scheme.Scheme.New(k.gvk()); err == nil && !k.custom {
+	if zero, err := scheme.Scheme.New(k.GVK()); err == nil && !k.Custom {
 		if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(zero); err == nil {
 			o.Object = fields
 			dropEmptyTime(fields)
 		}
 	}
-	o.SetGroupVersionKind(k.gvk())
+	o.SetGroupVersionKind(k.GVK())
 	return o
 }
 
@@ -89,7 +87,7 @@ const (
 )
 
 // customTypes returns how fields of a custom resource merge.
-func customTypes(k *kind, s *structural.Structural) (managedfields.TypeConverter, error) {
+func customTypes(k *Definition, s *structural.Structural) (managedfields.TypeConverter, error) {
 	model := s.ToKubeOpenAPI()
 	text := *spec.StringProperty()
 	model.SetProperty("apiVersion", text)
@@ -145,23 +143,23 @@ func listOf(item spec.Schema, merge string, keys ...any) spec.Schema {
 }
 
 // rulesOf returns the rules of a built-in kind.
-func rulesOf(resource object.Resource) rules {
-	name := fullName(resource)
+func rulesOf(resource object.Resource) Rules {
+	name := FullName(resource)
 	is := func(names string) bool { return slices.Contains(strings.Fields(names), name) }
-	r := rules{
-		generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
+	r := Rules{
+		Generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
 			PodDisruptionBudget.policy Ingress.networking.k8s.io IngressClass.networking.k8s.io NetworkPolicy.networking.k8s.io
 			PriorityClass.scheduling.k8s.io EndpointSlice.discovery.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
 			ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io`),
-		conditional: is(`PodDisruptionBudget.policy Lease.coordination.k8s.io RuntimeClass.node.k8s.io CSIDriver.storage.k8s.io CSINode.storage.k8s.io
+		Conditional: is(`PodDisruptionBudget.policy Lease.coordination.k8s.io RuntimeClass.node.k8s.io CSIDriver.storage.k8s.io CSINode.storage.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
 			ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io`),
-		createOnUpdate: is(`RuntimeClass.node.k8s.io Role.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io
+		CreateOnUpdate: is(`RuntimeClass.node.k8s.io Role.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io
 			RoleBinding.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io Lease.coordination.k8s.io LimitRange Event Service`),
-		returnsDeleted: is(`Pod Service Namespace PersistentVolume PersistentVolumeClaim PodTemplate ResourceQuota ServiceAccount
+		ReturnsDeleted: is(`Pod Service Namespace PersistentVolume PersistentVolumeClaim PodTemplate ResourceQuota ServiceAccount
 			CSIDriver.storage.k8s.io CSINode.storage.k8s.io StorageClass.storage.k8s.io VolumeAttachment.storage.k8s.io`),
-		orphans: is("Job.batch ReplicationController"),
+		Orphans: is("Job.batch ReplicationController"),
 		name:    validation.NameIsDNSSubdomain,
 	}
 	switch {
@@ -172,12 +170,12 @@ func rulesOf(resource object.Resource) rules {
 	case resource.Group == "rbac.authorization.k8s.io":
 		r.name = func(string, bool) []string { return nil }
 	}
-	r.prepare = preparations()[name]
+	r.Prepare = preparations()[name]
 	return r
 }
 
-// fullName returns such as "Pod" or "Deployment.apps".
-func fullName(resource object.Resource) string {
+// FullName returns such as "Pod" or "Deployment.apps".
+func FullName(resource object.Resource) string {
 	if resource.Group == "" {
 		return resource.Kind
 	}
@@ -185,5 +183,5 @@ func fullName(resource object.Resource) string {
 }
 
 func fullNameOf(o *unstructured.Unstructured) string {
-	return fullName(object.Resource{Group: o.GroupVersionKind().Group, Kind: o.GetKind()})
+	return FullName(object.Resource{Group: o.GroupVersionKind().Group, Kind: o.GetKind()})
 }

@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"fmt"
@@ -124,11 +124,11 @@ func preparations() map[string]func(o, old *unstructured.Unstructured) {
 func prepareNamespace(o, old *unstructured.Unstructured) {
 	if old != nil {
 		// Only the subresource finalize changes the finalizers of a namespace.
-		setField(o, nested(old, "spec", "finalizers"), "spec", "finalizers")
+		SetNested(o, Nested(old, "spec", "finalizers"), "spec", "finalizers")
 		return
 	}
-	setField(o, []any{"kubernetes"}, "spec", "finalizers")
-	setField(o, "Active", "status", "phase")
+	SetNested(o, []any{"kubernetes"}, "spec", "finalizers")
+	SetNested(o, "Active", "status", "phase")
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -147,25 +147,25 @@ func initialStatus(phase string) func(o, old *unstructured.Unstructured) {
 
 // prepareService gives a service the IP that its name stands for, which it keeps.
 func prepareService(o, old *unstructured.Unstructured) {
-	if serviceType := nested(o, "spec", "type"); serviceType == "ExternalName" || nested(o, "spec", "clusterIP") != nil {
+	if serviceType := Nested(o, "spec", "type"); serviceType == "ExternalName" || Nested(o, "spec", "clusterIP") != nil {
 		return
 	}
 	if old != nil {
 		for _, name := range []string{"clusterIP", "clusterIPs"} {
-			setField(o, nested(old, "spec", name), "spec", name)
+			SetNested(o, Nested(old, "spec", name), "spec", name)
 		}
 		return
 	}
 	sum := fnv.New32a()
 	sum.Write([]byte(o.GetNamespace() + "/" + o.GetName()))
 	ip := fmt.Sprintf("10.96.%d.%d", byte(sum.Sum32()>>8), byte(sum.Sum32()))
-	setField(o, ip, "spec", "clusterIP")
-	setField(o, []any{ip}, "spec", "clusterIPs")
+	SetNested(o, ip, "spec", "clusterIP")
+	SetNested(o, []any{ip}, "spec", "clusterIPs")
 }
 
 // prepareJob makes the selector of a job.
 func prepareJob(o, old *unstructured.Unstructured) {
-	if old != nil || nested(o, "spec", "manualSelector") == true {
+	if old != nil || Nested(o, "spec", "manualSelector") == true {
 		return
 	}
 	uid := string(o.GetUID())
@@ -173,7 +173,7 @@ func prepareJob(o, old *unstructured.Unstructured) {
 		"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid,
 		"job-name": o.GetName(), "batch.kubernetes.io/job-name": o.GetName(),
 	} {
-		setField(o, value, "spec", "template", "metadata", "labels", name)
+		SetNested(o, value, "spec", "template", "metadata", "labels", name)
 	}
-	setField(o, map[string]any{"batch.kubernetes.io/controller-uid": uid}, "spec", "selector", "matchLabels")
+	SetNested(o, map[string]any{"batch.kubernetes.io/controller-uid": uid}, "spec", "selector", "matchLabels")
 }

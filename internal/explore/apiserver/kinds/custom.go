@@ -1,4 +1,4 @@
-package apiserver
+package kinds
 
 import (
 	"context"
@@ -25,14 +25,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// newCustom returns the kinds of a CRD, one for each served version.
-func newCustom(text []byte) ([]*kind, error) {
+// Custom returns the kinds of a CRD, one for each served version.
+func Custom(text []byte) ([]*Definition, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(text, &crd); err != nil {
 		return nil, err
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	var kinds []*kind
+	var kinds []*Definition
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
 			continue
@@ -49,34 +49,35 @@ func newCustom(text []byte) ([]*kind, error) {
 	return kinds, nil
 }
 
-func newVersion(crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
-	k := &kind{custom: true, Resource: object.Resource{
+func newVersion(crd *apiextensionsv1.CustomResourceDefinition,
+	version apiextensionsv1.CustomResourceDefinitionVersion) (*Definition, error) {
+	k := &Definition{Custom: true, Resource: object.Resource{
 		Group: crd.Spec.Group, Version: version.Name, Plural: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true,
 		Status: version.Subresources != nil && version.Subresources.Status != nil,
 	}}
-	k.rules = rules{generation: true, conditional: true, name: apivalidation.NameIsDNSSubdomain}
-	c := &custom{kind: k}
+	k.Rules = Rules{Generation: true, Conditional: true, name: apivalidation.NameIsDNSSubdomain}
+	c := &custom{Definition: k}
 	if err := c.compile(version.Schema); err != nil {
 		return nil, err
 	}
-	k.schema = c
+	k.Schema = c
 	types, err := customTypes(k, c.structural)
 	if err != nil {
 		return nil, err
 	}
-	k.managers, err = newManagers(k, types, true)
+	k.Managers, err = newManagers(k, types, true)
 	return k, err
 }
 
 // custom is the schema of a CRD.
 type custom struct {
-	*kind
+	*Definition
 	structural *structural.Structural
 	values     validation.SchemaValidator
 	// status checks a status alone; nil if it has no schema.
 	status validation.SchemaValidator
-	// rules are those in CEL; nil if there are none.
+	// celRules are those in CEL; nil if there are none.
 	celRules *cel.Validator
 }
 
@@ -110,7 +111,7 @@ func (c *custom) compile(given *apiextensionsv1.CustomResourceValidation) error 
 	return nil
 }
 
-func (c *custom) decode(data []byte) (map[string]any, []string, error) {
+func (c *custom) Decode(data []byte) (map[string]any, []string, error) {
 	fields, strict, err := decodeFields(data)
 	if err != nil {
 		return nil, nil, err
@@ -119,7 +120,7 @@ func (c *custom) decode(data []byte) (map[string]any, []string, error) {
 	return fields, append(messages(strict), unknown...), err
 }
 
-func (c *custom) stored(fields map[string]any) (map[string]any, error) { return fields, nil }
+func (c *custom) Stored(fields map[string]any) (map[string]any, error) { return fields, nil }
 
 // coerce prunes and sets defaults. It returns the paths of unknown fields.
 func (c *custom) coerce(fields map[string]any) ([]string, error) {
@@ -176,11 +177,11 @@ func coerceMetadata(fields map[string]any) ([]string, error) {
 	return unknown, nil
 }
 
-func (c *custom) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
+func (c *custom) Validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
 	if o.GetKind() != c.Kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+c.Kind)}
 	}
-	errs := validateMetadata(o, old, c.Namespaced, c.rules.name)
+	errs := validateMetadata(o, old, c.Namespaced, c.Rules.name)
 	if old == nil {
 		errs = append(errs, validation.ValidateCustomResource(nil, o.Object, c.values)...)
 		errs = append(errs, c.lists(o)...)
