@@ -112,3 +112,12 @@ func (k Kind) objectForHooks(o *object.Object, full bool) json.RawMessage {
 	}
 	return snapshot(o, status)
 }
+
+// StoredStatus returns the status of a controller object; the zero value if it is invalid.
+func StoredStatus(o *object.Object) api.ControllerStatus {
+	var stored api.ControllerStatus
+	if field := o.Field("status"); field != nil && json.Unmarshal(field, &stored) != nil {
+		return api.ControllerStatus{}
+	}
+	return stored
+}

@@ -34,10 +34,10 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	env := m.compileEnvironment()
 	env.Sources = configmap.NewDryRunReader(m.store, files...)
 	defer env.Sources.Close()
-	if by := storedStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
+	if by := compile.StoredStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
 		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
 	}
-	m.resolver.Known.AddUsed(storedStatus(declared).Kinds)
+	m.resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
 	compiled, err := kind.Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	}
 	compiled.Notes = append(compiled.Notes, notes...)
 	m.setStatusOwners(compiled)
-	return &Compiled{compiled, refused, hasHeldDeletions(storedStatus(declared).Conditions)}, nil
+	return &Compiled{compiled, refused, hasHeldDeletions(compile.StoredStatus(declared).Conditions)}, nil
 }
 
 // CompileNamed compiles a controller of this process by its name.

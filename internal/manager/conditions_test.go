@@ -200,7 +200,7 @@ func TestInvalidStoredStatusIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := storedStatus(o).Parents; got != want {
+		if got := compile.StoredStatus(o).Parents; got != want {
 			t.Errorf("%s has %d parents, want %d", status, got, want)
 		}
 	}

@@ -1,9 +1,7 @@
 package manager
 
 import (
-	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
@@ -66,27 +64,5 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	}
 	if second = started("second", "2"); owners(second) != "" {
 		t.Errorf("yielded to %q, which is deleted", owners(second))
-	}
-}
-
-// A tenant's controller, limited to one namespace, precedes no cluster-wide one, however old it is.
-func TestRank(t *testing.T) {
-	declared := func(created, name, namespaces string) *object.Object {
-		t.Helper()
-		o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion": "setpoint.dev/v1alpha1", "kind": "CompositeController",
-			"metadata": {"name": %q, "creationTimestamp": %q}, "spec": {"parentResource": {"namespaces": %s}}}`, name, created, namespaces))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
-	const old, recent = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
-	ranks := []string{
-		rankOf(declared(old, "wide", "[]")), rankOf(declared(recent, "wide-a", "null")), rankOf(declared(recent, "wide-b", "null")),
-		youngestRank(declared("", "new", "null")),
-		rankOf(declared(old, "limited", `["shop"]`)), rankOf(declared(recent, "limited", `["shop"]`)), youngestRank(declared("", "new", `["shop"]`)),
-	}
-	if !slices.IsSorted(ranks) || len(slices.Compact(slices.Clone(ranks))) != len(ranks) {
-		t.Errorf("not in order: %q", ranks)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -274,7 +275,7 @@ func (cs *controllerSet) declaredKeys() []queue.Key {
 	}
 	for _, kind := range cs.kinds {
 		for o := range kind.view.All() {
-			ranks[queue.Key{Namespace: kind.Name, Name: o.Name()}] = rankOf(o)
+			ranks[queue.Key{Namespace: kind.Name, Name: o.Name()}] = conflicts.Rank(o)
 		}
 	}
 	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })

@@ -70,7 +70,7 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
 	removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
 		Namespaces: foot.Namespaces}
-	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
+	gone := foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
 		if cs.finalizes(key, resource) {
 			return nil
@@ -133,7 +133,7 @@ func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName)
 // object if no kind is left.
 func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
 	kind := cs.kinds[key.Namespace]
-	before := storedStatus(o).Finalizes
+	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
 		if err := cs.patchFinalizedKinds(ctx, key, o, after); err != nil {
@@ -190,7 +190,7 @@ func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is being deleted", key)
 	}
-	before := storedStatus(declared).Finalizes
+	before := compile.StoredStatus(declared).Finalizes
 	finalizes := slices.Clone(before)
 	for _, resource := range r.parentKinds() {
 		if !slices.Contains(finalizes, resource.String()) {
@@ -265,7 +265,7 @@ func (cs *controllerSet) restoreHeldDeletions(key queue.Key, r *runningControlle
 	if r.deletions == nil || kind == nil {
 		return
 	}
-	if stored := kind.view.Get("", key.Name); stored != nil && hasHeldDeletions(storedStatus(stored).Conditions) {
+	if stored := kind.view.Get("", key.Name); stored != nil && hasHeldDeletions(compile.StoredStatus(stored).Conditions) {
 		r.deletions.RestoreHeld()
 	}
 }

@@ -143,7 +143,7 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 	}
 	compiled.SetUnserved()
 	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
-		err = cs.manager.checkAccess(ctx, object.Resource{}, compiled)
+		err = cs.manager.permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
 		compiled.Release()

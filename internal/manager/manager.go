@@ -57,6 +57,7 @@ type Manager struct {
 	crds            *crds.Installer
 	store           *cache.Cache
 	access          *identity.Reviewer
+	permissions     *rbac.Access
 	leases          *lease.Observer
 	metrics         *serving.Metrics
 	events          *events.Writer
@@ -67,7 +68,7 @@ type Manager struct {
 	connections     *webhook.ConnectionLimiter
 	backends        *backend.Backends
 	metacontrollers *conflicts.Detector
-	others          otherControllers
+	others          *conflicts.Others
 	leader          *leader.Elector
 	processLease    *leader.ProcessLease
 	history         *inspect.History
@@ -108,6 +109,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.access, m.leases = identity.NewReviewer(client), lease.NewObserver(client, clock.RealClock{})
+	m.permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: m.access}
 	if m.metrics = o.Metrics; m.metrics == nil {
 		m.metrics = serving.NewMetrics()
 	}
@@ -127,6 +129,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
+	m.others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
 	m.controllers = newControllerSet(m)
 	m.webhooks = newWebhooks(m)
 	if m.processLease != nil {

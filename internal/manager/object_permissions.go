@@ -95,7 +95,7 @@ func (p *ObjectPermissions) AbsentNamespaces(ctx context.Context, all []rbac.Con
 			}
 		}
 	}
-	return absentNamespaces(ctx, p.client, names)
+	return rbac.AbsentNamespaces(ctx, p.client, names)
 }
 
 // Stored returns the controller objects of the cluster, by kind and name. Kinds that are not

@@ -48,7 +48,7 @@ func (m *Manager) isInstance(own, managedBy *setpoint.Instance) bool {
 
 // otherOwner returns the other running Setpoint that manages a controller object; nil for none.
 func (m *Manager) otherOwner(ctx context.Context, declared *object.Object) (*setpoint.Instance, error) {
-	own, managedBy := m.instance(), storedStatus(declared).ManagedBy
+	own, managedBy := m.instance(), compile.StoredStatus(declared).ManagedBy
 	if own == nil || managedBy == nil || m.isInstance(own, managedBy) {
 		return nil, nil //nolint:nilnil // No other Setpoint manages it.
 	}
@@ -96,7 +96,7 @@ func (cs *controllerSet) take(ctx context.Context, key queue.Key) (bool, error) 
 	if stored == nil {
 		return false, nil
 	}
-	managedBy := storedStatus(stored).ManagedBy
+	managedBy := compile.StoredStatus(stored).ManagedBy
 	if reflect.DeepEqual(managedBy, own) || managedBy == nil && cs.hasTaken(key, stored) {
 		return true, nil
 	}
@@ -193,7 +193,7 @@ func (cs *controllerSet) reportUnselected(ctx context.Context) error {
 			return fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, o := range stored {
-			managedBy := storedStatus(o).ManagedBy
+			managedBy := compile.StoredStatus(o).ManagedBy
 			if managedBy == nil || !cs.manager.isInstance(own, managedBy) || selector.Matches(o.Labels()) {
 				continue
 			}
@@ -207,7 +207,7 @@ func (cs *controllerSet) reportUnselected(ctx context.Context) error {
 
 // giveUp stores that no Setpoint runs a controller, if the object is unchanged.
 func (cs *controllerSet) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, lease string) error {
-	conditions := slices.Clone(storedStatus(o).Conditions)
+	conditions := slices.Clone(compile.StoredStatus(o).Conditions)
 	ready := conditionState{reason: setpoint.ReasonNotSelected, message: fmt.Sprintf(
 		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. "+
 			"Until another one does, objects stay as they are, and no hook is called",

@@ -3,16 +3,11 @@ package manager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -21,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // RequiredPermissions returns the permissions that a Go program needs to run these controllers
@@ -61,35 +55,6 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 	return secrets
 }
 
-// checkNamespaces is checkAccess for a controller object. Where the controller is limited to
-// namespaces, it excludes those that do not exist or in which permissions are missing, and goes on
-// in the others.
-func (m *Manager) checkNamespaces(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
-	err := m.checkAccess(ctx, kind, compiled)
-	if compiled.Absent = m.absentNamespaces(ctx, slices.Concat(compiled.Namespaces(), missingIn(err))); len(compiled.Absent) > 0 {
-		compiled.Notes = append(compiled.Notes, strings.Join(compiled.Absent, ", ")+
-			": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
-	}
-	gone := slices.DeleteFunc(missingIn(err), func(name string) bool { return !slices.Contains(compiled.Absent, name) })
-	switch {
-	case len(gone) == 0:
-	case compiled.Exclude(gone) == nil:
-		// The message has Roles in these namespaces.
-		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf("%s: no such namespace; create it first; %w",
-			strings.Join(gone, ", "), err)}
-	default:
-		err = m.checkAccess(ctx, kind, compiled)
-	}
-	forbidden := missingIn(err)
-	left := compiled.Exclude(forbidden)
-	if len(forbidden) == 0 || left == nil {
-		return err
-	}
-	compiled.Incomplete = &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf(
-		"the controller works in %s, but not in %s: %w", strings.Join(left, ", "), strings.Join(forbidden, ", "), err)}
-	return nil
-}
-
 // stillMissing reports whether everything that a controller waits for is still missing: permissions,
 // or namespaces. It asks for these only, since the rest may be many namespaces.
 func (cs *controllerSet) stillMissing(ctx context.Context, key queue.Key) bool {
@@ -103,42 +68,7 @@ func (cs *controllerSet) stillMissing(ctx context.Context, key queue.Key) bool {
 	if !forbidden && len(state.absent) == 0 || forbidden && !missing.Persists(ctx, cs.manager.client) {
 		return false
 	}
-	return len(cs.manager.absentNamespaces(ctx, state.absent)) == len(state.absent)
-}
-
-// missingIn returns the namespaces in which permissions are missing.
-func missingIn(err error) []string {
-	if missing, is := errors.AsType[*rbac.MissingError](err); is {
-		return slices.Clone(missing.Namespaces)
-	}
-	return nil
-}
-
-// absentNamespaces returns those of the namespaces that do not exist, as far as Setpoint may know.
-func (m *Manager) absentNamespaces(ctx context.Context, names []string) []string {
-	return absentNamespaces(ctx, m.client, names)
-}
-
-func absentNamespaces(ctx context.Context, client rest.Interface, names []string) []string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		err := client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", request.Metadata).Do(ctx).Error()
-		return !apierrors.IsNotFound(err)
-	})
-}
-
-// checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
-// one.
-func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
-	if err := m.options.process().Check(ctx, m.client, kind, compiled); err != nil || compiled.Account.PerNamespace() {
-		return err
-	}
-	err := m.access.CheckExists(ctx, compiled.Account.UserFor(""))
-	if errors.Is(err, identity.ErrForbidden) {
-		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: err}
-	}
-	return err
+	return len(rbac.AbsentNamespaces(ctx, cs.manager.client, state.absent)) == len(state.absent)
 }
 
 // permissionInterval is the interval of checking permissions that may have been revoked: as long as a
@@ -170,6 +100,6 @@ func (cs *controllerSet) lacksPermissions(ctx context.Context, key queue.Key, s 
 	if s.object != nil {
 		kind = cs.kinds[key.Namespace].Resource
 	}
-	_, refused := errors.AsType[*compile.Refusal](cs.manager.checkAccess(ctx, kind, s.running.Compiled))
+	_, refused := errors.AsType[*compile.Refusal](cs.manager.permissions.Check(ctx, kind, s.running.Compiled))
 	return refused
 }

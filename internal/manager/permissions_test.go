@@ -1,22 +1,7 @@
 package manager
 
 import (
-	"encoding/json"
-	"fmt"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"path"
-	"slices"
-	"strings"
 	"testing"
-
-	authorization "k8s.io/api/authorization/v1"
-	"k8s.io/client-go/rest"
-
-	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // A process in a pod reads the token of its inspect endpoint from a Secret; one on a machine
@@ -31,72 +16,4 @@ func TestInspectPermissions(t *testing.T) {
 			t.Errorf("with the folder %q: %+v", folder, rules)
 		}
 	}
-}
-
-// A namespace that does not exist is noted, whatever the rights are, and no Roles are printed for it without
-// saying so.
-func TestAbsentNamespaces(t *testing.T) {
-	for name, c := range map[string]struct {
-		namespaces []string
-		allowed    func(namespace string) bool
-		// want starts the error; notes and excluded are what the controller has then.
-		want, notes string
-		excluded    []string
-	}{
-		"rights in all":  {[]string{"later", "shop"}, func(string) bool { return true }, "", "later: no such namespace; the controller starts there", nil},
-		"rights in some": {[]string{"later", "shop"}, func(namespace string) bool { return namespace == "shop" }, "", "later: no such namespace; the controller starts there", []string{"later"}},
-		"no rights": {[]string{"later", "shop"}, func(string) bool { return false }, "Setpoint may not get, list, watch shops.example.org/v1 in shop; the controller starts",
-			"later: no such namespace; the controller starts there", []string{"later"}},
-		"none exists": {[]string{"later"}, func(string) bool { return false }, "later: no such namespace; create it first; Setpoint may not get, list, watch shops.example.org/v1 in later;",
-			"later: no such namespace; the controller starts there", nil},
-		"all exist": {[]string{"shop"}, func(string) bool { return true }, "", "", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := managerOfRights(t, c.allowed)
-			shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}
-			compiled := &compile.Compiled{Programs: compile.PerNamespace(composite.Program{Name: "test", Parent: shops}, c.namespaces)}
-			err := m.checkNamespaces(t.Context(), object.Resource{}, compiled)
-			if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("error %v, want %s", err, c.want)
-			}
-			if notes := strings.Join(compiled.Notes, " "); (notes != "") != (c.notes != "") || !strings.HasPrefix(notes, c.notes) {
-				t.Errorf("notes %q, want %q", notes, c.notes)
-			}
-			if !slices.Equal(compiled.Excluded, c.excluded) {
-				t.Errorf("excluded %q, want %q", compiled.Excluded, c.excluded)
-			}
-		})
-	}
-}
-
-// managerOfRights returns a manager of a cluster that has the namespace shop, with rights in some namespaces.
-func managerOfRights(t *testing.T, allowed func(namespace string) bool) *Manager {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if r.Method == http.MethodGet {
-			if path.Base(r.URL.Path) != "shop" {
-				w.WriteHeader(http.StatusNotFound)
-			}
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","reason":"NotFound","code":404}`)
-			return
-		}
-		var review authorization.SelfSubjectAccessReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			t.Error(err)
-		}
-		if of := review.Spec.ResourceAttributes; of != nil {
-			review.Status.Allowed = allowed(of.Namespace)
-		}
-		if err := json.NewEncoder(w).Encode(review); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	m, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	return m
 }

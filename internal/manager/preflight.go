@@ -8,19 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // Preflight returns why this Manager, which need not run, must not run controllers of a dev run: another
@@ -34,7 +31,7 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 	}
 	m.resolver.Defined = defined
 	defer func() { m.resolver.Defined = nil }()
-	others, err := m.otherControllers(ctx)
+	others, err := m.others.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,7 +45,7 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 }
 
 // preflight checks one controller object.
-func (m *Manager) preflight(ctx context.Context, o *object.Object, others []otherController) error {
+func (m *Manager) preflight(ctx context.Context, o *object.Object, others []conflicts.Other) error {
 	kind, known := compile.KindOf(o)
 	if !known {
 		return nil
@@ -65,10 +62,10 @@ func (m *Manager) preflight(ctx context.Context, o *object.Object, others []othe
 	defer compiled.Release()
 	for _, other := range others {
 		if conflicts.Overlap(other.Compiled, compiled) {
-			return other.refusal().Err
+			return other.Refusal().Err
 		}
 	}
-	return m.checkAccess(ctx, kind.Resource, compiled)
+	return m.permissions.Check(ctx, kind.Resource, compiled)
 }
 
 // User returns the name of the user of a configuration, or that it is unknown.
@@ -85,7 +82,7 @@ func User(ctx context.Context, config *rest.Config) string {
 // The notes name what could not be checked.
 func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string,
 	err error) {
-	condition := meta.FindStatusCondition(storedStatus(declared).Conditions, setpoint.ConditionAccepted)
+	condition := meta.FindStatusCondition(compile.StoredStatus(declared).Conditions, setpoint.ConditionAccepted)
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
 		return reportedRefusal(condition), nil, nil
 	}
@@ -100,7 +97,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 		}
 		notes = appendNote(notes, note)
 	}
-	why, note, err := m.checkOlder(ctx, declared, compiled)
+	why, note, err := m.others.CheckOlder(ctx, declared, compiled)
 	return why, appendNote(notes, note), err
 }
 
@@ -117,56 +114,4 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 		return nil
 	}
 	return &compile.Refusal{Reason: accepted.Reason, Err: errors.New(accepted.Message)}
-}
-
-// checkOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
-func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string,
-	err error) {
-	rank := rankOf(declared)
-	if declared.Version() == 0 {
-		rank = youngestRank(declared)
-	}
-	for _, kind := range compile.Kinds() {
-		if kind.Resource.Kind != "CompositeController" {
-			continue // Other kinds do not conflict.
-		}
-		stored, err := m.dryRunWriter().List(ctx, kind.Resource, "", "")
-		switch {
-		case apply.NotFound(err):
-			continue
-		case apierrors.IsForbidden(err):
-			note = fmt.Sprintf("cannot check whether another controller has the same objects (%v)", err)
-			continue
-		case err != nil:
-			return nil, note, fmt.Errorf("list %s: %w", kind.Resource, err)
-		}
-		for _, other := range stored {
-			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || rankOf(other) > rank {
-				continue
-			}
-			if found, conflicting := m.conflictWith(ctx, kind, other, compiled); conflicting {
-				return found.Refusal(queue.Key{Namespace: kind.Name, Name: other.Name()}), note, nil
-			}
-		}
-	}
-	return nil, note, nil
-}
-
-// conflictWith returns the conflict of two controllers, if the stored one runs.
-func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object,
-	compiled *compile.Compiled) (conflicts.Conflict, bool) {
-	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
-		return conflicts.Conflict{}, false
-	}
-	env := m.compileEnvironment()
-	env.Store = nil // It is only compared.
-	theirs, err := kind.Compile(ctx, other, env)
-	if err != nil {
-		return conflicts.Conflict{}, false // It is refused and does not run.
-	}
-	defer theirs.Release()
-	if theirs.Suspended {
-		return conflicts.Conflict{}, false
-	}
-	return conflicts.Find(theirs, compiled)
 }

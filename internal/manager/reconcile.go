@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -39,7 +40,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 	if errors.Is(err, calls.ErrCompiling) {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
-	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
+	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: conflicts.Rank(declared), refusal: err}, compiled)
 	cs.enqueueRelease(key, declared)
 	return outcome
 }
@@ -86,7 +87,7 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
-	cs.manager.resolver.Known.AddUsed(storedStatus(declared).Kinds)
+	cs.manager.resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
 	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -129,13 +130,13 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
+	if err := cs.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
-	if err := cs.manager.others.check(rankOf(declared), compiled); err != nil {
+	if err := cs.manager.others.Check(conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
-	return cs.manager.checkNamespaces(ctx, kind.Resource, compiled)
+	return cs.manager.permissions.CheckNamespaces(ctx, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.

@@ -168,7 +168,7 @@ func (m *Manager) reviewCode(ctx context.Context) {
 	}
 	program := m.codeReviewProgram(reach.RegistrationGroup())
 	_ = wait.PollUntilContextCancel(ctx, accessRetryInterval, true, func(ctx context.Context) (bool, error) {
-		err := m.checkAccess(ctx, object.Resource{}, &compile.Compiled{Admission: program})
+		err := m.permissions.Check(ctx, object.Resource{}, &compile.Compiled{Admission: program})
 		_, refused := errors.AsType[*compile.Refusal](err)
 		switch {
 		case err == nil:

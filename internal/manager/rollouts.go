@@ -28,7 +28,7 @@ import (
 
 // formerLogic reads the version that reconciles the parents which have not moved to another one.
 func (m *Manager) formerLogic(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
-	name := rollout.Former(storedStatus(o).Rollout, version)
+	name := rollout.Former(compile.StoredStatus(o).Rollout, version)
 	if name == "" {
 		return "", nil, nil
 	}
@@ -72,7 +72,7 @@ func (cs *controllerSet) setPosition(key queue.Key, r *runningController) bool {
 	if stored == nil {
 		return false
 	}
-	status := storedStatus(stored).Rollout
+	status := compile.StoredStatus(stored).Rollout
 	spec, position := r.policy(cs), rollout.End
 	if spec != nil {
 		if former := rollout.Former(status, spec.Version); former != "" && former != r.Former() {
@@ -313,7 +313,7 @@ func (cs *controllerSet) createVersion(ctx context.Context, declared *object.Obj
 
 // pruneVersions deletes the oldest versions, but none that is in use.
 func (cs *controllerSet) pruneVersions(ctx context.Context, declared *object.Object, latest string, oldest []*object.Object) error {
-	used := rollout.Used(storedStatus(declared).Rollout)
+	used := rollout.Used(compile.StoredStatus(declared).Rollout)
 	excess := len(oldest) - maxVersions
 	if !slices.ContainsFunc(oldest, func(o *object.Object) bool { return o.Name() == latest }) {
 		excess++
@@ -337,7 +337,7 @@ func (cs *controllerSet) pruneVersions(ctx context.Context, declared *object.Obj
 func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *composite.LogicVersions {
 	restored := ""
 	if declared != nil {
-		restored = storedStatus(declared).LogicVersion
+		restored = compile.StoredStatus(declared).LogicVersion
 	}
 	return composite.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
 }

@@ -82,7 +82,7 @@ func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := statusPatch(of, storedStatus(of), setpoint.ControllerStatus{})
+	patch, err := statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
 	}
@@ -120,7 +120,7 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 		}
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
 		e.running = r
-		status := cs.nextStatus(t.Context(), e, storedStatus(declared), declared)
+		status := cs.nextStatus(t.Context(), e, compile.StoredStatus(declared), declared)
 		if status.Rollout.Phase != setpoint.RolloutRolledBack || !hasHeldDeletions(status.Conditions) {
 			t.Errorf("%s: rollout %+v, conditions %+v", key, status.Rollout, status.Conditions)
 		}

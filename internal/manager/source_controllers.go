@@ -124,7 +124,7 @@ func (s *source) isStandby(one *controllerSnapshot) bool {
 
 // applyLeaderStatus adds the status that the leader reported.
 func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
-	reported := storedStatus(one.stored)
+	reported := compile.StoredStatus(one.stored)
 	c.Owned, c.Failing, c.Paused = int(reported.Children), int(reported.ParentsInError), int(reported.Paused)
 	if held := reported.HeldDeletions; held != nil {
 		c.HeldDeletions, c.AllowDeletions = int(held.Count), held.Value
@@ -138,7 +138,7 @@ func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
 func (s *source) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
 	switch {
 	case s.isStandby(one):
-		return modelConditions(storedStatus(one.stored).Conditions)
+		return modelConditions(compile.StoredStatus(one.stored).Conditions)
 	case one.stored != nil && one.object != nil:
 		e := controllerEntry{controllerState: one.controllerState}
 		return modelConditions(e.status(one.previous, one.crd).Conditions)

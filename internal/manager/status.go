@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -147,7 +148,7 @@ func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	if o == nil {
 		return setpoint.ControllerStatus{}
 	}
-	stored := storedStatus(o)
+	stored := compile.StoredStatus(o)
 	stored.Finalizes, stored.ManagedBy = nil, nil
 	return stored
 }
@@ -192,15 +193,6 @@ func addRemoved(before, after map[string]any) {
 			addRemoved(below, within)
 		}
 	}
-}
-
-// storedStatus returns the status of an object; the zero value if it is invalid.
-func storedStatus(o *object.Object) setpoint.ControllerStatus {
-	var previous setpoint.ControllerStatus
-	if field := o.Field("status"); field != nil && json.Unmarshal(field, &previous) != nil {
-		return setpoint.ControllerStatus{}
-	}
-	return previous
 }
 
 func (cs *controllerSet) patchStatus(ctx context.Context, key queue.Key, body []byte) error {

@@ -298,7 +298,7 @@ func (r *uninstaller) releaseDeclared(ctx context.Context, kind compile.Kind, o 
 			return err
 		}
 	}
-	for _, resource := range foot.FinalizerRemovals(storedStatus(o).Finalizes, true) {
+	for _, resource := range foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, true) {
 		if err := r.release(ctx, resource, foot.Finalizer); err != nil {
 			return err
 		}
@@ -335,7 +335,7 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 
 // clearFinalizes removes the kinds from the status of a controller object.
 func (r *uninstaller) clearFinalizes(ctx context.Context, path string, o *object.Object) error {
-	if len(storedStatus(o).Finalizes) == 0 {
+	if len(compile.StoredStatus(o).Finalizes) == 0 {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{

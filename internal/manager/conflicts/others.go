@@ -1,0 +1,204 @@
+package conflicts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
+)
+
+// Other is a controller object that is not of this dev run.
+type Other struct {
+	*compile.Compiled
+	managedBy string
+	// run is that of another `setpoint dev --context`; "" for the controllers of the cluster.
+	run, rank string
+}
+
+// Refusal says what to do about a controller of the same objects.
+func (c Other) Refusal() *compile.Refusal {
+	by, remedy := "the cluster has", "suspend that one (spec.suspend: true) or delete it"
+	if c.managedBy != "" {
+		by = "the Setpoint with the Lease " + c.managedBy + " manages"
+	}
+	if c.run != "" {
+		by = "another run of setpoint dev, with the ConfigMap and the Lease " + c.managedBy + ", has created"
+		remedy = "stop that run and remove what it created (setpoint dev --context NAME --cleanup), also if it was killed"
+	}
+	return &compile.Refusal{Reason: setpoint.ReasonConflictingController,
+		Err: fmt.Errorf("%s the controller %s of the same objects, and both would reconcile them: %s, "+
+			"give each a labelSelector that excludes the other's objects, or use another cluster or namespace", by, c.Name(), remedy)}
+}
+
+// Others are the controllers of the cluster that are not of this dev run. A run of `setpoint dev --context` has
+// controllers of its own, which every other Setpoint ignores. So it is the run that must see controllers of others
+// with the same objects, and yield to them.
+type Others struct {
+	Client rest.Interface
+	// DevRun is this run of `setpoint dev --context`; "" for none.
+	DevRun      string
+	Environment func() compile.Environment
+
+	// known are compiled controllers by what they were compiled from. One goroutine uses them.
+	known map[string]*compiledOther
+
+	mu   sync.Mutex
+	seen []Other
+}
+
+// Refresh looks which controllers there are.
+func (o *Others) Refresh(ctx context.Context) error {
+	all, err := o.List(ctx)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = all
+	return nil
+}
+
+// List returns the compiled controllers of the cluster, those that are suspended aside. Kinds
+// that are not installed, or that the user may not list, have none.
+func (o *Others) List(ctx context.Context) ([]Other, error) {
+	var all []Other
+	seen := map[string]*compiledOther{}
+	for _, kind := range compile.Kinds() {
+		stored, err := apply.New(o.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
+		if request.IsForbiddenOrNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for _, declared := range stored {
+			id := fmt.Sprint(declared.UID(), declared.Generation(), declared.Labels().Get(setpoint.LabelDevRun),
+				compile.StoredStatus(declared).ManagedBy)
+			if seen[id] = o.known[id]; seen[id] == nil || seen[id].isDue() {
+				seen[id] = &compiledOther{at: time.Now()}
+				seen[id].controller, seen[id].runs = o.compile(ctx, kind, declared)
+			}
+			if seen[id].runs && !o.ignores(declared) {
+				all = append(all, seen[id].controller)
+			}
+		}
+	}
+	o.known = seen
+	return all, nil
+}
+
+// compiledOther is the result of compiling a controller of others, which takes requests to the API server.
+type compiledOther struct {
+	controller Other
+	runs       bool
+	at         time.Time
+}
+
+// notRunningInterval is how often one that does not run is compiled again.
+const notRunningInterval = time.Minute
+
+// isDue reports whether to compile it again. One that does not run may do so once its kinds are served.
+func (c *compiledOther) isDue() bool { return !c.runs && time.Since(c.at) > notRunningInterval }
+
+// ignores reports whether a controller object is of this run, or goes.
+func (o *Others) ignores(declared *object.Object) bool {
+	run := declared.Labels().Get(setpoint.LabelDevRun)
+	return run != "" && run == o.DevRun || declared.Deleting()
+}
+
+func (o *Others) compile(ctx context.Context, kind compile.Kind, declared *object.Object) (Other, bool) {
+	other := Other{run: declared.Labels().Get(setpoint.LabelDevRun), rank: Rank(declared)}
+	if o.ignores(declared) {
+		return other, false
+	}
+	env, managedBy := o.Environment(), compile.StoredStatus(declared).ManagedBy
+	env.Namespaces, env.Store = nil, nil // It is only compared: its code may be what another Setpoint cannot read now.
+	if managedBy != nil {
+		other.managedBy, env.Namespaces = managedBy.Lease, managedBy.Namespaces
+	}
+	compiled, err := kind.Compile(ctx, declared, env)
+	if err != nil {
+		return other, false // It does not run either.
+	}
+	compiled.Release()
+	other.Compiled = compiled
+	return other, !compiled.Suspended
+}
+
+// Check refuses a controller of a dev run if others have the same objects. Of two runs, the older controller goes
+// on; all others do not know of those of runs.
+func (o *Others) Check(rank string, compiled *compile.Compiled) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := slices.IndexFunc(o.seen, func(other Other) bool {
+		return (other.run == "" || other.rank < rank) && Overlap(other.Compiled, compiled)
+	})
+	if i < 0 {
+		return nil
+	}
+	return o.seen[i].Refusal()
+}
+
+// CheckOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
+func (o *Others) CheckOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string,
+	err error) {
+	rank := Rank(declared)
+	if declared.Version() == 0 {
+		rank = youngestRank(declared)
+	}
+	for _, kind := range compile.Kinds() {
+		if kind.Resource.Kind != "CompositeController" {
+			continue // Other kinds do not conflict.
+		}
+		stored, err := apply.New(o.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
+		switch {
+		case apply.NotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			note = fmt.Sprintf("cannot check whether another controller has the same objects (%v)", err)
+			continue
+		case err != nil:
+			return nil, note, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for _, other := range stored {
+			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || Rank(other) > rank {
+				continue
+			}
+			if found, conflicting := o.conflictWith(ctx, kind, other, compiled); conflicting {
+				return found.Refusal(queue.Key{Namespace: kind.Name, Name: other.Name()}), note, nil
+			}
+		}
+	}
+	return nil, note, nil
+}
+
+// conflictWith returns the conflict of two controllers, if the stored one runs.
+func (o *Others) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object,
+	compiled *compile.Compiled) (Conflict, bool) {
+	if meta.IsStatusConditionFalse(compile.StoredStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
+		return Conflict{}, false
+	}
+	env := o.Environment()
+	env.Store = nil // It is only compared.
+	theirs, err := kind.Compile(ctx, other, env)
+	if err != nil {
+		return Conflict{}, false // It is refused and does not run.
+	}
+	defer theirs.Release()
+	if theirs.Suspended {
+		return Conflict{}, false
+	}
+	return Find(theirs, compiled)
+}
