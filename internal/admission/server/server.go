@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -80,7 +82,7 @@ type Server struct {
 	options Options
 	// routes are by path.
 	routes atomic.Pointer[map[string]*route]
-	memory memoryLimiter
+	memory *semaphore.Weighted
 	// inFlight counts the reviews that are with a hook.
 	inFlight atomic.Int64
 
@@ -115,7 +117,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, memory: memoryLimiter{max: o.MaxMemory}}
+	s := &Server{options: o, memory: semaphore.NewWeighted(o.MaxMemory)}
 	s.Set(nil)
 	return s
 }
@@ -128,7 +130,7 @@ func (s *Server) Set(programs []*admission.Program) {
 	for _, program := range programs {
 		of := s.budgets[program.Name]
 		if of == nil {
-			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), max: s.options.MaxMemory / 4}
+			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), memory: semaphore.NewWeighted(s.options.MaxMemory / 4)}
 		}
 		budgets[program.Name] = of
 		routes[program.ProbePath()] = &route{program: program, budget: of}
