@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestIncident previews an edit, finds out why an object fails since, and restores its former spec.
+// TestIncident previews an edit, finds out why an object fails since, and takes the edit back.
 func TestIncident(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
