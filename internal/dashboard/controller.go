@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -200,7 +201,7 @@ func healthOf(c *inspect.Controller) health {
 	case c.HeldDeletions > 0:
 		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
 	case c.Failing > 0:
-		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
+		return health{Tone: "warn", Label: format.Count(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
 	case c.Conflicting > 0:
 		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
 	}

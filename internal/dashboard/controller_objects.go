@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -55,7 +56,7 @@ func (req *request) listObjects(t *processInfo, c *inspect.Controller) (*objectL
 	case len(c.Kinds) == 0:
 		return list, nil
 	case len(list.Kinds) == 0:
-		list.MissingPermission = capitalize(missing("list", c.Kinds[0], list.Query.Namespace))
+		list.MissingPermission = format.Capitalize(missing("list", c.Kinds[0], list.Query.Namespace))
 		return list, nil
 	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
@@ -349,7 +350,7 @@ func (req *request) annotateObjects(states []inspect.ObjectState, done *reconcil
 func (req *request) abortReconcile(err error, done *reconcileTally) error {
 	message := fmt.Sprintf("requested a reconcile of %d of %d objects", done.requested, done.total)
 	if apierrors.IsUnauthorized(err) {
-		req.flash(capitalize(message) + ". Reconcile again for the others.")
+		req.flash(format.Capitalize(message) + ". Reconcile again for the others.")
 	}
 	return fmt.Errorf("%s: %w", message, err)
 }
@@ -378,15 +379,15 @@ func (a *reconcileTally) record(err error) error {
 }
 
 func (a *reconcileTally) String() string {
-	text := "Reconciling " + pluralize(a.requested, "object", "objects") + "."
+	text := "Reconciling " + format.Plural(a.requested, "object", "objects") + "."
 	if a.rejected > 0 {
 		text += " The API server rejected " + strconv.Itoa(a.rejected) + " more: reconcile one from its own page to see why."
 	}
 	if a.paused > 0 {
-		text += " Skipped " + pluralize(a.paused, "paused object", "paused objects") + "."
+		text += " Skipped " + format.Plural(a.paused, "paused object", "paused objects") + "."
 	}
 	if left := a.total - a.requested - a.rejected; left > 0 {
-		text += " " + pluralize(left, "object is", "objects are") + " left for the next request."
+		text += " " + format.Plural(left, "object is", "objects are") + " left for the next request."
 	}
 	return text
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 )
 
 // pageSize is the number of rows on a page.
@@ -148,7 +150,7 @@ func (req *request) newListView(v listView) listView {
 }
 
 func (v *listView) ignore(parameter, value string) {
-	v.Ignored = append(v.Ignored, parameter+"="+shorten(value))
+	v.Ignored = append(v.Ignored, parameter+"="+format.Shorten(value))
 }
 
 // clamp moves an offset beyond the end to the last page.
@@ -200,7 +202,7 @@ func (v *listView) Filters() []stateFilter {
 	chips := []stateFilter{choose("All", "", v.All)}
 	for _, state := range v.states {
 		if n := v.counts[state]; n > 0 || v.State == state {
-			chips = append(chips, choose(capitalize(state), state, n))
+			chips = append(chips, choose(format.Capitalize(state), state, n))
 		}
 	}
 	return chips

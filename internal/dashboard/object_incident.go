@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -166,7 +167,7 @@ func compareRuns(req *request) error {
 		p.Response.compare(p.before.Response, p.after.Response)
 	}
 	if p.after != nil && p.after.Error != "" {
-		p.Response.EmptyReason = "The later call has no response: " + diff.Shorten(p.after.Error, maxShortText)
+		p.Response.EmptyReason = "The later call has no response: " + diff.Shorten(p.after.Error, format.MaxShort)
 	}
 	return req.render(page{
 		Name: "object_compare", Title: "Two runs of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,

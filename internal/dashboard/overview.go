@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -222,7 +223,7 @@ func newPlots(s inspect.Series) []plot {
 			since = s.Every * time.Duration(len(s.Points)-i)
 		}
 	}
-	over := humanDuration(s.Every * time.Duration(len(s.Points)))
+	over := format.Age(s.Every * time.Duration(len(s.Points)))
 	errors := ratePlot("error", allFailed, since, over)
 	errors.Class, errors.Values = "neutral", failed
 	if allFailed > 0 {
@@ -239,7 +240,7 @@ func newPlots(s inspect.Series) []plot {
 
 // ratePlot returns a plot of events since the first of them.
 func ratePlot(one string, n int, since time.Duration, over string) plot {
-	p := plot{Name: capitalize(one) + "s", Label: pluralize(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " +
+	p := plot{Name: format.Capitalize(one) + "s", Label: format.Plural(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " +
 		over}
 	if n > 0 {
 		rate, what := perMinute(n, since), one+"s"
@@ -257,7 +258,7 @@ func perMinute(n int, over time.Duration) string {
 	rate := float64(n) / max(over, time.Minute).Minutes()
 	switch {
 	case rate >= 10:
-		return formatCount(int(rate + 0.5))
+		return format.Count(int(rate + 0.5))
 	case rate < 0.1:
 		return "under 0.1"
 	}
@@ -269,7 +270,7 @@ func durationOrDash(d time.Duration) string {
 	if d == 0 {
 		return "–"
 	}
-	return formatDuration(d)
+	return format.Duration(d)
 }
 
 // plotWidth and plotHeight are the viewBox of a plot.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -337,6 +338,6 @@ func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []i
 		values.Set("name", words[0])
 	}
 	return []paletteItem{{
-		Label: "All " + kind.Kind + " with names like “" + shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode(),
+		Label: "All " + kind.Kind + " with names like “" + format.Shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode(),
 	}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
@@ -36,16 +37,16 @@ type problem struct {
 func (p *problem) Error() string { return p.Text }
 
 // notFound returns a 404 problem.
-func notFound(format string, args ...any) error {
+func notFound(text string, args ...any) error {
 	return &problem{
-		Status: http.StatusNotFound, Title: "Not found", Text: fmt.Sprintf(format, args...),
+		Status: http.StatusNotFound, Title: "Not found", Text: fmt.Sprintf(text, args...),
 		Hint: "It may have been deleted, or its process may have stopped.",
 	}
 }
 
 // badRequest returns a 400 problem.
-func badRequest(format string, args ...any) error {
-	return &problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(format, args...)}
+func badRequest(text string, args ...any) error {
+	return &problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(text, args...)}
 }
 
 // pageNotFound handles unknown paths.
@@ -106,15 +107,15 @@ func problemOf(err error) *problem {
 		return known
 	}
 	if several, ok := errors.AsType[*userclient.AmbiguousError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: capitalize(several.Error()) + "."}
+		return &problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: format.Capitalize(several.Error()) + "."}
 	}
 	switch {
 	case errors.Is(err, access.ErrBadForm):
 		return formProblem(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrCrossSite), errors.Is(err, access.ErrProxyUser):
-		return &problem{Status: http.StatusForbidden, Title: "Forbidden", Text: capitalize(err.Error()) + "."}
+		return &problem{Status: http.StatusForbidden, Title: "Forbidden", Text: format.Capitalize(err.Error()) + "."}
 	case errors.Is(err, form.ErrInputTooLarge):
-		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: capitalize(err.Error()) + "."}
+		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: format.Capitalize(err.Error()) + "."}
 	case errors.Is(err, failure.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
 			Status: http.StatusNotFound, Title: "Not found", Text: err.Error(),
@@ -136,7 +137,7 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
 	case userclient.IsUnreachable(err):
 		return &problem{
-			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: capitalize(err.Error()) + ".", AutoRetry: true,
+			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: format.Capitalize(err.Error()) + ".", AutoRetry: true,
 			Hint: "This page reloads automatically when it responds.",
 		}
 	default:
@@ -149,7 +150,7 @@ func formProblem(err error) *problem {
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
 		return &problem{
 			Status: http.StatusRequestEntityTooLarge, Title: "Request too large",
-			Text: "The form is larger than " + formatBytes(int(large.Limit)) + ", the limit of the dashboard. Nothing was changed.",
+			Text: "The form is larger than " + format.Bytes(int(large.Limit)) + ", the limit of the dashboard. Nothing was changed.",
 			Hint: "Make it smaller, or use kubectl.",
 		}
 	}
@@ -160,7 +161,7 @@ func formProblem(err error) *problem {
 		}
 	}
 	return &problem{
-		Status: http.StatusBadRequest, Title: "Bad request", Text: capitalize(err.Error()) + ". Nothing was changed.",
+		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ". Nothing was changed.",
 		Hint: "Reload the page and send it again.",
 	}
 }

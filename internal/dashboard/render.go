@@ -9,13 +9,12 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -134,19 +133,19 @@ func parsePages(functions template.FuncMap) (pages, error) {
 func (s *Server) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"asset":             s.assets.url,
-		"ago":               func(t time.Time) string { return humanDuration(s.now().Sub(t)) },
-		"until":             func(t time.Time) string { return humanDuration(t.Sub(s.now())) },
-		"inDuration":        func(t time.Time) string { return humanUntil(t.Sub(s.now())) },
+		"ago":               func(t time.Time) string { return format.Age(s.now().Sub(t)) },
+		"until":             func(t time.Time) string { return format.Age(t.Sub(s.now())) },
+		"inDuration":        func(t time.Time) string { return format.Until(t.Sub(s.now())) },
 		"past":              func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
-		"timestamp":         timestamp,
-		"timeOfDay":         timeOfDay,
-		"longText":          longText,
-		"shorten":           shorten,
+		"timestamp":         format.Timestamp,
+		"timeOfDay":         format.TimeOfDay,
+		"longText":          format.Long,
+		"shorten":           format.Shorten,
 		"value":             diff.Value,
-		"duration":          formatDuration,
-		"bytes":             formatBytes,
-		"count":             formatCount,
-		"plural":            pluralize,
+		"duration":          format.Duration,
+		"bytes":             format.Bytes,
+		"count":             format.Count,
+		"plural":            format.Plural,
 		"significantFields": significantFields,
 		"firstFields":       firstFields,
 		"sign":              signOf,
@@ -155,24 +154,14 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"live":              liveAttributes,
 		"tone":              tone,
 		"responseTone":      responseTone,
-		"title":             capitalize,
-		"words":             breakableWords,
+		"title":             format.Capitalize,
+		"words":             format.Breakable,
 		"join":              strings.Join,
 		"controllerURL":     controllerURL,
 		"resourceURL":       resourceURL,
 		"objectURL":         objectURL,
 		"icon":              icon,
 	}
-}
-
-// wordStart matches the beginning of a word within a name in CamelCase.
-var wordStart = regexp.MustCompile(`[a-z0-9][A-Z]`)
-
-// breakableWords returns a name in CamelCase that lines break between its words.
-func breakableWords(name string) template.HTML {
-	escaped := template.HTMLEscapeString(name)
-	//nolint:gosec // It is escaped.
-	return template.HTML(wordStart.ReplaceAllStringFunc(escaped, func(at string) string { return at[:1] + "<wbr>" + at[1:] }))
 }
 
 // liveAttributes returns the attributes of an element that refreshes itself: it reloads its
@@ -192,112 +181,6 @@ func dict(pairs ...any) map[string]any {
 		all[fmt.Sprint(pair[0])] = pair[1]
 	}
 	return all
-}
-
-// humanDuration formats a duration like kubectl: "12s", "3m", "5h", "2d".
-func humanDuration(d time.Duration) string {
-	if d < time.Second {
-		return "now"
-	}
-	return inspect.Age(d)
-}
-
-// timestamp formats a time as RFC 3339.
-func timestamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// humanUntil formats a future duration: "in 5s".
-func humanUntil(d time.Duration) string {
-	if d < time.Second {
-		return "in a moment"
-	}
-	return "in " + humanDuration(d)
-}
-
-// timeOfDay formats the time of day.
-func timeOfDay(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("15:04:05Z")
-}
-
-// maxShortText limits texts that should be short.
-const maxShortText = 400
-
-// shorten returns untrusted text, truncated and with invisible characters escaped.
-func shorten(text any) string { return diff.Shorten(fmt.Sprint(text), maxShortText) }
-
-// maxLongText limits texts that may be long.
-const maxLongText = 8000
-
-// longText returns untrusted text of several lines, truncated and with invisible characters
-// escaped.
-func longText(text any) string { return diff.Shorten(fmt.Sprint(text), maxLongText) }
-
-// formatDuration formats a measured duration: "850µs", "12.3ms".
-func formatDuration(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "0"
-	case d < time.Millisecond:
-		return fmt.Sprintf("%dµs", max(1, d.Microseconds()))
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	default:
-		return humanDuration(d)
-	}
-}
-
-// formatBytes formats a size: "12 MB".
-func formatBytes(n any) string {
-	value, err := strconv.ParseFloat(fmt.Sprint(n), 64)
-	if err != nil {
-		return fmt.Sprint(n)
-	}
-	unit := 0
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	for value >= 1000 && unit < len(units)-1 {
-		value, unit = value/1000, unit+1
-	}
-	if value < 10 && unit > 0 {
-		return fmt.Sprintf("%.1f %s", value, units[unit])
-	}
-	return fmt.Sprintf("%.0f %s", value, units[unit])
-}
-
-// formatCount formats a number with thousands separators.
-func formatCount(n any) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// pluralize returns "1 object" or "3 objects".
-func pluralize(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return formatCount(n) + " " + more
-}
-
-// capitalize makes the first letter upper case.
-func capitalize(text string) string {
-	runes := []rune(text)
-	if len(runes) > 0 {
-		runes[0] = unicode.ToUpper(runes[0])
-	}
-	return string(runes)
 }
 
 // tone returns the CSS class for a state, an outcome or the status of a condition: "good",
@@ -365,7 +248,7 @@ type pager struct {
 // Range returns which part of the list the page shows, such as "1–100 of 10,000".
 func (p pager) Range() string {
 	from := min(p.offset+1, p.total)
-	return formatCount(from) + "–" + formatCount(p.offset+p.shown) + " of " + formatCount(p.total)
+	return format.Count(from) + "–" + format.Count(p.offset+p.shown) + " of " + format.Count(p.total)
 }
 
 // HasPages reports whether there is more than one page.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -241,7 +242,7 @@ func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all 
 			break
 		}
 		if seen >= maxSortedRows {
-			data.Note = "Only the first " + formatCount(seen) +
+			data.Note = "Only the first " + format.Count(seen) +
 				" objects are sorted and filtered. Filter by namespace or labels to sort all."
 			break
 		}
@@ -337,7 +338,7 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 		p.Note = "More names match. Narrow the filter."
 	case all:
 	case seen >= maxSearchedRows:
-		p.Note = "Only the first " + formatCount(seen) + " objects were searched. Filter by namespace or labels to search all."
+		p.Note = "Only the first " + format.Count(seen) + " objects were searched. Filter by namespace or labels to search all."
 	default:
 		return false
 	}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -362,7 +363,7 @@ func decodeObject(text string) (map[string]any, error) {
 	case err != nil:
 		return nil, fmt.Errorf("decode object: %w", err)
 	case len(data) > maxDecodedBytes:
-		return nil, fmt.Errorf("decode object: more than %s", formatBytes(maxDecodedBytes))
+		return nil, fmt.Errorf("decode object: more than %s", format.Bytes(maxDecodedBytes))
 	}
 	return form.DecodeJSON(bytes.TrimSpace(data))
 }

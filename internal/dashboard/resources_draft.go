@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -215,7 +216,7 @@ func (d *draft) parse() (object map[string]any, valid bool) {
 func (d *draft) parseForm() map[string]any {
 	root, err := d.form.Read(d.values)
 	if err != nil {
-		d.Problem = capitalize(err.Error()) + "."
+		d.Problem = format.Capitalize(err.Error()) + "."
 		return nil
 	}
 	object, problems := d.form.Object(root)
@@ -293,7 +294,7 @@ func (d *draft) buildForm() {
 	}
 	root, err := d.form.Read(d.values)
 	if err != nil {
-		d.Mode, d.Problem = modeYAML, capitalize(err.Error())+"."
+		d.Mode, d.Problem = modeYAML, format.Capitalize(err.Error())+"."
 		return
 	}
 	d.Root = root
@@ -393,7 +394,7 @@ func (s *Server) acquireDraftSlot(ctx context.Context) (done func(), err error) 
 func tooManyDrafts() error {
 	return &problem{
 		Status: http.StatusTooManyRequests, Title: "Too many requests",
-		Text: "You are sending " + formatCount(maxDrafts) + " other forms at the same time. Nothing was changed.",
+		Text: "You are sending " + format.Count(maxDrafts) + " other forms at the same time. Nothing was changed.",
 		Hint: "Go back and send it again.",
 	}
 }
@@ -531,7 +532,7 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 	}
 	switch {
 	case hidden > 0:
-		p.Warnings = append(p.Warnings, pluralize(hidden, "controller", "controllers")+
+		p.Warnings = append(p.Warnings, format.Plural(hidden, "controller", "controllers")+
 			" of this kind that you cannot get: what it would do is not shown.")
 	case len(p.Plans) == 0 && len(p.Warnings) == 0:
 		p.NoPlanReason = "No controller of Setpoint manages this object."

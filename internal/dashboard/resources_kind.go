@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -89,16 +90,16 @@ func (p *kindPage) UnlistedNamespace() string {
 
 // Range says which part of the list the page shows, such as "100 of 5,001".
 func (p *kindPage) Range() string {
-	shown := pluralize(len(p.Rows), "object", "objects")
+	shown := format.Plural(len(p.Rows), "object", "objects")
 	switch {
 	case p.isSorted():
 		return p.Pager().Range()
 	case p.Remaining == 0:
 		return shown
 	case p.FirstURL == "":
-		return formatCount(len(p.Rows)) + " of " + formatCount(int64(len(p.Rows))+p.Remaining)
+		return format.Count(len(p.Rows)) + " of " + format.Count(int64(len(p.Rows))+p.Remaining)
 	}
-	return shown + ", " + formatCount(p.Remaining) + " more"
+	return shown + ", " + format.Count(p.Remaining) + " more"
 }
 
 func showKind(req *request) error {
@@ -278,7 +279,7 @@ func (req *request) addStates(data *kindPage, all []processInfo) {
 				showStandby(each.states)
 			}
 			if each.truncated {
-				data.addNote("Only the first " + formatCount(maxSortedRows) + " states of " + each.controller.Name + " are shown.")
+				data.addNote("Only the first " + format.Count(maxSortedRows) + " states of " + each.controller.Name + " are shown.")
 			}
 			data.joinStates(req.redactStates(each.states))
 		}

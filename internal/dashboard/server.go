@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -464,7 +465,7 @@ func signIn(req *request) error {
 	if err == nil {
 		return req.redirect(back)
 	}
-	data := signInPage{ReturnURL: back, Problem: capitalize(err.Error()) + "."}
+	data := signInPage{ReturnURL: back, Problem: format.Capitalize(err.Error()) + "."}
 	bad := errors.Is(err, userclient.ErrBadToken)
 	if bad {
 		data.Problem = "The API server does not accept this token. It may have expired, or belong to another cluster."

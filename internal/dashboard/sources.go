@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -45,7 +46,7 @@ func unavailableMessage(of inspect.Source, err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 	case strings.HasPrefix(err.Error(), "the process "+of.Name()):
-		text = capitalize(err.Error()) + "."
+		text = format.Capitalize(err.Error()) + "."
 	default:
 		text = "Process " + of.Name() + " did not respond: " + err.Error() + "."
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -244,7 +245,7 @@ func summarizeWrites(e *entry) string {
 			parts = append(parts, text)
 		}
 	}
-	return capitalize(cmp.Or(strings.Join(parts, ", "), "no changes"))
+	return format.Capitalize(cmp.Or(strings.Join(parts, ", "), "no changes"))
 }
 
 func timesText(n int) string {
@@ -259,7 +260,7 @@ func timesText(n int) string {
 
 // writeTarget describes the object of a write.
 func writeTarget(w *inspect.Write, self *object.Ref) string {
-	target := w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+	target := w.Object.Kind.Kind + " " + format.Shorten(w.Object.Name)
 	switch own := w.Object.Identity() == self.Identity(); {
 	case own && w.Part != "":
 		return "its " + w.Part
