@@ -1,16 +1,14 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -19,7 +17,7 @@ import (
 
 // controllerPage is the data of a controller's page.
 type controllerPage struct {
-	controllerRow
+	processes.ControllerRow
 	// Objects or Reviews are what the page lists; the other is nil.
 	Objects *objectList
 	Reviews *reviewList
@@ -68,7 +66,7 @@ func (p *controllerPage) ReviewCounts() []reviewCount {
 }
 
 func showController(req *request) error {
-	return req.renderController(func(t *processInfo, c *inspect.Controller, p *controllerPage) (err error) {
+	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
 		if p.reviewsOnly() {
 			p.Reviews, err = req.listReviews(t.Source, c)
 			return err
@@ -79,14 +77,14 @@ func showController(req *request) error {
 }
 
 // renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(load func(*processInfo, *inspect.Controller, *controllerPage) error) error {
+func (req *request) renderController(load func(*processes.Info, *inspect.Controller, *controllerPage) error) error {
 	t, c, err := req.controllerInfo()
 	if err != nil {
 		return err
 	}
 	req.redactController(c)
-	row := newControllerRow(c, t)
-	data := &controllerPage{controllerRow: row, Caveat: t.Process.CaveatFor(c), Actions: req.controllerActions(c)}
+	row := processes.NewControllerRow(c, t)
+	data := &controllerPage{ControllerRow: row, Caveat: t.Process.CaveatFor(c), Actions: req.controllerActions(c)}
 	if data.Lost != nil {
 		data.Caveat = ""
 	}
@@ -111,13 +109,13 @@ func (req *request) controller() (inspect.Source, *inspect.Controller, error) {
 }
 
 // controllerInfo returns the controller named in the URL, and its process.
-func (req *request) controllerInfo() (*processInfo, *inspect.Controller, error) {
+func (req *request) controllerInfo() (*processes.Info, *inspect.Controller, error) {
 	process, name := req.path("process"), unslug(req.path("controller"))
 	source, err := req.source(process)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := req.fetchOne(source)
+	t, err := req.processes.FetchOne(req.context(), source)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,139 +129,6 @@ func (req *request) controllerInfo() (*processInfo, *inspect.Controller, error) 
 		return nil, nil, err
 	}
 	return nil, nil, notFound("Process %s runs no controller %s, or you cannot get it.", process, name)
-}
-
-// controllerState is the state of a controller.
-type controllerState string
-
-// The states of a controller, sorted by severity.
-const (
-	// controllerNotAccepted: the condition Accepted is False.
-	controllerNotAccepted controllerState = "Not accepted"
-	// controllerNotReady: the condition Ready is False.
-	controllerNotReady controllerState = "Not ready"
-	// controllerDeletionsHeld: the deletion guard holds deletions.
-	controllerDeletionsHeld controllerState = "Deletions held"
-	// controllerFailing: the latest reconcile failed for some objects; their number is shown.
-	controllerFailing controllerState = "failing"
-	// controllerConflicting: some objects are Conflicting.
-	controllerConflicting controllerState = "Conflicting"
-	// controllerStarting: the condition Ready is Unknown, or not there yet.
-	controllerStarting controllerState = "Starting"
-	// controllerSuspended: the spec suspends the controller.
-	controllerSuspended controllerState = "Suspended"
-	// controllerStandby: another replica leads and has the state of the objects.
-	controllerStandby controllerState = "Standby"
-	// controllerReady: none of these.
-	controllerReady controllerState = "Ready"
-)
-
-// controllerStates returns all states of controllers, by severity.
-func controllerStates() []string {
-	var all []string
-	for _, state := range []controllerState{
-		controllerState(processCrashed), controllerState(processUnreachable), controllerNotAccepted, controllerNotReady,
-		controllerDeletionsHeld,
-		controllerFailing, controllerConflicting, controllerStarting, controllerState(processEnded), controllerSuspended, controllerStandby,
-		controllerReady,
-	} {
-		all = append(all, string(state))
-	}
-	return all
-}
-
-// health is the state of a controller as its badge shows it.
-type health struct {
-	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label
-	// without numbers.
-	Tone, Label string
-	Rank        int
-	State       controllerState
-	// Reason and Message come from the condition that decided.
-	Reason, Message string
-}
-
-// healthOf derives the health from the conditions, worst first.
-func healthOf(c *inspect.Controller) health {
-	accepted, ready := c.Condition("Accepted"), c.Ready()
-	of := func(tone string, state controllerState, rank int, message inspect.Condition) health {
-		return health{Tone: tone, Label: string(state), State: state, Rank: rank, Reason: message.Reason, Message: message.Message}
-	}
-	switch {
-	case accepted.Status == "False":
-		return of("bad", controllerNotAccepted, 0, accepted)
-	case c.Suspended:
-		return of("neutral", controllerSuspended, 4, ready)
-	case ready.Status == "False":
-		return of("bad", controllerNotReady, 1, ready)
-	case ready.Status != "True":
-		return of("wait", controllerStarting, 3, ready)
-	case c.HeldDeletions > 0:
-		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
-	case c.Failing > 0:
-		return health{Tone: "warn", Label: format.Count(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
-	case c.Conflicting > 0:
-		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
-	}
-	return health{Tone: "good", Label: string(controllerReady), State: controllerReady, Rank: 5}
-}
-
-// controllerRow is a controller in a list.
-type controllerRow struct {
-	*inspect.Controller
-	// ShortName is the name without its group. TypeLabel names the kind of controller.
-	ShortName, TypeLabel string
-	Health               health
-	Plots                []plot
-	// Lost says why what is known of the controller is old; nil if it is not.
-	Lost *lostProcess
-	// Standby reports that another replica does the work.
-	Standby bool
-}
-
-// newControllerRow returns the row of a controller. Only the leader knows the health of a Go
-// controller, so a standby process shows Standby, unless the controller runs in every replica.
-// Declared controllers report their health in their status.
-func newControllerRow(c *inspect.Controller, t *processInfo) controllerRow {
-	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c),
-		Plots: newPlots(c.Series), Lost: t.Lost}
-	row.Standby = t.Process.IsStandby() && !c.AllReplicas
-	switch {
-	case t.Lost != nil:
-		row.Health = health{Tone: t.Lost.Tone(), Label: string(t.Lost.State), State: controllerState(t.Lost.State), Message: t.Lost.Reason}
-		if t.Lost.State == processEnded {
-			row.Health.Rank = 3
-		}
-	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
-		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4,
-			Message: t.Process.Caveat()}
-	}
-	return row
-}
-
-// troubledControllers returns the controllers of a kind that are not well: what they do for an object may fail as well.
-func troubledControllers(all []processInfo, kind object.Kind) (found []controllerRow) {
-	for i := range all {
-		for k := range all[i].Controllers {
-			c := &all[i].Controllers[k]
-			if row := newControllerRow(c, &all[i]); c.Manages(kind) && (row.Health.Tone == "bad" || row.Health.State == controllerFailing) {
-				found = append(found, row)
-			}
-		}
-	}
-	return found
-}
-
-// shortName returns the name that the user gave a controller.
-func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-// typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
-// guitar".
-func typeLabel(c *inspect.Controller) string {
-	if c.Declared == nil {
-		return "Go program " + c.Process
-	}
-	return strings.TrimSuffix(c.Declared.Kind.Kind+" · "+cmp.Or(c.Declared.Group, c.Declared.Version), " · ")
 }
 
 // goProgramReason explains why a controller without a manifest cannot be suspended.
@@ -429,7 +294,7 @@ func changeRollout(req *request) error {
 		return err
 	}
 	if c.Rollout == nil {
-		return badRequest("Controller %s has no rollout: its spec has no spec.rollout.", shortName(c.Name))
+		return badRequest("Controller %s has no rollout: its spec has no spec.rollout.", processes.ShortName(c.Name))
 	}
 	return req.patchController(done, change)
 }

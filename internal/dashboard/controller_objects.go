@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -44,7 +45,7 @@ type objectList struct {
 
 // listObjects returns the objects that the URL selects and the user may list. If the kinds of a
 // controller are unknown, the user may list none.
-func (req *request) listObjects(t *processInfo, c *inspect.Controller) (*objectList, error) {
+func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*objectList, error) {
 	list := req.newObjectList()
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, list.Query.Namespace, "") {
@@ -61,7 +62,7 @@ func (req *request) listObjects(t *processInfo, c *inspect.Controller) (*objectL
 	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
-	if list.Unwatched = unwatchedState(t, c); list.Unwatched != "" {
+	if list.Unwatched = processes.Unwatched(t, c); list.Unwatched != "" {
 		return list, req.listUnwatched(list)
 	}
 	list.Query.ReadableKinds = inspect.Readable(c.Children, list.Query.Namespace, req.canRead)
@@ -77,7 +78,7 @@ func (req *request) listObjects(t *processInfo, c *inspect.Controller) (*objectL
 // them.
 func objectSpec() *listSpec[inspect.ObjectState] {
 	return &listSpec[inspect.ObjectState]{
-		Target: "controller", One: "object", More: "objects", Label: "States", States: objectStateNames(), Default: "state",
+		Target: "controller", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: "state",
 		State: func(o *inspect.ObjectState) string { return string(o.State) },
 		Texts: func(o *inspect.ObjectState) []string { return []string{o.Name, o.Namespace} },
 		Columns: []listColumn[inspect.ObjectState]{
@@ -89,37 +90,6 @@ func objectSpec() *listSpec[inspect.ObjectState] {
 			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *inspect.ObjectState) time.Time { return o.Created })},
 		},
 	}
-}
-
-// The states of objects that no process reconciles. Only the dashboard has them: a process
-// reports StateUnknown.
-const (
-	// stateSuspended says that the controller of the object is suspended: it watches nothing.
-	stateSuspended inspect.State = "Suspended"
-	// stateStandby says that another replica leads, and reconciles the object.
-	stateStandby inspect.State = "Standby"
-)
-
-// unwatchedState returns the state of objects whose controller watches nothing; "" if it does.
-func unwatchedState(t *processInfo, c *inspect.Controller) inspect.State {
-	switch {
-	case c.Suspended:
-		return stateSuspended
-	case t.Lost != nil:
-		return inspect.State(t.Lost.State)
-	}
-	return ""
-}
-
-// objectStateNames returns the states to filter by.
-func objectStateNames() []string {
-	var all []string
-	for _, state := range append(inspect.States(), stateStandby, stateSuspended, inspect.State(processCrashed),
-		inspect.State(processUnreachable),
-		inspect.State(processEnded)) {
-		all = append(all, string(state))
-	}
-	return all
 }
 
 // newObjectList returns the list without its objects.
@@ -135,8 +105,8 @@ func (req *request) newObjectList() *objectList {
 }
 
 // loadObjects takes the page from the process. One beyond the end is the last one.
-func (req *request) loadObjects(list *objectList, t *processInfo, c *inspect.Controller) error {
-	if list.Query.State == stateStandby {
+func (req *request) loadObjects(list *objectList, t *processes.Info, c *inspect.Controller) error {
+	if list.Query.State == processes.Standby {
 		list.Query.State = inspect.StateUnknown
 	}
 	page, err := req.fetchObjects(t.Source, c.Name, list.Query)
@@ -165,21 +135,12 @@ func (req *request) loadObjects(list *objectList, t *processInfo, c *inspect.Con
 
 // showStandby shows the objects of a standby, which knows of no state, as such.
 func (l *objectList) showStandby() {
-	showStandby(l.Objects)
+	processes.ShowStandby(l.Objects)
 	unknown := string(inspect.StateUnknown)
-	l.counts[string(stateStandby)] = l.counts[unknown]
+	l.counts[string(processes.Standby)] = l.counts[unknown]
 	delete(l.counts, unknown)
 	if l.State == unknown {
-		l.State = string(stateStandby)
-	}
-}
-
-// showStandby shows states that a standby does not know as such.
-func showStandby(all []inspect.ObjectState) {
-	for i := range all {
-		if all[i].State == inspect.StateUnknown {
-			all[i].State = stateStandby
-		}
+		l.State = string(processes.Standby)
 	}
 }
 
@@ -212,7 +173,7 @@ func (req *request) listUnwatched(l *objectList) error {
 }
 
 func (req *request) fetchObjects(source inspect.Source, controller string, query inspect.Query) (inspect.Page, error) {
-	return inspect.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
+	return inspect.QueryOne(req.context(), req.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
 		return s.Objects(ctx, controller, query)
 	})
 }

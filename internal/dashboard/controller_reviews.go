@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -39,7 +40,7 @@ type reviewRow struct {
 
 // showReviews shows the reviews by a controller.
 func showReviews(req *request) error {
-	return req.renderController(func(t *processInfo, c *inspect.Controller, p *controllerPage) (err error) {
+	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
 		p.Reviews, err = req.listReviews(t.Source, c)
 		return err
 	})
@@ -117,7 +118,7 @@ func (r reviewRow) IsBad() bool {
 }
 
 func (req *request) fetchReviews(source inspect.Source, controller string) ([]inspect.Run, error) {
-	return inspect.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
+	return inspect.QueryOne(req.context(), req.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
 		return s.Reviews(ctx, controller, false)
 	})
 }
@@ -170,7 +171,7 @@ func showReview(req *request) error {
 		return err
 	}
 	if run.Controller != c.Name || run.Review() == nil || !req.canRead(run.Object.Kind, run.Object.Namespace) {
-		return notFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, shortName(c.Name))
+		return notFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, processes.ShortName(c.Name))
 	}
 	of := &pageObject{Ref: run.Object}
 	p := &reviewPage{runPage: runPage{pageObject: of, Entry: newEntry(of, timeline.Entry{Run: run})}, Row: newReviewRow(run), Controller: c}
@@ -196,7 +197,7 @@ type reviewPage struct {
 }
 
 // ShortName is the name of the controller without its group.
-func (p *reviewPage) ShortName() string { return shortName(p.Controller.Name) }
+func (p *reviewPage) ShortName() string { return processes.ShortName(p.Controller.Name) }
 
 // ReviewsURL returns the reviews of the controller.
 func (p *reviewPage) ReviewsURL() string {

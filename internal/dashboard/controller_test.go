@@ -20,6 +20,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -92,7 +93,7 @@ func TestObjectPagination(t *testing.T) {
 		source.page.Objects = make([]inspect.ObjectState, pageSize)
 		req := newTestRequest(t, path)
 		list := req.newObjectList()
-		if err := req.loadObjects(list, &processInfo{Source: source}, &inspect.Controller{}); err != nil {
+		if err := req.loadObjects(list, &processes.Info{Source: source}, &inspect.Controller{}); err != nil {
 			t.Fatal(err)
 		}
 		list.Shown = pageSize
@@ -447,7 +448,7 @@ func TestObjectsByKind(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source.page.Objects = []inspect.ObjectState{newState(deployment("apps")), newState(deployment("test"))}
-			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(&processInfo{Source: source}, &inspect.Controller{Name: "c", Kinds: c.kinds})
+			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(&processes.Info{Source: source}, &inspect.Controller{Name: "c", Kinds: c.kinds})
 			if err != nil || len(list.Objects) != c.objects || list.Query.Kind != "Deployment" || list.Query.Group != "apps" {
 				t.Errorf("%+v, %v", list, err)
 			}
@@ -478,17 +479,6 @@ func TestJoinStates(t *testing.T) {
 	page.joinStates([]inspect.ObjectState{newState(deployment("apps"))})
 	if len(page.Rows[0].States) != 1 {
 		t.Error("not joined")
-	}
-}
-
-func TestFilterAllowed(t *testing.T) {
-	all := []inspect.Controller{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	got := filterAllowed(all, func(c *inspect.Controller) bool {
-		c.Process = "changed"
-		return c.Name != "b"
-	})
-	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" || got[0].Process != "changed" || all[0].Process != "" {
-		t.Errorf("allowed %+v of %+v", got, all)
 	}
 }
 

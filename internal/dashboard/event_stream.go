@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -142,7 +144,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 // watchSources watches all current processes, and reports whether they changed.
 func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	present := map[inspect.Source]bool{}
-	for _, source := range l.request.sources(ctx) {
+	for _, source := range l.processes.Sources(ctx) {
 		present[source] = true
 		if l.sources[source] == nil {
 			awaiting, stop := context.WithCancel(ctx)
@@ -196,4 +198,26 @@ func notify(changed chan<- struct{}) {
 	case changed <- struct{}{}:
 	default:
 	}
+}
+
+// apiProbe checks whether the API server responds. All pages share one check per interval.
+type apiProbe struct {
+	cluster *userclient.Cluster
+	now     func() time.Time
+
+	mu        sync.Mutex
+	checkedAt time.Time
+	err       error
+}
+
+// isDown reports whether the API server does not respond.
+func (p *apiProbe) isDown(ctx context.Context) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now().Sub(p.checkedAt) >= pollInterval*9/10 {
+		// Other pages use the result too, so it must not depend on this request.
+		p.err = p.cluster.Ping(context.WithoutCancel(ctx))
+		p.checkedAt = p.now()
+	}
+	return errors.Is(p.err, userclient.ErrUnreachable)
 }

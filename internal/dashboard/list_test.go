@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -116,7 +117,7 @@ func TestWorstState(t *testing.T) {
 	for _, c := range []struct {
 		states []inspect.State
 		want   string
-	}{{nil, ""}, {[]inspect.State{inspect.StateSynced, inspect.StateFailing}, "Failing"}, {[]inspect.State{inspect.StateSynced, stateSuspended}, "Synced"}} {
+	}{{nil, ""}, {[]inspect.State{inspect.StateSynced, inspect.StateFailing}, "Failing"}, {[]inspect.State{inspect.StateSynced, processes.Suspended}, "Synced"}} {
 		row := objectRow{}
 		for _, state := range c.states {
 			row.States = append(row.States, inspect.ObjectState{State: state})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
@@ -110,8 +111,8 @@ func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	if s.Deleted && len(states)+len(runs)+len(unavailable) == 0 {
 		return notFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
 	}
-	processes := req.managingProcesses(states)
-	p.States, p.Caveats = s.stateViews(states, processes, runs), caveats(processes)
+	known := req.managingProcesses(states)
+	p.States, p.Caveats = s.stateViews(states, known, runs), caveats(known)
 	req.addIncidents(p, runs)
 	p.Owners = req.owners(s)
 	p.Actions = req.objectActions(s, states)
@@ -245,7 +246,7 @@ const (
 func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
 	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
-		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.timeouts, req.listControllers),
+		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.processes.Timeouts, req.listControllers),
 	})
 	if err != nil {
 		t.Warnings = append(t.Warnings, incompleteMessage(err))
@@ -260,9 +261,9 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.Object
 		return states, nil
 	}
 	all = slices.Clone(states)
-	processes := req.managingProcesses(states)
+	known := req.managingProcesses(states)
 	for i := range all {
-		c := controllerOf(&all[i], processes)
+		c := controllerOf(&all[i], known)
 		if !all[i].Suspended || c.Name == "" || ref.UID == "" {
 			continue
 		}
@@ -277,7 +278,7 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.Object
 
 // listControllers returns the controllers of all processes.
 func (req *request) listControllers() []inspect.Result[[]inspect.Controller] {
-	return inspect.QueryAll(req.context(), req.timeouts, req.sources(req.context()),
+	return inspect.QueryAll(req.context(), req.processes.Timeouts, req.processes.Sources(req.context()),
 		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 			return s.Controllers(ctx)
 		})
@@ -346,7 +347,7 @@ type stateView struct {
 	// Standby reports that another process does the work. Lost says why the process does not
 	// respond; nil if it does.
 	Standby bool
-	Lost    *lostProcess
+	Lost    *processes.Lost
 }
 
 // Label returns the state as the page shows it. The process of a standby, of a suspended
@@ -356,25 +357,25 @@ func (c stateView) Label() string {
 	case c.Lost != nil:
 		return string(c.Lost.State)
 	case c.Suspended:
-		return string(stateSuspended)
+		return string(processes.Suspended)
 	case c.Standby && c.State == inspect.StateUnknown:
-		return string(stateStandby)
+		return string(processes.Standby)
 	}
 	return string(c.State)
 }
 
 // managingProcesses returns the processes that manage the object.
-func (req *request) managingProcesses(states []inspect.ObjectState) []processInfo {
+func (req *request) managingProcesses(states []inspect.ObjectState) []processes.Info {
 	if len(states) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(req.fetchProcesses(), func(t processInfo) bool {
+	return slices.DeleteFunc(req.processes.Fetch(req.context()), func(t processes.Info) bool {
 		return !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Process == t.Source.Name() })
 	})
 }
 
 // controllerOf returns the controller of a state; the zero Controller if it is unknown.
-func controllerOf(state *inspect.ObjectState, all []processInfo) inspect.Controller {
+func controllerOf(state *inspect.ObjectState, all []processes.Info) inspect.Controller {
 	for _, each := range all {
 		for _, c := range each.Controllers {
 			if c.Process == state.Process && c.Name == state.Controller {
@@ -386,7 +387,7 @@ func controllerOf(state *inspect.ObjectState, all []processInfo) inspect.Control
 }
 
 // caveats returns what processes do not know.
-func caveats(all []processInfo) (found []string) {
+func caveats(all []processes.Info) (found []string) {
 	for i := range all {
 		if caveat := all[i].Process.Caveat(); caveat != "" && all[i].Lost == nil {
 			found = append(found, caveat)
@@ -396,7 +397,7 @@ func caveats(all []processInfo) (found []string) {
 }
 
 // stateViews returns the states as a page shows them. The runs are all of the object, newest first.
-func (s *pageObject) stateViews(states []inspect.ObjectState, all []processInfo, runs []inspect.Run) []stateView {
+func (s *pageObject) stateViews(states []inspect.ObjectState, all []processes.Info, runs []inspect.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
@@ -405,7 +406,7 @@ func (s *pageObject) stateViews(states []inspect.ObjectState, all []processInfo,
 				view.Lost = all[i].Lost
 			}
 		}
-		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool {
+		view.Standby = slices.ContainsFunc(all, func(t processes.Info) bool {
 			return t.Source.Name() == state.Process &&
 				t.Process.IsStandby()
 		})
@@ -436,7 +437,7 @@ func (s *pageObject) failureURL(state *inspect.ObjectState, runs []inspect.Run) 
 }
 
 // ControllerName returns the last part of the controller's name.
-func (c stateView) ControllerName() string { return shortName(c.Controller) }
+func (c stateView) ControllerName() string { return processes.ShortName(c.Controller) }
 
 // yamlPage is the data of the YAML tab.
 type yamlPage struct {
@@ -500,3 +501,16 @@ func toYAML(value any) (text string, cut bool, err error) {
 
 // hiddenValue replaces the values of Secrets.
 const hiddenValue = "*** (hidden)"
+
+// objectStates returns the states of an object as far as the user may read them, and messages
+// for unavailable processes.
+func (req *request) objectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
+	found, missing := processes.FetchAll(req.context(), req.processes, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
+		error) {
+		return s.States(ctx, ref)
+	})
+	for _, state := range slices.Concat(found...) {
+		states = append(states, inspect.RedactState(state, req.canRead))
+	}
+	return states, missing
+}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -63,7 +63,7 @@ func annotateAction(s *pageObject, do, label, icon, missing string) action {
 func planAction(s *pageObject, state inspect.ObjectState, several bool) action {
 	label := "Plan"
 	if several {
-		label += " by " + shortName(state.Controller)
+		label += " by " + processes.ShortName(state.Controller)
 	}
 	return action{
 		Label: label, Icon: "wait", URL: s.URL("plan"), Post: true, Target: "#plan",
@@ -167,7 +167,7 @@ func showPlan(req *request) error {
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all
 // objects in it, which are known only afterwards.
 func (req *request) loadPlan(p *planPage, source inspect.Source) error {
-	controllers, err := req.controllersOf(source)
+	controllers, err := req.processes.Controllers(req.context(), source)
 	if err != nil {
 		return err
 	}
@@ -256,6 +256,9 @@ func planClass(line string) string {
 	return ""
 }
 
+// planTimeout is that of a plan, which calls hooks.
+const planTimeout = 70 * time.Second
+
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
 // logged and limited per user.
 func (req *request) makePlan(p *planPage, source inspect.Source) error {
@@ -284,45 +287,3 @@ func (req *request) makePlan(p *planPage, source inspect.Source) error {
 }
 
 const planFailedTitle = "Plan failed"
-
-// planner is a controller that may plan for an object, in its process.
-type planner struct {
-	source     inspect.Source
-	controller inspect.Controller
-}
-
-// plannersOf returns the controllers of a kind that the user may see, each in one process, and
-// the number of the others.
-func (req *request) plannersOf(processes []processInfo, kind object.Kind) (all []planner, hidden int) {
-	seen := map[string]bool{}
-	for _, t := range leadersFirst(processes) {
-		if t.Lost != nil {
-			continue
-		}
-		for _, c := range t.Controllers {
-			switch {
-			case seen[c.Name] || c.AllReplicas || !c.Manages(kind):
-				continue
-			case req.canSee(&c):
-				all = append(all, planner{t.Source, c})
-			default:
-				hidden++
-			}
-			seen[c.Name] = true
-		}
-	}
-	return all, hidden
-}
-
-// leadersFirst sorts processes: a leader knows more than a standby.
-func leadersFirst(processes []processInfo) []processInfo {
-	return slices.SortedStableFunc(slices.Values(processes), func(a, b processInfo) int {
-		if a.Process.IsStandby() == b.Process.IsStandby() {
-			return 0
-		}
-		if a.Process.IsStandby() {
-			return 1
-		}
-		return -1
-	})
-}

@@ -37,7 +37,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
-	s.options.Sources = func(context.Context) []inspect.Source { return []inspect.Source{process} }
+	s.processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{process} }
 	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func (req *request) controllerOfRun(run *inspect.Run) *inspect.Controller {
 	if err != nil {
 		return nil
 	}
-	all, err := req.controllersOf(source)
+	all, err := req.processes.Controllers(req.context(), source)
 	if err != nil {
 		return nil
 	}

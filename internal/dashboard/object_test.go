@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
@@ -122,8 +123,8 @@ func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 		state.Fault, state.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
 	}
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
-	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
-	p.States = s.stateViews([]inspect.ObjectState{state}, []processInfo{by}, runs)
+	by := processes.Info{Source: &fakeSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
+	p.States = s.stateViews([]inspect.ObjectState{state}, []processes.Info{by}, runs)
 	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
@@ -450,11 +451,11 @@ func TestObjectPageStandby(t *testing.T) {
 	state.State = inspect.StateUnknown
 	source := &fakeSource{name: "setpoint", process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	req := newTestRequest(t, "/")
-	req.options.Sources = func(context.Context) []inspect.Source {
+	req.processes.Running = func(context.Context) []inspect.Source {
 		return []inspect.Source{source, &fakeSource{name: "another", process: source.process}}
 	}
-	processes := req.managingProcesses([]inspect.ObjectState{state})
-	p.States, p.Caveats = p.stateViews([]inspect.ObjectState{state}, processes, nil), caveats(processes)
+	known := req.managingProcesses([]inspect.ObjectState{state})
+	p.States, p.Caveats = p.stateViews([]inspect.ObjectState{state}, known, nil), caveats(known)
 	html := renderPage(t, "object", p)
 	wantTexts(t, html, "Standby", "The leader reconciles the object and knows its state", "is a standby; setpoint-1 is the leader and has the history", "No history in this process")
 	if len(p.Caveats) != 1 || strings.Contains(html, "appears here automatically") || strings.Contains(html, "Synced") {
@@ -468,7 +469,7 @@ func TestObjectPageNotWatched(t *testing.T) {
 	state := p.States[0].ObjectState
 	state.State = inspect.StateUnknown
 	for _, process := range []inspect.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
-		p.States = p.stateViews([]inspect.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
+		p.States = p.stateViews([]inspect.ObjectState{state}, []processes.Info{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, "Not reconciled yet", "see its Ready condition")
 		if strings.Contains(html, "where the work is done") {

@@ -2,19 +2,18 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
-	Controllers *list[controllerRow]
+	Controllers *list[processes.ControllerRow]
 	// Hidden is the number of controllers that the user may not read.
 	Hidden int
 	// Sums over all visible controllers.
@@ -28,10 +27,10 @@ type overview struct {
 
 // processCard is one process, or why it is unavailable.
 type processCard struct {
-	processInfo
+	processes.Info
 	Uptime time.Duration
 	Cache  cacheStats
-	Plots  []plot
+	Plots  []processes.Plot
 }
 
 // cacheStats sums the watches of a process that the user may see. Hidden is the number of other
@@ -51,14 +50,14 @@ func showOverview(req *request) error {
 
 func (req *request) buildOverview() overview {
 	var o overview
-	var rows []controllerRow
-	processes := req.fetchProcesses()
-	for i, t := range req.visibleProcesses(processes) {
+	var rows []processes.ControllerRow
+	known := req.processes.Fetch(req.context())
+	for i, t := range processes.Visible(known, req.can) {
 		o.Processes = append(o.Processes, req.newProcessCard(t))
 		o.noteIncomplete(&t)
-		o.Hidden += len(processes[i].Controllers) - len(t.Controllers)
+		o.Hidden += len(known[i].Controllers) - len(t.Controllers)
 		for k := range t.Controllers {
-			rows = append(rows, newControllerRow(&t.Controllers[k], &t))
+			rows = append(rows, processes.NewControllerRow(&t.Controllers[k], &t))
 		}
 	}
 	o.MultipleProcesses = len(o.Processes) > 1
@@ -66,7 +65,7 @@ func (req *request) buildOverview() overview {
 	for i := range rows {
 		o.count(&rows[i])
 	}
-	slices.SortStableFunc(rows, func(a, b controllerRow) int {
+	slices.SortStableFunc(rows, func(a, b processes.ControllerRow) int {
 		return cmp.Or(cmp.Compare(a.ShortName, b.ShortName), cmp.Compare(a.Name, b.Name))
 	})
 	o.Controllers = newList(req, rows, controllerSpec())
@@ -74,19 +73,19 @@ func (req *request) buildOverview() overview {
 }
 
 // controllerSpec is the list of controllers.
-func controllerSpec() *listSpec[controllerRow] {
-	return &listSpec[controllerRow]{
-		Target: "overview", One: "controller", More: "controllers", Label: "States", States: controllerStates(), Default: "state",
-		State: func(r *controllerRow) string { return string(r.Health.State) },
-		Texts: func(r *controllerRow) []string { return []string{r.Name, r.TypeLabel} },
-		Columns: []listColumn[controllerRow]{
-			{Name: "Controller", Sort: "name", Compare: compareText(func(r *controllerRow) string { return r.ShortName })},
-			{Name: "Health", Sort: "state", Compare: func(a, b *controllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }},
+func controllerSpec() *listSpec[processes.ControllerRow] {
+	return &listSpec[processes.ControllerRow]{
+		Target: "overview", One: "controller", More: "controllers", Label: "States", States: processes.ControllerStates(), Default: "state",
+		State: func(r *processes.ControllerRow) string { return string(r.Health.State) },
+		Texts: func(r *processes.ControllerRow) []string { return []string{r.Name, r.TypeLabel} },
+		Columns: []listColumn[processes.ControllerRow]{
+			{Name: "Controller", Sort: "name", Compare: compareText(func(r *processes.ControllerRow) string { return r.ShortName })},
+			{Name: "Health", Sort: "state", Compare: func(a, b *processes.ControllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }},
 			{Name: "Handles"},
-			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Objects })},
-			{Name: "Failing", Sort: "failing", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Failing })},
+			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(r *processes.ControllerRow) int { return r.Objects })},
+			{Name: "Failing", Sort: "failing", Class: "number", Compare: compareMost(func(r *processes.ControllerRow) int { return r.Failing })},
 			{Name: "Changed", Sort: "changed", Class: "since",
-				Compare: compareLatest(func(r *controllerRow) time.Time { return r.Ready().Since })},
+				Compare: compareLatest(func(r *processes.ControllerRow) time.Time { return r.Ready().Since })},
 			{Name: "Activity (10 min)", Class: "activity"},
 		},
 	}
@@ -94,14 +93,14 @@ func controllerSpec() *listSpec[controllerRow] {
 
 // countUnwatched counts the objects of suspended controllers and of those whose process has
 // ended, which watch none.
-func (req *request) countUnwatched(rows []controllerRow) {
-	var unwatched []*controllerRow
+func (req *request) countUnwatched(rows []processes.ControllerRow) {
+	var unwatched []*processes.ControllerRow
 	for i := range rows {
 		if c := &rows[i]; (c.Suspended || c.Lost != nil) && len(c.Kinds) > 0 && len(unwatched) < maxCounted {
 			unwatched = append(unwatched, c)
 		}
 	}
-	inParallel(len(unwatched), maxParallelReviews, func(i int) {
+	userclient.InParallel(len(unwatched), userclient.MaxParallelReviews, func(i int) {
 		counted := *unwatched[i].Controller
 		counted.Objects = 0
 		for _, kind := range counted.Kinds {
@@ -120,7 +119,7 @@ func (req *request) countUnwatched(rows []controllerRow) {
 const maxCounted = 50
 
 // noteIncomplete notes why a process may run fewer controllers than expected.
-func (o *overview) noteIncomplete(t *processInfo) {
+func (o *overview) noteIncomplete(t *processes.Info) {
 	if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
 		o.Selectors = append(o.Selectors, selector)
 	}
@@ -130,7 +129,7 @@ func (o *overview) noteIncomplete(t *processInfo) {
 }
 
 // count adds a controller to the sums.
-func (o *overview) count(row *controllerRow) {
+func (o *overview) count(row *processes.ControllerRow) {
 	o.Objects += row.Objects
 	o.Failing += row.Failing
 	switch {
@@ -154,32 +153,16 @@ func (req *request) redactController(c *inspect.Controller) {
 	*c = inspect.RedactController(*c, req.can)
 }
 
-// visibleProcesses returns the processes with the controllers that the user may see.
-func (req *request) visibleProcesses(all []processInfo) []processInfo {
-	found := make([]processInfo, len(all))
-	for i, t := range all {
-		found[i] = t
-		found[i].Controllers = filterAllowed(t.Controllers, func(c *inspect.Controller) bool {
-			if !req.canSee(c) {
-				return false
-			}
-			req.redactController(c)
-			return true
-		})
-	}
-	return found
-}
-
 // canSeeWatch reports whether the user may list the objects of a watch. Processes of older
 // versions do not report its kind.
 func (req *request) canSeeWatch(w *inspect.Watch) bool {
 	return req.usesOwnCredentials() || w.Kind.Plural != "" && req.can("list", w.Kind, w.Namespace, "")
 }
 
-func (req *request) newProcessCard(t processInfo) processCard {
+func (req *request) newProcessCard(t processes.Info) processCard {
 	all := t.Process.Watches
-	t.Process.Watches = filterAllowed(all, req.canSeeWatch)
-	card := processCard{processInfo: t, Plots: newPlots(t.Process.Series), Cache: cacheStats{Hidden: len(all) - len(t.Process.Watches)}}
+	t.Process.Watches = userclient.FilterAllowed(all, req.canSeeWatch)
+	card := processCard{Info: t, Plots: processes.Plots(t.Process.Series), Cache: cacheStats{Hidden: len(all) - len(t.Process.Watches)}}
 	if !t.Process.Started.IsZero() {
 		card.Uptime = req.now().Sub(t.Process.Started)
 	}
@@ -191,108 +174,4 @@ func (req *request) newProcessCard(t processInfo) processCard {
 		}
 	}
 	return card
-}
-
-// plot is a sparkline with its labels.
-type plot struct {
-	Name, Latest, Label string
-	// Rate is the rate per minute, in words.
-	Rate string
-	// Class is the CSS class of its color.
-	Class  string
-	Values []float64
-}
-
-// newPlots returns the plots of a series: runs, errors and latency. It returns nil if there is
-// no data.
-func newPlots(s inspect.Series) []plot {
-	if len(s.Points) < 2 {
-		return nil
-	}
-	var runs, failed, took []float64
-	var allRuns, allFailed int
-	var latest, since time.Duration
-	for i, p := range s.Points {
-		runs, failed = append(runs, float64(p.Runs)), append(failed, float64(p.Failed))
-		took = append(took, p.Median.Seconds())
-		allRuns, allFailed = allRuns+int(p.Runs), allFailed+int(p.Failed)
-		if p.Median > 0 {
-			latest = p.Median
-		}
-		if since == 0 && p.Runs > 0 {
-			since = s.Every * time.Duration(len(s.Points)-i)
-		}
-	}
-	over := format.Age(s.Every * time.Duration(len(s.Points)))
-	errors := ratePlot("error", allFailed, since, over)
-	errors.Class, errors.Values = "neutral", failed
-	if allFailed > 0 {
-		errors.Class = "bad"
-	}
-	ran := ratePlot("run", allRuns, since, over)
-	ran.Values = runs
-	return []plot{
-		ran, errors,
-		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: "latest median run time: " +
-			durationOrDash(latest)},
-	}
-}
-
-// ratePlot returns a plot of events since the first of them.
-func ratePlot(one string, n int, since time.Duration, over string) plot {
-	p := plot{Name: format.Capitalize(one) + "s", Label: format.Plural(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " +
-		over}
-	if n > 0 {
-		rate, what := perMinute(n, since), one+"s"
-		if rate == "1" {
-			what = one
-		}
-		p.Latest, p.Rate = rate+"/min", rate+" "+what+" a minute"
-		p.Label += ", " + rate + " a minute"
-	}
-	return p
-}
-
-// perMinute returns a rate. A shorter period counts as a minute.
-func perMinute(n int, over time.Duration) string {
-	rate := float64(n) / max(over, time.Minute).Minutes()
-	switch {
-	case rate >= 10:
-		return format.Count(int(rate + 0.5))
-	case rate < 0.1:
-		return "under 0.1"
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
-}
-
-// durationOrDash formats a duration; a dash for zero.
-func durationOrDash(d time.Duration) string {
-	if d == 0 {
-		return "–"
-	}
-	return format.Duration(d)
-}
-
-// plotWidth and plotHeight are the viewBox of a plot.
-const (
-	plotWidth  = 120
-	plotHeight = 28
-)
-
-// Points returns the points of a line through the values; "" if there are too few.
-func (p plot) Points() string {
-	if len(p.Values) < 2 {
-		return ""
-	}
-	var b strings.Builder
-	most := slices.Max(p.Values)
-	step := float64(plotWidth) / float64(len(p.Values)-1)
-	for i, value := range p.Values {
-		height := 0.0
-		if most > 0 {
-			height = value / most
-		}
-		fmt.Fprintf(&b, "%.1f,%.1f ", float64(i)*step, float64(plotHeight-1)-height*float64(plotHeight-3))
-	}
-	return strings.TrimSpace(b.String())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -103,18 +104,18 @@ type paletteSearch struct {
 
 // paletteController is a controller and its process.
 type paletteController struct {
-	controllerRow
-	process processInfo
+	processes.ControllerRow
+	process processes.Info
 }
 
 // search fills the page.
 func (s *paletteSearch) search() {
-	for _, t := range s.visibleProcesses(s.fetchProcesses()) {
+	for _, t := range processes.Visible(s.processes.Fetch(s.context()), s.can) {
 		for i := range t.Controllers {
-			s.rows = append(s.rows, paletteController{newControllerRow(&t.Controllers[i], &t), t})
+			s.rows = append(s.rows, paletteController{processes.NewControllerRow(&t.Controllers[i], &t), t})
 		}
 		if t.Err != nil {
-			s.Warnings = append(s.Warnings, unavailableMessage(t.Source, t.Err))
+			s.Warnings = append(s.Warnings, processes.Unavailable(t.Source, t.Err))
 		}
 	}
 	named, kind := s.exactKind()
@@ -240,7 +241,7 @@ func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []inspect
 	partial := len(queries) > maxPaletteSources
 	queries = queries[:min(len(queries), maxPaletteSources)]
 	results, more := make([][]inspect.ObjectState, len(queries)), make([]bool, len(queries))
-	inParallel(len(queries), maxParallelReviews, func(i int) { results[i], more[i] = s.searchObjects(&queries[i]) })
+	userclient.InParallel(len(queries), userclient.MaxParallelReviews, func(i int) { results[i], more[i] = s.searchObjects(&queries[i]) })
 	if partial || slices.Contains(more, true) {
 		s.warnIncomplete()
 	}
@@ -270,7 +271,7 @@ func (s *paletteSearch) warnIncomplete() {
 func (s *paletteSearch) objectSearches(kind *object.Kind, query inspect.Query) (queries []objectSearch) {
 	for i := range s.rows {
 		c := &s.rows[i]
-		if c.AllReplicas || unwatchedState(&c.process, c.Controller) != "" {
+		if c.AllReplicas || processes.Unwatched(&c.process, c.Controller) != "" {
 			continue
 		}
 		for _, k := range c.Kinds {

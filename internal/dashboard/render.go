@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -189,8 +190,8 @@ func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(inspect.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
-	case string(inspect.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone",
-		"error", "panic":
+	case string(inspect.StateFailing), string(processes.Crashed), string(processes.Unreachable), "Failed", "False", "failed", "denied",
+		"gone", "error", "panic":
 		return "bad"
 	case string(inspect.StateConflicting), "Warning", "Terminating", "delete", "deleted", "evict":
 		return "warn"

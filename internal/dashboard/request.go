@@ -16,13 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -184,6 +184,14 @@ func (req *request) takeFlash() string {
 	return string(text)
 }
 
+// source returns a process by name.
+func (req *request) source(process string) (inspect.Source, error) {
+	if source, known := req.processes.Source(req.context(), process); known {
+		return source, nil
+	}
+	return nil, notFound("Process %s is unknown or has stopped.", process)
+}
+
 // noNamespace replaces the namespace of cluster-scoped objects in URLs.
 const noNamespace = "-"
 
@@ -249,37 +257,6 @@ func (d *accessErrors) first() error {
 		return *err
 	}
 	return nil
-}
-
-// inParallel calls do with the numbers below n, a few at the same time.
-func inParallel(n, limit int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(limit)
-	for i := range n {
-		group.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = group.Wait() // None of them fails.
-}
-
-// maxParallelReviews is how many access reviews run at the same time.
-const maxParallelReviews = 8
-
-// filterAllowed returns the items that are allowed, in order. It calls may in parallel on
-// copies of the items.
-func filterAllowed[T any](all []T, may func(*T) bool) []T {
-	items := slices.Clone(all)
-	is := make([]bool, len(items))
-	inParallel(len(items), maxParallelReviews, func(i int) { is[i] = may(&items[i]) })
-	var found []T
-	for i := range items {
-		if is[i] {
-			found = append(found, items[i])
-		}
-	}
-	return found
 }
 
 // NewForConfig is New with a client of a cluster that logs what users change.

@@ -82,7 +82,7 @@ func TestOutageDelaysOnce(t *testing.T) {
 	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d:\n%s", w.Code, w.Body)
 	}
-	if n := reviews.Load(); n > maxParallelReviews {
+	if n := reviews.Load(); n > userclient.MaxParallelReviews {
 		t.Errorf("%d requests although the server is down", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -24,7 +25,7 @@ type resourcesPage struct {
 // kindRow is a kind and its controllers.
 type kindRow struct {
 	object.Kind
-	Controllers []controllerRow
+	Controllers []processes.ControllerRow
 	// Count is how many objects the user sees, Problem why that is unknown.
 	Count   int64
 	Problem string
@@ -39,9 +40,9 @@ func showResources(req *request) error {
 		return req.redirect(resourceURL(kind))
 	}
 	var managed, children []*kindRow
-	for _, t := range req.visibleProcesses(req.fetchProcesses()) {
+	for _, t := range processes.Visible(req.processes.Fetch(req.context()), req.can) {
 		for i := range t.Controllers {
-			c := newControllerRow(&t.Controllers[i], &t)
+			c := processes.NewControllerRow(&t.Controllers[i], &t)
 			managed, children = addKinds(managed, c, c.Kinds), addKinds(children, c, c.Children)
 		}
 	}
@@ -61,8 +62,9 @@ func showResources(req *request) error {
 // kindSpec is a list of kinds.
 func kindSpec(controllers string) *listSpec[*kindRow] {
 	return &listSpec[*kindRow]{
-		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: controllerStates(), Default: "name",
-		State: func(row **kindRow) string { return string((*row).worst().State) },
+		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: processes.ControllerStates(),
+		Default: "name",
+		State:   func(row **kindRow) string { return string((*row).worst().State) },
 		Columns: []listColumn[*kindRow]{
 			{Name: "Kind", Sort: "name", Compare: compareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
 			{Name: "Group", Sort: "group", Compare: compareText(func(row **kindRow) string { return (*row).Group })},
@@ -76,7 +78,7 @@ func kindSpec(controllers string) *listSpec[*kindRow] {
 }
 
 // worst returns the health of the least healthy controller.
-func (h *kindRow) worst() health {
+func (h *kindRow) worst() processes.Health {
 	worst := h.Controllers[0].Health
 	for i := range h.Controllers {
 		if each := h.Controllers[i].Health; each.Rank < worst.Rank {
@@ -87,7 +89,7 @@ func (h *kindRow) worst() health {
 }
 
 // addKinds adds a controller to the rows of its kinds.
-func addKinds(all []*kindRow, c controllerRow, kinds []object.Kind) []*kindRow {
+func addKinds(all []*kindRow, c processes.ControllerRow, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() })
 		if i < 0 {
@@ -108,7 +110,7 @@ func sortKinds(all []*kindRow) {
 // unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
-	inParallel(len(all), 6, func(i int) {
+	userclient.InParallel(len(all), 6, func(i int) {
 		tally := req.api.Count(req.context(), all[i].Kind, "")
 		if failures[i] = tally.Err; tally.Err != nil {
 			all[i].Problem = problemOf(tally.Err).Title
@@ -146,7 +148,7 @@ const maxSortedRows = 20_000
 func objectRowSpec(defaultSort string) *listSpec[objectRow] {
 	name := func(r *objectRow) string { return r.Name }
 	return &listSpec[objectRow]{
-		Target: "objects", One: "object", More: "objects", Label: "States", States: objectStateNames(), Default: defaultSort,
+		Target: "objects", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: defaultSort,
 		State: (*objectRow).worst,
 		Columns: []listColumn[objectRow]{
 			{Name: "Name", Sort: "name", Compare: compareText(name)},
@@ -163,10 +165,10 @@ func objectRowSpec(defaultSort string) *listSpec[objectRow] {
 
 // stateRank orders states by severity. Objects without a controller are last.
 func stateRank(state string) int {
-	if at := slices.Index(objectStateNames(), state); at >= 0 {
+	if at := slices.Index(processes.ObjectStates(), state); at >= 0 {
 		return at
 	}
-	return len(objectStateNames())
+	return len(processes.ObjectStates())
 }
 
 // kindListView returns the list of a kind without its rows.
@@ -222,7 +224,7 @@ func (p *kindPage) Filters() []stateFilter {
 
 // listSorted reads the objects, and sorts and filters them. If the list is long and a controller
 // caches all of it, its process does that.
-func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all []processInfo) error {
+func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all []processes.Info) error {
 	query.Limit, query.Continue = searchPageSize, ""
 	seen := 0
 	for {
@@ -270,7 +272,7 @@ func (p *kindPage) cachedSort() (by string, has bool) {
 
 // listCached takes the page from the only controller of the kind, if that has as many objects as
 // the user may list, which are then the same. It returns false if there is none.
-func (req *request) listCached(data *kindPage, table *userclient.Table, total int64, all []processInfo) (done bool, err error) {
+func (req *request) listCached(data *kindPage, table *userclient.Table, total int64, all []processes.Info) (done bool, err error) {
 	by, sorts := data.cachedSort()
 	if !sorts || data.Name != "" || data.Labels != "" || data.Namespace != "" || len(data.Controllers) != 1 ||
 		len(data.Controllers[0].Kinds) != 1 {
@@ -278,7 +280,7 @@ func (req *request) listCached(data *kindPage, table *userclient.Table, total in
 	}
 	for i := range all {
 		t, c := &all[i], &data.Controllers[0]
-		if t.Source.Name() != c.Process || unwatchedState(t, c) != "" {
+		if t.Source.Name() != c.Process || processes.Unwatched(t, c) != "" {
 			continue
 		}
 		l := &objectList{listView: data.listView, Kinds: []object.Kind{data.Kind}}
@@ -307,7 +309,7 @@ const (
 
 // search lists objects until a page of matches is full. If the list is long and a controller
 // caches all of it, the controller finds the names.
-func (req *request) search(data *kindPage, query userclient.TableQuery, all []processInfo) error {
+func (req *request) search(data *kindPage, query userclient.TableQuery, all []processes.Info) error {
 	query.Limit, query.Continue = searchPageSize, ""
 	seen := 0
 	for {
@@ -348,9 +350,9 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 // findByName finds names in the cache of a controller that has as many objects as the user
 // listed, which are then the same. It returns false if there is no such controller, or too many
 // matches.
-func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []inspect.ObjectState, known bool) {
+func (req *request) findByName(data *kindPage, all []processes.Info, there int64) (found []inspect.ObjectState, known bool) {
 	for _, t := range all {
-		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
+		for _, c := range processes.Managing([]processes.Info{t}, data.Kind) {
 			has, err := req.fetchObjects(t.Source, c.Name, data.query(1))
 			if err != nil || int64(has.Matching) != there {
 				continue

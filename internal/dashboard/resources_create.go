@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -208,7 +209,7 @@ func (req *request) renderRejected(d *draft, err error) error {
 func (req *request) renderDraft(d *draft, status int) error {
 	d.buildForm()
 	if !d.Existing() {
-		d.Troubled = troubledControllers(req.visibleProcesses(req.fetchProcesses()), d.Kind)
+		d.Troubled = processes.Troubled(processes.Visible(req.processes.Fetch(req.context()), req.can), d.Kind)
 	}
 	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
 	return req.render(page{

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -28,7 +29,7 @@ type deletePage struct {
 	Dependents []dependent
 	States     []inspect.ObjectState
 	// Troubled are its controllers that are not well, unless a state says so of the object itself.
-	Troubled []controllerRow
+	Troubled []processes.ControllerRow
 	// Contents are the objects in a namespace or of a custom resource, which are always deleted
 	// too. SearchedKinds are the kinds that were searched for dependents.
 	Contents      []userclient.KindCount
@@ -152,12 +153,12 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 // references.
 func (req *request) findDependents(data *deletePage) {
 	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
-	processes := req.fetchProcesses()
+	known := req.processes.Fetch(req.context())
 	if !slices.ContainsFunc(data.States, func(s inspect.ObjectState) bool { return s.Error != "" }) {
-		data.Troubled = troubledControllers(req.visibleProcesses(processes), data.Kind)
+		data.Troubled = processes.Troubled(processes.Visible(known, req.can), data.Kind)
 	}
 	var kinds []object.Kind
-	for _, c := range managingControllers(processes, data.Kind) {
+	for _, c := range processes.Managing(known, data.Kind) {
 		for _, kind := range c.Children {
 			if !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)

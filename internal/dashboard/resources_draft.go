@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -49,7 +49,7 @@ type draft struct {
 	// Cancel is the URL to return to.
 	Cancel string
 	// Troubled are the controllers of the kind of a new object that are not well.
-	Troubled []controllerRow
+	Troubled []processes.ControllerRow
 	// Preview is what saving it would do; nil for none.
 	Preview *preview
 
@@ -505,25 +505,19 @@ func storedDiff(before, after map[string]any) body {
 	return b
 }
 
-// mayManage reports whether a process that does not respond may have a controller of a kind.
-func (t *processInfo) mayManage(kind object.Kind) bool {
-	manages := func(c inspect.Controller) bool { return c.Manages(kind) }
-	return t.Lost != nil && (len(t.Controllers) == 0 || slices.ContainsFunc(t.Controllers, manages))
-}
-
 // addPlans adds what the controllers of the kind would do to the object.
 func (req *request) addPlans(p *preview, s *pageObject) error {
-	processes := req.fetchProcesses()
-	planners, hidden := req.plannersOf(processes, s.Kind)
-	for i := range processes {
-		if t := &processes[i]; t.mayManage(s.Kind) {
+	known := req.processes.Fetch(req.context())
+	planners, hidden := processes.PlannersOf(known, s.Kind, req.can)
+	for i := range known {
+		if t := &known[i]; t.MayManage(s.Kind) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("The process %s does not respond (%s): what its controllers would do is not shown.",
 				t.Source.Name(), t.Lost.State))
 		}
 	}
 	for _, by := range planners {
-		plan := planPage{pageObject: s, Controller: by.controller.Name, CreatedAt: p.At, Edited: s.raw}
-		if err := req.planBy(&plan, by.source, &by.controller); err != nil {
+		plan := planPage{pageObject: s, Controller: by.Controller.Name, CreatedAt: p.At, Edited: s.raw}
+		if err := req.planBy(&plan, by.Source, &by.Controller); err != nil {
 			plan.Fault = describeFault(err.Error(), nil, planFailedTitle)
 		}
 		if !plan.NotManaged {

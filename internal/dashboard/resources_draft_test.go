@@ -405,7 +405,7 @@ func newPreviewServer(t *testing.T, stored map[string]any) (*objectServer, *Serv
 	c := teamsController()
 	c.Kinds = []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}
 	source := &previewSource{fakeSource: fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}}
-	s.options.Sources = func(context.Context) []inspect.Source { return []inspect.Source{source} }
+	s.processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{source} }
 	return k, s, source
 }
 

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -55,7 +56,7 @@ type objectRow struct {
 
 // worst returns the most severe state; "" if no controller manages the object.
 func (r *objectRow) worst() string {
-	names, worst := objectStateNames(), -1
+	names, worst := processes.ObjectStates(), -1
 	for i := range r.States {
 		if at := slices.Index(names, string(r.States[i].State)); worst < 0 || at < worst {
 			worst = at
@@ -119,10 +120,10 @@ func showKind(req *request) error {
 		// Users who may not list namespaces type a name.
 		data.Namespaces, _ = req.api.Namespaces(req.context())
 	}
-	processes := req.visibleProcesses(req.fetchProcesses())
-	data.Controllers = managingControllers(processes, kind)
+	known := processes.Visible(req.processes.Fetch(req.context()), req.can)
+	data.Controllers = processes.Managing(known, kind)
 	req.setActions(data)
-	if err := req.listRows(data, processes); err != nil {
+	if err := req.listRows(data, known); err != nil {
 		if userclient.IsUnreachable(err) && req.isHTMX() {
 			return err // htmx keeps the current list.
 		}
@@ -167,7 +168,7 @@ func (req *request) setActions(data *kindPage) {
 const pageRows = 100
 
 // listRows lists the objects of the page.
-func (req *request) listRows(data *kindPage, all []processInfo) error {
+func (req *request) listRows(data *kindPage, all []processes.Info) error {
 	query := userclient.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.query("continue"),
 	}
@@ -221,19 +222,6 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 	}
 }
 
-// managingControllers returns the controllers that manage a kind.
-func managingControllers(all []processInfo, kind object.Kind) []inspect.Controller {
-	var found []inspect.Controller
-	for _, t := range all {
-		for _, c := range t.Controllers {
-			if c.Manages(kind) {
-				found = append(found, c)
-			}
-		}
-	}
-	return found
-}
-
 // refFromURL returns the object in the URL.
 func (req *request) refFromURL() (object.Ref, error) {
 	kind, err := req.pathKind()
@@ -265,9 +253,9 @@ type kindStates struct {
 
 // addStates adds the states of the objects, and notes which are missing. It queries all processes
 // at once, each with its own timeout.
-func (req *request) addStates(data *kindPage, all []processInfo) {
+func (req *request) addStates(data *kindPage, all []processes.Info) {
 	found, failed := make([][]kindStates, len(all)), make([]error, len(all))
-	inParallel(len(all), maxParallelReviews, func(i int) { found[i], failed[i] = req.fetchKind(data, &all[i]) })
+	userclient.InParallel(len(all), userclient.MaxParallelReviews, func(i int) { found[i], failed[i] = req.fetchKind(data, &all[i]) })
 	for i := range all {
 		for k := range found[i] {
 			each := &found[i][k]
@@ -276,7 +264,7 @@ func (req *request) addStates(data *kindPage, all []processInfo) {
 				continue
 			}
 			if all[i].Process.IsStandby() && !each.controller.AllReplicas {
-				showStandby(each.states)
+				processes.ShowStandby(each.states)
 			}
 			if each.truncated {
 				data.addNote("Only the first " + format.Count(maxSortedRows) + " states of " + each.controller.Name + " are shown.")
@@ -302,29 +290,30 @@ func (p *kindPage) addNote(text string) { p.Note = strings.TrimSpace(p.Note + " 
 
 // fetchKind returns the states of the objects of the page from a process. After an error they are
 // incomplete.
-func (req *request) fetchKind(data *kindPage, t *processInfo) ([]kindStates, error) {
+func (req *request) fetchKind(data *kindPage, t *processes.Info) ([]kindStates, error) {
 	var all []kindStates
 	queried := false
-	for _, c := range managingControllers([]processInfo{*t}, data.Kind) {
-		all = append(all, kindStates{controller: c, unwatched: unwatchedState(t, &c)})
+	for _, c := range processes.Managing([]processes.Info{*t}, data.Kind) {
+		all = append(all, kindStates{controller: c, unwatched: processes.Unwatched(t, &c)})
 		queried = queried || all[len(all)-1].unwatched == ""
 	}
 	if !queried || len(data.Rows) == 0 {
 		return all, nil
 	}
-	return inspect.QueryOne(req.context(), req.timeouts, t.Source, func(ctx context.Context, s inspect.Source) ([]kindStates, error) {
-		var failed error
-		for i := range all {
-			if all[i].unwatched != "" {
-				continue
+	return inspect.QueryOne(req.context(), req.processes.Timeouts, t.Source,
+		func(ctx context.Context, s inspect.Source) ([]kindStates, error) {
+			var failed error
+			for i := range all {
+				if all[i].unwatched != "" {
+					continue
+				}
+				err := data.fetchStates(ctx, s, &all[i])
+				if failed == nil && !errors.Is(err, failure.ErrNotFound) { // Another process has the controller now.
+					failed = err
+				}
 			}
-			err := data.fetchStates(ctx, s, &all[i])
-			if failed == nil && !errors.Is(err, failure.ErrNotFound) { // Another process has the controller now.
-				failed = err
-			}
-		}
-		return all, failed
-	})
+			return all, failed
+		})
 }
 
 // query selects the objects of the page.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -112,7 +113,7 @@ func TestSearchUsesControllerNames(t *testing.T) {
 	// A controller that manages only some objects does not know the others.
 	page := &kindPage{Kind: webKind(), Name: "4321"}
 	for there, want := range map[int64]bool{5000: true, 5001: false} {
-		if _, known := newTestRequest(t, "/").findByName(page, []processInfo{{Source: source, Controllers: source.controllers}}, there); known != want {
+		if _, known := newTestRequest(t, "/").findByName(page, []processes.Info{{Source: source, Controllers: source.controllers}}, there); known != want {
 			t.Errorf("of %d they are known: %v", there, known)
 		}
 	}
@@ -194,13 +195,13 @@ func TestMissingStatesAreNoted(t *testing.T) {
 	each.matching, each.unknown, each.broken = maxStates+1, "a", "c"
 
 	data := kindOfWebs(4)
-	var all []processInfo
+	var all []processes.Info
 	for _, s := range []*statesSource{hangs, works, fails, gone, each} {
-		all = append(all, processInfo{Source: s, Controllers: s.controllers})
+		all = append(all, processes.Info{Source: s, Controllers: s.controllers})
 	}
 	// Only the process that hangs meets its timeout.
 	short, long := newTestRequest(t, "/"), newTestRequest(t, "/")
-	short.timeouts, long.timeouts = inspect.NewTimeouts(time.Millisecond), inspect.NewTimeouts(time.Hour)
+	short.processes.Timeouts, long.processes.Timeouts = inspect.NewTimeouts(time.Millisecond), inspect.NewTimeouts(time.Hour)
 	short.addStates(data, all[:1])
 	long.addStates(data, all[1:])
 	for _, want := range []string{
@@ -230,7 +231,7 @@ func TestStatesOfSortedListsAreLimited(t *testing.T) {
 	source := newStatesSource("setpoint")
 	source.matching = maxSortedRows + 1
 	data := kindOfWebs(pageRows + 1)
-	newTestRequest(t, "/").addStates(data, []processInfo{{Source: source, Controllers: source.controllers}})
+	newTestRequest(t, "/").addStates(data, []processes.Info{{Source: source, Controllers: source.controllers}})
 	if want := []int{1, maxSortedRows}; !slices.Equal(source.limits, want) || !strings.Contains(data.Note, "first 20,000 states") {
 		t.Errorf("limits %v, want %v; noted: %s", source.limits, want, data.Note)
 	}

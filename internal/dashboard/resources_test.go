@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -86,7 +87,7 @@ func TestSortedListOfKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, listView: req.newListView(kindListView(c.Kinds[0], ""))}
-		if err := req.listRows(data, []processInfo{{Source: source, Controllers: source.controllers}}); err != nil {
+		if err := req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}); err != nil {
 			t.Fatal(err)
 		}
 		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > pageSize {

@@ -35,6 +35,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	// Access configures authentication.
 	Access access.Options
 	// Exits returns the processes whose supervisor knows that they ended; nil without one.
-	Exits func() []Exit
+	Exits func() []processes.Exit
 	// Programs returns the programs that the supervisor runs; nil without one.
 	Programs func() []Program
 	// Version is the version of Setpoint.
@@ -67,13 +68,10 @@ type Server struct {
 	now           func() time.Time
 	authenticator *access.Authenticator
 	probe         *apiProbe
-	// timeouts limits how long to wait for processes.
-	timeouts *inspect.Timeouts
-	// memory has what processes said last.
-	memory   *processMemory
-	digester *secretDigester
-	streams  limiter
-	plans    limiter
+	processes     *processes.Set
+	digester      *secretDigester
+	streams       limiter
+	plans         limiter
 	// drafts limits the forms per user, draftSlots those that are processed.
 	drafts     limiter
 	draftSlots chan struct{}
@@ -96,8 +94,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.memory = &processMemory{exits: o.Exits, now: s.now}
-	s.timeouts, s.changeCache = inspect.NewTimeouts(sourceTimeout), cache.NewLRUExpireCache(maxCachedChanges)
+	s.processes, s.changeCache = processes.New(o.Sources, o.Exits, s.now), cache.NewLRUExpireCache(maxCachedChanges)
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: s.now}, newSecretDigester()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {

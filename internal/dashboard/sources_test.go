@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -77,7 +78,7 @@ func TestHungProcessDoesNotBlockPages(t *testing.T) {
 	healthy.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: inspect.StateSynced}}
 	s := newServer(t, &hungSource{fakeSource{name: "asleep"}}, healthy)
 	s.options.Cluster = newPodCluster(t)
-	s.timeouts = inspect.NewTimeouts(20 * time.Millisecond)
+	s.processes.Timeouts = inspect.NewTimeouts(20 * time.Millisecond)
 	const object = "/resources/pods/shop/a"
 	for path, test := range map[string]struct {
 		code  int
@@ -113,9 +114,9 @@ func TestLostProcessesAreShown(t *testing.T) {
 	s := newServer(t)
 	s.options.Cluster = newPodCluster(t)
 	running := []inspect.Source{&fakeSource{name: "setpoint"}, program}
-	var exits []Exit
-	s.options.Sources = func(context.Context) []inspect.Source { return running }
-	s.memory.exits = func() []Exit { return exits }
+	var exits []processes.Exit
+	s.processes = processes.New(func(context.Context) []inspect.Source { return running },
+		func() []processes.Exit { return exits }, func() time.Time { return noon })
 	const page = "/controllers/guitar/guitar~guitar"
 	wantTexts(t, get(t, s, "/").Body.String(), page, "running")
 
@@ -128,7 +129,7 @@ func TestLostProcessesAreShown(t *testing.T) {
 	for _, path := range []string{"/", page} {
 		wantTexts(t, get(t, s, path).Body.String(), "The process <bdi>guitar</bdi> has ended", "last seen <time", "Ended")
 	}
-	exits = []Exit{{Process: "guitar", Text: "exit status 2", At: noon.Add(-time.Minute)}, {Process: "hooks", Text: "signal: killed", At: noon}}
+	exits = []processes.Exit{{Process: "guitar", Text: "exit status 2", At: noon.Add(-time.Minute)}, {Process: "hooks", Text: "signal: killed", At: noon}}
 	for _, path := range []string{"/", page} {
 		wantTexts(t, get(t, s, path).Body.String(), "The process <bdi>guitar</bdi> crashed", "60s ago", "exit status 2", "Crashed")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -44,7 +45,10 @@ type entry struct {
 func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.
-	found, missing := fetchAll(req, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) { return s.Runs(ctx, ref, limit) })
+	found, missing := processes.FetchAll(req.context(), req.processes, func(ctx context.Context, s inspect.Source) ([]inspect.Run,
+		error) {
+		return s.Runs(ctx, ref, limit)
+	})
 	for _, run := range slices.Concat(found...) {
 		all = append(all, req.redact(run))
 	}
@@ -124,7 +128,7 @@ func (e entry) ListedEarlier() []inspect.Run { return e.Earlier[:min(len(e.Earli
 func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
 // ControllerName returns the last part of the controller's name.
-func (e entry) ControllerName() string { return shortName(e.Controller) }
+func (e entry) ControllerName() string { return processes.ShortName(e.Controller) }
 
 // effect is a write or an event of a run.
 type effect struct {

@@ -104,7 +104,7 @@ func (req *request) findRun(loader *runLoader, s *pageObject, text string) (insp
 		return inspect.Run{}, notFound("There is no run %q.", text)
 	}
 	var unavailable error
-	for _, source := range req.options.Sources(req.context()) {
+	for _, source := range req.processes.Running(req.context()) {
 		if wanted := req.query("in"); wanted != "" && wanted != source.Name() {
 			continue
 		}

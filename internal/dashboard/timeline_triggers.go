@@ -58,7 +58,7 @@ func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
 	if err != nil {
 		return inspect.Run{}, err
 	}
-	run, err := inspect.QueryOne(l.context(), l.timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+	run, err := inspect.QueryOne(l.context(), l.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
 		if calls, can := s.(inspect.CallSource); can && l.tokens {
 			return calls.RunWithTokens(ctx, id)
 		}

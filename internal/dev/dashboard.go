@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -45,7 +46,7 @@ type devDashboard struct {
 	token        string
 	listener     net.Listener
 	otherSources func(context.Context) []inspect.Source
-	exits        func() []dashboard.Exit
+	exits        func() []processes.Exit
 	programs     func() []dashboard.Program
 }
 

@@ -28,6 +28,7 @@ var layers = [][]string{
 	{"internal/compile", "internal/inspect", "internal/dashboard/userclient"},
 	{"internal/diff", "internal/inspect/wire", "internal/dashboard/form", "internal/typegen"},
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access", "internal/dashboard/format"},
+	{"internal/dashboard/processes"},
 	{"internal/inspect/locate", "internal/inspect/locate/token", "internal/dashboard"},
 	{"internal/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/events", "internal/manager/leader"},

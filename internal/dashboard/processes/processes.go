@@ -1,0 +1,374 @@
+// Package processes fetches what processes say of themselves and of their controllers, and remembers what they said last.
+//
+// It shows nothing: pages are in package dashboard.
+package processes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// sourceTimeout is how long to wait for a process.
+const sourceTimeout = 5 * time.Second
+
+// Info is the response of one process.
+type Info struct {
+	Source      inspect.Source
+	Process     inspect.Process
+	Controllers []inspect.Controller
+	// Err is why the process is unavailable.
+	Err error
+	// Lost says why the rest is old; nil if it is not.
+	Lost *Lost
+}
+
+// Set is all processes that the dashboard shows.
+type Set struct {
+	// Running returns the processes that run. It is called for each page, must not block, and returns the same Source for
+	// the same process each time.
+	Running func(context.Context) []inspect.Source
+	// Timeouts limit how long to wait for processes.
+	Timeouts *inspect.Timeouts
+
+	memory memory
+}
+
+// New returns a set of processes. Exits returns those whose supervisor knows that they ended; it may be nil.
+func New(running func(context.Context) []inspect.Source, exits func() []Exit, now func() time.Time) *Set {
+	return &Set{Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now}}
+}
+
+// Sources returns the processes, and those that have ended.
+func (p *Set) Sources(ctx context.Context) []inspect.Source {
+	return p.memory.with(p.Running(ctx))
+}
+
+// Source returns a process by name; false if it is unknown.
+func (p *Set) Source(ctx context.Context, name string) (inspect.Source, bool) {
+	for _, source := range p.Sources(ctx) {
+		if source.Name() == name {
+			return source, true
+		}
+	}
+	return nil, false
+}
+
+// Unavailable returns the message for an unavailable process.
+func Unavailable(of inspect.Source, err error) string {
+	text := "Process " + of.Name() + " did not respond in time."
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+	case strings.HasPrefix(err.Error(), "the process "+of.Name()):
+		text = format.Capitalize(err.Error()) + "."
+	default:
+		text = "Process " + of.Name() + " did not respond: " + err.Error() + "."
+	}
+	return text + " What it said last is shown. Check that it runs, and its log."
+}
+
+// Fetch fetches all processes in parallel.
+func (p *Set) Fetch(ctx context.Context) []Info {
+	results := inspect.QueryAll(ctx, p.Timeouts, p.Sources(ctx), fetchProcess)
+	all := make([]Info, len(results))
+	for i := range results {
+		all[i] = p.remember(ctx, &results[i])
+	}
+	return slices.DeleteFunc(all, func(t Info) bool {
+		_, ended := t.Source.(*ended)
+		return ended && p.memory.recall(t.Source.Name()) == nil // It runs under another name.
+	})
+}
+
+// FetchOne fetches a process. Without a response it returns what the process said last, if that is
+// known.
+func (p *Set) FetchOne(ctx context.Context, source inspect.Source) (Info, error) {
+	value, err := inspect.QueryOne(ctx, p.Timeouts, source, fetchProcess)
+	t := p.remember(ctx, &inspect.Result[Info]{Source: source, Value: value, Err: err})
+	if t.Err != nil && len(t.Controllers) == 0 {
+		return t, t.Err
+	}
+	return t, nil
+}
+
+// remember remembers the response of a process, or adds what it said last.
+func (p *Set) remember(ctx context.Context, result *inspect.Result[Info]) Info {
+	t := result.Value
+	t.Source, t.Err = result.Source, result.Err
+	_, ended := t.Source.(*ended)
+	switch {
+	case ended:
+		t.Lost = p.memory.whyLost(t.Source.Name(), nil)
+	case t.Err == nil:
+		p.memory.note(&t)
+	case ctx.Err() == nil:
+		t.Lost = p.memory.whyLost(t.Source.Name(), t.Err)
+		if last := p.memory.recall(t.Source.Name()); last != nil {
+			t.Process, t.Controllers = last.process, slices.Clone(last.controllers)
+		}
+	}
+	return t
+}
+
+func fetchProcess(ctx context.Context, source inspect.Source) (t Info, err error) {
+	if t.Process, err = source.Process(ctx); err != nil {
+		return t, err
+	}
+	t.Controllers, err = source.Controllers(ctx)
+	return t, err
+}
+
+// FetchAll calls all processes in parallel, and returns messages for those that are
+// unavailable.
+func FetchAll[T any](ctx context.Context, p *Set, call func(context.Context, inspect.Source) (T, error)) (found []T, missing []string) {
+	for _, a := range inspect.QueryAll(ctx, p.Timeouts, p.Sources(ctx), call) {
+		switch {
+		case a.Err == nil:
+			found = append(found, a.Value)
+		case !errors.Is(a.Err, failure.ErrNotFound):
+			missing = append(missing, Unavailable(a.Source, a.Err))
+		}
+	}
+	return found, missing
+}
+
+// Controllers fetches the controllers of a process.
+func (p *Set) Controllers(ctx context.Context, source inspect.Source) ([]inspect.Controller, error) {
+	return inspect.QueryOne(ctx, p.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
+		return s.Controllers(ctx)
+	})
+}
+
+// State is the state of a process that does not respond.
+type State string
+
+// The states of a process that does not respond.
+const (
+	// Crashed: the process exited by itself or was killed.
+	Crashed State = "Crashed"
+	// Ended: the process is no longer there; why is unknown.
+	Ended State = "Ended"
+	// Unreachable: the process is there and does not respond.
+	Unreachable State = "No connection"
+)
+
+// Exit is the end of a process that its supervisor knows of.
+type Exit struct {
+	Process string
+	// Text says how it ended, such as "exit status 2".
+	Text string
+	At   time.Time
+}
+
+// Lost says why what is known of a process is old.
+type Lost struct {
+	State State
+	// Seen is when it last responded; zero for never. Reason is the error or the exit.
+	Seen   time.Time
+	Reason string
+}
+
+// Tone returns the CSS class of the state.
+func (l *Lost) Tone() string {
+	if l.State == Ended {
+		return "neutral"
+	}
+	return "bad"
+}
+
+// Hint says what to do.
+func (l *Lost) Hint() string {
+	switch l.State {
+	case Crashed:
+		return "What it does waits until it runs again: see its log."
+	case Ended:
+		return "Its objects are not reconciled until it runs again. Start it, or leave it off: the objects stay as they are."
+	}
+	return "Check that it runs, and its log."
+}
+
+// maxLost is how many processes are remembered after their end, and lostMemory how long.
+const (
+	maxLost    = 32
+	lostMemory = 24 * time.Hour
+)
+
+// memory remembers what each process said last. One that ends or does not respond remains
+// on the pages, in that state.
+type memory struct {
+	exits func() []Exit
+	now   func() time.Time
+
+	mu   sync.Mutex
+	last map[string]*ended
+}
+
+// note remembers the response of a process. The same process may have had another name, which
+// depends on the others that run.
+func (m *memory) note(t *Info) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil {
+		m.last = map[string]*ended{}
+	}
+	for name, each := range m.last {
+		if started := t.Process.Started; !started.IsZero() && started.Equal(each.process.Started) &&
+			each.process.Instance == t.Process.Instance {
+			delete(m.last, name)
+		}
+	}
+	m.last[t.Source.Name()] = &ended{name: t.Source.Name(), process: t.Process, controllers: slices.Clone(t.Controllers),
+		seen: m.now()}
+}
+
+// recall returns what a process said last; nil if that is unknown.
+func (m *memory) recall(name string) *ended {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last[name]
+}
+
+// with adds the processes that have ended to those that run.
+func (m *memory) with(running []inspect.Source) []inspect.Source {
+	exits := m.exited()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, exit := range exits {
+		if m.last[exit.Process] == nil {
+			if m.last == nil {
+				m.last = map[string]*ended{}
+			}
+			m.last[exit.Process] = &ended{name: exit.Process, process: inspect.Process{Name: exit.Process}}
+		}
+	}
+	var lost []*ended
+	for name, each := range m.last {
+		switch {
+		case slices.ContainsFunc(running, func(s inspect.Source) bool { return s.Name() == name }):
+		case m.now().Sub(each.seen) > lostMemory && !slices.ContainsFunc(exits, func(e Exit) bool { return e.Process == name }):
+			delete(m.last, name)
+		default:
+			lost = append(lost, each)
+		}
+	}
+	slices.SortFunc(lost, func(a, b *ended) int { return cmp.Or(b.seen.Compare(a.seen), strings.Compare(a.name, b.name)) })
+	all := slices.Clone(running)
+	for i, each := range lost {
+		if i >= maxLost {
+			delete(m.last, each.name)
+			continue
+		}
+		all = append(all, each)
+	}
+	return all
+}
+
+func (m *memory) exited() []Exit {
+	if m.exits == nil {
+		return nil
+	}
+	return m.exits()
+}
+
+// whyLost returns why a process does not respond. err is its error; nil if it has ended.
+func (m *memory) whyLost(name string, err error) *Lost {
+	l := &Lost{State: Ended}
+	if last := m.recall(name); last != nil {
+		l.Seen = last.seen
+	}
+	if err != nil {
+		l.State, l.Reason = Unreachable, err.Error()
+	}
+	for _, exit := range m.exited() {
+		if exit.Process == name {
+			l.State, l.Reason, l.Seen = Crashed, exit.Text, exit.At
+		}
+	}
+	return l
+}
+
+// ended is a process that has ended, with what it said last.
+type ended struct {
+	name        string
+	process     inspect.Process
+	controllers []inspect.Controller
+	seen        time.Time
+}
+
+// errEnded means that a process has ended.
+func (s *ended) errEnded() error {
+	return fmt.Errorf("the process %s has ended: %w", s.name, failure.ErrNotFound)
+}
+
+// Name implements inspect.Source.
+func (s *ended) Name() string { return s.name }
+
+// Process implements inspect.Source.
+func (s *ended) Process(context.Context) (inspect.Process, error) { return s.process, nil }
+
+// Controllers implements inspect.Source.
+func (s *ended) Controllers(context.Context) ([]inspect.Controller, error) {
+	return slices.Clone(s.controllers), nil
+}
+
+// Objects implements inspect.Source.
+func (s *ended) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
+	return inspect.Page{}, s.errEnded()
+}
+
+// States implements inspect.Source. The controllers that managed the kind of an object are known.
+func (s *ended) States(_ context.Context, ref object.Ref) (all []inspect.ObjectState, _ error) {
+	for i := range s.controllers {
+		if c := &s.controllers[i]; c.Manages(ref.Kind) && !c.AllReplicas {
+			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Controller: c.Name, Process: s.name,
+				Suspended: c.Suspended})
+		}
+	}
+	return all, nil
+}
+
+// Runs implements inspect.Source.
+func (s *ended) Runs(context.Context, object.Ref, int) ([]inspect.Run, error) { return nil, nil }
+
+// Reviews implements inspect.Source.
+func (s *ended) Reviews(context.Context, string, bool) ([]inspect.Run, error) {
+	return nil, nil
+}
+
+// Run implements inspect.Source.
+func (s *ended) Run(context.Context, uint64) (inspect.Run, error) {
+	return inspect.Run{}, s.errEnded()
+}
+
+// Plan implements inspect.Source.
+func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
+	return inspect.Plan{}, s.errEnded()
+}
+
+// Requests implements inspect.Source.
+func (s *ended) Requests(context.Context) (inspect.Requests, error) {
+	return inspect.Requests{}, s.errEnded()
+}
+
+// SetLogLevel implements inspect.Source.
+func (s *ended) SetLogLevel(context.Context, string) error { return s.errEnded() }
+
+// Diagnostic implements inspect.Source.
+func (s *ended) Diagnostic(context.Context, string) ([]byte, error) { return nil, s.errEnded() }
+
+// Await implements inspect.Source. Nothing changes any more.
+func (s *ended) Await(ctx context.Context, _ uint64) (uint64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
