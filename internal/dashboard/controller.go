@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -21,7 +22,7 @@ type controllerPage struct {
 	// Objects or Reviews are what the page lists; the other is nil.
 	Objects *objectList
 	Reviews *reviewList
-	Actions []action
+	Actions []web.Action
 	// Caveat says what the process does not know about the controller.
 	Caveat string
 }
@@ -96,7 +97,7 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 		reviewing.AllReplicas = true
 		data.Caveat, data.Reviews.PerReplica = t.Process.CaveatFor(&reviewing), t.Process.LeaderElection
 	}
-	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
+	return req.Render(web.Page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 
 // controller returns the controller named in the URL.
@@ -110,45 +111,46 @@ func (req *request) controller() (inspect.Source, *inspect.Controller, error) {
 
 // controllerInfo returns the controller named in the URL, and its process.
 func (req *request) controllerInfo() (*processes.Info, *inspect.Controller, error) {
-	process, name := req.path("process"), unslug(req.path("controller"))
-	source, err := req.source(process)
+	process, name := req.Path("process"), web.Unslug(req.Path("controller"))
+	source, err := req.Source(process)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := req.processes.FetchOne(req.context(), source)
+	t, err := req.Processes.FetchOne(req.Context(), source)
 	if err != nil {
 		return nil, nil, err
 	}
 	all := t.Controllers
 	for i := range all {
-		if all[i].Name == name && req.canSee(&all[i]) {
+		if all[i].Name == name && req.CanSee(&all[i]) {
 			return &t, &all[i], nil
 		}
 	}
-	if err := req.accessErrors.first(); err != nil {
+	if err := req.AccessError(); err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, notFound("Process %s runs no controller %s, or you cannot get it.", process, name)
+	return nil, nil, web.NotFound("Process %s runs no controller %s, or you cannot get it.", process, name)
 }
 
 // goProgramReason explains why a controller without a manifest cannot be suspended.
 const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
 // controllerActions returns the actions for a controller.
-func (req *request) controllerActions(c *inspect.Controller) []action {
-	page := controllerURL(c.Process, c.Name)
-	reconcile := action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile", DisabledReason: req.notReconcilable(c)}
-	suspend := action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
+func (req *request) controllerActions(c *inspect.Controller) []web.Action {
+	page := web.ControllerURL(c.Process, c.Name)
+	reconcile := web.Action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile"}
+	reconcile.DisabledReason = req.notReconcilable(c)
+	suspend := web.Action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
 	if c.Suspended {
-		suspend = action{Label: "Resume", Icon: "play", Post: true, URL: page + "/resume"}
+		suspend = web.Action{Label: "Resume", Icon: "play", Post: true, URL: page + "/resume"}
 	}
 	if c.Declared == nil {
 		suspend.DisabledReason = goProgramReason
-		return []action{reconcile, suspend}
+		return []web.Action{reconcile, suspend}
 	}
-	suspend.DisabledReason = req.missingPermission("patch", *c.Declared)
-	all := append([]action{reconcile, suspend}, req.rolloutActions(c)...)
-	return append(all, action{Label: "Manifest", URL: objectURL(*c.Declared)})
+	suspend.DisabledReason = req.MissingPermission("patch", *c.Declared)
+	all := append([]web.Action{reconcile, suspend}, req.rolloutActions(c)...)
+	return append(all, web.Action{Label: "Manifest", URL: web.ObjectURL(*c.Declared)})
 }
 
 // notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
@@ -160,13 +162,13 @@ func (req *request) notReconcilable(c *inspect.Controller) string {
 	case c.Declared != nil && c.Suspended:
 		return "The controller is suspended."
 	case c.Declared != nil:
-		return req.missingPermission("patch", *c.Declared)
+		return req.MissingPermission("patch", *c.Declared)
 	case len(c.Kinds) == 0:
 		return "The kinds of its objects are unknown."
-	case len(req.reconcilableKinds(c)) == 0 && !req.can("list", c.Kinds[0], "", ""):
-		return forbidden("list", c.Kinds[0], "")
+	case len(req.reconcilableKinds(c)) == 0 && !req.Can("list", c.Kinds[0], "", ""):
+		return web.Forbidden("list", c.Kinds[0], "")
 	case len(req.reconcilableKinds(c)) == 0:
-		return forbidden("patch", c.Kinds[0], "")
+		return web.Forbidden("patch", c.Kinds[0], "")
 	}
 	return ""
 }
@@ -201,11 +203,11 @@ func reconcileAll(req *request) error {
 			func(*inspect.Controller) map[string]any { return req.reconcilePatch() })
 	}
 	reason := req.notReconcilable(c)
-	if err := req.accessErrors.first(); err != nil {
+	if err := req.AccessError(); err != nil {
 		return err
 	}
 	if reason != "" {
-		return badRequest("%s", reason)
+		return web.BadRequest("%s", reason)
 	}
 	return req.reconcileObjects(source, c)
 }
@@ -217,7 +219,7 @@ func annotationPatch(name string, value any) map[string]any {
 
 // reconcilePatch returns a merge patch that requests a reconcile.
 func (req *request) reconcilePatch() map[string]any {
-	return annotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.now(), By: req.identity.User.Name}.String())
+	return annotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.Now(), By: req.Identity.User.Name}.String())
 }
 
 // patchController patches the manifest of a controller as the user.
@@ -227,13 +229,13 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 		return err
 	}
 	if c.Declared == nil {
-		return badRequest("Controller %s is part of a Go program and has no manifest in the cluster.", c.Name)
+		return web.BadRequest("Controller %s is part of a Go program and has no manifest in the cluster.", c.Name)
 	}
-	if err := req.patch(req.context(), *c.Declared, change(c)); err != nil {
+	if err := req.patch(req.Context(), *c.Declared, change(c)); err != nil {
 		return err
 	}
-	req.flash(done)
-	return req.redirect(controllerURL(c.Process, c.Name))
+	req.Flash(done)
+	return req.Redirect(web.ControllerURL(c.Process, c.Name))
 }
 
 // patch merges a change into an object as the user.
@@ -243,23 +245,23 @@ func (req *request) patch(ctx context.Context, ref object.Ref, change map[string
 		return err
 	}
 	if ref.Plural == "" || ref.Version == "" {
-		if ref.Kind, err = req.api.Kind(ctx, ref.Resource()); err != nil {
+		if ref.Kind, err = req.API.Kind(ctx, ref.Resource()); err != nil {
 			return err
 		}
 	}
-	_, err = req.api.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
+	_, err = req.API.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
 	return err
 }
 
 // rolloutActions returns the actions for the rollout of a controller; none without one to pause
 // or to continue.
-func (req *request) rolloutActions(c *inspect.Controller) []action {
+func (req *request) rolloutActions(c *inspect.Controller) []web.Action {
 	if c.Rollout == nil || c.Declared == nil {
 		return nil
 	}
-	change := action{
-		Label: "Pause rollout", Icon: "pause", Post: true, URL: controllerURL(c.Process, c.Name) + "/rollout",
-		Fields: map[string]string{"do": "pause"}, DisabledReason: req.missingPermission("patch", *c.Declared),
+	change := web.Action{
+		Label: "Pause rollout", Icon: "pause", Post: true, URL: web.ControllerURL(c.Process, c.Name) + "/rollout",
+		Fields: map[string]string{"do": "pause"}, DisabledReason: req.MissingPermission("patch", *c.Declared),
 	}
 	paused := c.Condition(v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonRolloutPaused
 	switch {
@@ -268,33 +270,33 @@ func (req *request) rolloutActions(c *inspect.Controller) []action {
 	case c.Rollout.Phase == v1alpha1.RolloutComplete:
 		return nil
 	}
-	return []action{change}
+	return []web.Action{change}
 }
 
 // changeRollout pauses a rollout, continues it, or starts it again after a rollback.
 func changeRollout(req *request) error {
 	var change func(*inspect.Controller) map[string]any
 	var done string
-	switch do := req.field("do"); do {
+	switch do := req.Field("do"); do {
 	case "pause":
 		done, change = "Rollout paused.", func(*inspect.Controller) map[string]any { return rolloutPatch(true) }
 	case "resume":
 		done, change = "Rollout resumed.", func(c *inspect.Controller) map[string]any {
 			patch := rolloutPatch(false)
 			if c.Rollout != nil && c.Rollout.Phase == v1alpha1.RolloutRolledBack {
-				patch["metadata"] = annotationPatch(v1alpha1.AnnotationRolloutRetryAt, req.now().UTC().Format(time.RFC3339Nano))["metadata"]
+				patch["metadata"] = annotationPatch(v1alpha1.AnnotationRolloutRetryAt, req.Now().UTC().Format(time.RFC3339Nano))["metadata"]
 			}
 			return patch
 		}
 	default:
-		return badRequest("Unknown action %q: pause or resume the rollout.", do)
+		return web.BadRequest("Unknown action %q: pause or resume the rollout.", do)
 	}
 	_, c, err := req.controller()
 	if err != nil {
 		return err
 	}
 	if c.Rollout == nil {
-		return badRequest("Controller %s has no rollout: its spec has no spec.rollout.", processes.ShortName(c.Name))
+		return web.BadRequest("Controller %s has no rollout: its spec has no spec.rollout.", processes.ShortName(c.Name))
 	}
 	return req.patchController(done, change)
 }

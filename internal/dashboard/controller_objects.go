@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +17,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // objectList is one page of the objects of a controller.
 type objectList struct {
-	listView
+	web.ListView
 	Objects []inspect.ObjectState
 	Query   inspect.Query
 	// MissingPermission says what the user needs to see any objects; "" if nothing is missing.
@@ -48,7 +48,7 @@ type objectList struct {
 func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*objectList, error) {
 	list := req.newObjectList()
 	for _, kind := range c.Kinds {
-		if req.can("list", kind, list.Query.Namespace, "") {
+		if req.Can("list", kind, list.Query.Namespace, "") {
 			list.Kinds = append(list.Kinds, kind)
 		}
 	}
@@ -57,7 +57,7 @@ func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*obje
 	case len(c.Kinds) == 0:
 		return list, nil
 	case len(list.Kinds) == 0:
-		list.MissingPermission = format.Capitalize(missing("list", c.Kinds[0], list.Query.Namespace))
+		list.MissingPermission = format.Capitalize(web.Missing("list", c.Kinds[0], list.Query.Namespace))
 		return list, nil
 	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
@@ -65,29 +65,29 @@ func (req *request) listObjects(t *processes.Info, c *inspect.Controller) (*obje
 	if list.Unwatched = processes.Unwatched(t, c); list.Unwatched != "" {
 		return list, req.listUnwatched(list)
 	}
-	list.Query.ReadableKinds = inspect.Readable(c.Children, list.Query.Namespace, req.canRead)
+	list.Query.ReadableKinds = inspect.Readable(c.Children, list.Query.Namespace, req.CanRead)
 	if err := req.loadObjects(list, t, c); err != nil {
 		return list, err
 	}
 	list.Objects = req.redactStates(list.Objects)
-	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k object.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
+	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k object.Kind) bool { return req.Can("patch", k, list.Query.Namespace, "") })
 	return list, nil
 }
 
 // objectSpec is the list of objects. A process compares, filters and sorts them if it watches
 // them.
-func objectSpec() *listSpec[inspect.ObjectState] {
-	return &listSpec[inspect.ObjectState]{
+func objectSpec() *web.ListSpec[inspect.ObjectState] {
+	return &web.ListSpec[inspect.ObjectState]{
 		Target: "controller", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: "state",
 		State: func(o *inspect.ObjectState) string { return string(o.State) },
 		Texts: func(o *inspect.ObjectState) []string { return []string{o.Name, o.Namespace} },
-		Columns: []listColumn[inspect.ObjectState]{
-			{Name: "Object", Sort: "name", Compare: compareText(func(o *inspect.ObjectState) string { return o.Namespace + "/" + o.Name })},
-			{Name: "State", Sort: "state", Compare: compareText(func(o *inspect.ObjectState) string { return string(o.State) })},
+		Columns: []web.ListColumn[inspect.ObjectState]{
+			{Name: "Object", Sort: "name", Compare: web.CompareText(func(o *inspect.ObjectState) string { return o.Namespace + "/" + o.Name })},
+			{Name: "State", Sort: "state", Compare: web.CompareText(func(o *inspect.ObjectState) string { return string(o.State) })},
 			{Name: "Children", Sort: "children", Class: "number",
-				Compare: compareMost(func(o *inspect.ObjectState) int { return o.Children })},
-			{Name: "Last run", Sort: "run", Compare: compareLatest(func(o *inspect.ObjectState) time.Time { return o.Ran })},
-			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *inspect.ObjectState) time.Time { return o.Created })},
+				Compare: web.CompareMost(func(o *inspect.ObjectState) int { return o.Children })},
+			{Name: "Last run", Sort: "run", Compare: web.CompareLatest(func(o *inspect.ObjectState) time.Time { return o.Ran })},
+			{Name: "Age", Sort: "created", Compare: web.CompareLatest(func(o *inspect.ObjectState) time.Time { return o.Created })},
 		},
 	}
 }
@@ -95,12 +95,12 @@ func objectSpec() *listSpec[inspect.ObjectState] {
 // newObjectList returns the list without its objects.
 func (req *request) newObjectList() *objectList {
 	spec := objectSpec()
-	list := &objectList{listView: req.newListView(spec.view())}
+	list := &objectList{ListView: req.NewListView(spec.View())}
 	list.Query = inspect.Query{
-		Text: list.Text, Namespace: req.query("ns"), State: inspect.State(list.State),
-		Sort: strings.TrimPrefix(list.Sort, spec.Default), Reverse: list.Reverse, Limit: pageSize, Offset: list.Offset,
+		Text: list.Text, Namespace: req.Query("ns"), State: inspect.State(list.State),
+		Sort: strings.TrimPrefix(list.Sort, spec.Default), Reverse: list.Reverse, Limit: web.PageSize, Offset: list.Offset,
 	}
-	list.Query.Kind, list.Query.Group, _ = strings.Cut(req.query("kind"), ".")
+	list.Query.Kind, list.Query.Group, _ = strings.Cut(req.Query("kind"), ".")
 	return list
 }
 
@@ -114,7 +114,7 @@ func (req *request) loadObjects(list *objectList, t *processes.Info, c *inspect.
 		return err
 	}
 	list.Total, list.All, list.Matching = page.Total, page.Total, page.Matching
-	list.clamp()
+	list.Clamp()
 	if list.Offset != list.Query.Offset {
 		list.Query.Offset = list.Offset
 		if page, err = req.fetchObjects(t.Source, c.Name, list.Query); err != nil {
@@ -122,7 +122,7 @@ func (req *request) loadObjects(list *objectList, t *processes.Info, c *inspect.
 		}
 	}
 	for state, n := range page.States {
-		list.counts[string(state)] = n
+		list.Counts[string(state)] = n
 	}
 	// Processes of older versions ignore the group.
 	list.Objects = slices.DeleteFunc(page.Objects, func(c inspect.ObjectState) bool { return !list.hasKind(c.Kind) })
@@ -137,8 +137,8 @@ func (req *request) loadObjects(list *objectList, t *processes.Info, c *inspect.
 func (l *objectList) showStandby() {
 	processes.ShowStandby(l.Objects)
 	unknown := string(inspect.StateUnknown)
-	l.counts[string(processes.Standby)] = l.counts[unknown]
-	delete(l.counts, unknown)
+	l.Counts[string(processes.Standby)] = l.Counts[unknown]
+	delete(l.Counts, unknown)
 	if l.State == unknown {
 		l.State = string(processes.Standby)
 	}
@@ -151,7 +151,7 @@ func (req *request) listUnwatched(l *objectList) error {
 		if l.Query.Kind != "" && (kind.Kind != l.Query.Kind || kind.Group != l.Query.Group) {
 			continue
 		}
-		err := req.api.EachMetadata(req.context(), kind, l.Query.Namespace, "", func(o *metav1.PartialObjectMetadata) {
+		err := req.API.EachMetadata(req.Context(), kind, l.Query.Namespace, "", func(o *metav1.PartialObjectMetadata) {
 			ref := object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
 			all = append(all, inspect.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time,
 				Deleting: o.DeletionTimestamp != nil})
@@ -162,18 +162,18 @@ func (req *request) listUnwatched(l *objectList) error {
 		case userclient.IsUnreachable(err):
 			return err
 		case err != nil:
-			l.Problem = problemOf(err).Text
+			l.Problem = web.ProblemOf(err).Text
 		}
 	}
 	spec := objectSpec()
 	slices.SortStableFunc(all, func(a, b inspect.ObjectState) int { return spec.Columns[0].Compare(&a, &b) })
-	page := newList(req, all, spec)
-	l.listView, l.Objects = page.listView, page.Rows
+	page := web.NewList(req.Request, all, spec)
+	l.ListView, l.Objects = page.ListView, page.Rows
 	return nil
 }
 
 func (req *request) fetchObjects(source inspect.Source, controller string, query inspect.Query) (inspect.Page, error) {
-	return inspect.QueryOne(req.context(), req.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
+	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
 		return s.Objects(ctx, controller, query)
 	})
 }
@@ -215,21 +215,6 @@ func kindValue(group, kind string) string {
 	return kind + "." + group
 }
 
-// missing says that the user does not have a permission: for all objects of a kind in a namespace,
-// or in all if that is "".
-func missing(verb string, kind object.Kind, namespace string) string {
-	p := userclient.Permission{Verb: verb, Resource: cmp.Or(kind.Plural, strings.ToLower(kind.Kind)), Group: kind.Group}
-	if kind.Namespaced {
-		p.Namespace = namespace
-	}
-	return p.Missing() + "."
-}
-
-// forbidden is missing as a sentence of its own.
-func forbidden(verb string, kind object.Kind, namespace string) string {
-	return "Forbidden: " + missing(verb, kind, namespace)
-}
-
 // Objects of a controller without a manifest are annotated one by one: at most
 // maxBulkReconciles per request, bulkParallelism at a time.
 const (
@@ -242,7 +227,7 @@ const (
 func (req *request) reconcilableKinds(c *inspect.Controller) []object.Kind {
 	var kinds []object.Kind
 	for _, kind := range c.Kinds {
-		if req.can("list", kind, "", "") && req.can("patch", kind, "", "") {
+		if req.Can("list", kind, "", "") && req.Can("patch", kind, "", "") {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -266,8 +251,8 @@ func (req *request) reconcileObjects(source inspect.Source, c *inspect.Controlle
 	if err := req.annotateObjects(all[:min(len(all), maxBulkReconciles)], done); err != nil {
 		return req.abortReconcile(err, done)
 	}
-	req.flash(done.String())
-	return req.redirect(controllerURL(c.Process, c.Name))
+	req.Flash(done.String())
+	return req.Redirect(web.ControllerURL(c.Process, c.Name))
 }
 
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
@@ -292,7 +277,7 @@ func (req *request) listUnpaused(source inspect.Source, controller string, query
 // annotateObjects requests a reconcile of each object. An error of one object does not stop the
 // others, unless it affects all of them.
 func (req *request) annotateObjects(states []inspect.ObjectState, done *reconcileTally) error {
-	group, ctx := errgroup.WithContext(req.context())
+	group, ctx := errgroup.WithContext(req.Context())
 	group.SetLimit(bulkParallelism)
 	change := req.reconcilePatch()
 	for i := range states {
@@ -311,7 +296,7 @@ func (req *request) annotateObjects(states []inspect.ObjectState, done *reconcil
 func (req *request) abortReconcile(err error, done *reconcileTally) error {
 	message := fmt.Sprintf("requested a reconcile of %d of %d objects", done.requested, done.total)
 	if apierrors.IsUnauthorized(err) {
-		req.flash(format.Capitalize(message) + ". Reconcile again for the others.")
+		req.Flash(format.Capitalize(message) + ". Reconcile again for the others.")
 	}
 	return fmt.Errorf("%s: %w", message, err)
 }

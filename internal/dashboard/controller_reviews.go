@@ -13,13 +13,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // reviewList is one page of the reviews by a controller.
 type reviewList struct {
-	*list[reviewRow]
+	*web.List[reviewRow]
 	Filter inspect.ReviewFilter
 	// Reviewed is the number of all reviews that the user may see.
 	Reviewed int
@@ -52,7 +53,7 @@ func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*
 	if err != nil {
 		return nil, err
 	}
-	seen, hidden := inspect.VisibleReviews(runs, req.canRead)
+	seen, hidden := inspect.VisibleReviews(runs, req.CanRead)
 	l := &reviewList{Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, Kinds: reviewedKinds(seen)}
 	var rows []reviewRow
 	for _, run := range seen {
@@ -60,27 +61,27 @@ func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*
 			rows = append(rows, newReviewRow(run))
 		}
 	}
-	l.list = newList(req, rows, reviewSpec())
+	l.List = web.NewList(req.Request, rows, reviewSpec())
 	l.Total = l.Reviewed
 	return l, nil
 }
 
-func reviewSpec() *listSpec[reviewRow] {
-	return &listSpec[reviewRow]{
+func reviewSpec() *web.ListSpec[reviewRow] {
+	return &web.ListSpec[reviewRow]{
 		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: inspect.ReviewOutcomes(),
 		Default: "time",
 		State:   func(r *reviewRow) string { return r.Outcome },
-		Columns: []listColumn[reviewRow]{
-			{Name: "Request", Sort: "name", Compare: compareText(func(r *reviewRow) string {
+		Columns: []web.ListColumn[reviewRow]{
+			{Name: "Request", Sort: "name", Compare: web.CompareText(func(r *reviewRow) string {
 				return r.Object.Namespace + "/" +
 					r.ReviewedName()
 			})},
 			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
 				return cmp.Compare(slices.Index(inspect.ReviewOutcomes(), a.Outcome), slices.Index(inspect.ReviewOutcomes(), b.Outcome))
 			}},
-			{Name: "User", Sort: "user", Compare: compareText(func(r *reviewRow) string { return r.User })},
-			{Name: "Duration", Sort: "duration", Class: "number", Compare: compareMost(func(r *reviewRow) time.Duration { return r.Took })},
-			{Name: "When", Sort: "time", Compare: compareLatest(func(r *reviewRow) time.Time { return r.Began })},
+			{Name: "User", Sort: "user", Compare: web.CompareText(func(r *reviewRow) string { return r.User })},
+			{Name: "Duration", Sort: "duration", Class: "number", Compare: web.CompareMost(func(r *reviewRow) time.Duration { return r.Took })},
+			{Name: "When", Sort: "time", Compare: web.CompareLatest(func(r *reviewRow) time.Time { return r.Began })},
 		},
 	}
 }
@@ -118,7 +119,7 @@ func (r reviewRow) IsBad() bool {
 }
 
 func (req *request) fetchReviews(source inspect.Source, controller string) ([]inspect.Run, error) {
-	return inspect.QueryOne(req.context(), req.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
+	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
 		return s.Reviews(ctx, controller, false)
 	})
 }
@@ -126,10 +127,10 @@ func (req *request) fetchReviews(source inspect.Source, controller string) ([]in
 // reviewFilter returns the filter in the URL.
 func (req *request) reviewFilter() inspect.ReviewFilter {
 	f := inspect.ReviewFilter{
-		Namespace: req.query("ns"), ObjectName: req.query("name"), User: req.query("user"), Text: strings.ToLower(req.query("q")),
+		Namespace: req.Query("ns"), ObjectName: req.Query("name"), User: req.Query("user"), Text: strings.ToLower(req.Query("q")),
 	}
-	f.Kind.Kind, f.Kind.Group, _ = strings.Cut(req.query("kind"), ".")
-	if operation := req.query("operation"); slices.Contains(reviewOperations(), operation) {
+	f.Kind.Kind, f.Kind.Group, _ = strings.Cut(req.Query("kind"), ".")
+	if operation := req.Query("operation"); slices.Contains(reviewOperations(), operation) {
 		f.Operation = operation
 	}
 	return f
@@ -148,13 +149,13 @@ func (l *reviewList) KindOptions() []kindOption {
 
 // reviewsURL returns the list of reviews by a controller, of one object unless that is zero.
 func reviewsURL(process, controller string, of object.Ref) string {
-	at := &url.URL{Path: controllerURL(process, controller) + "/reviews"}
-	return urlWith(at, "kind", kindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)
+	at := &url.URL{Path: web.ControllerURL(process, controller) + "/reviews"}
+	return web.URLWith(at, "kind", kindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)
 }
 
 // reviewURL returns the page of a review.
 func reviewURL(run *inspect.Run) string {
-	return controllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
+	return web.ControllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
 }
 
 // showReview shows one review. Unlike the page of a run it needs no object: one whose creation
@@ -165,28 +166,28 @@ func showReview(req *request) error {
 		return err
 	}
 	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
-	id, _ := strconv.ParseUint(req.path("id"), 10, 64) // No review has the ID 0.
+	id, _ := strconv.ParseUint(req.Path("id"), 10, 64) // No review has the ID 0.
 	run, err := loader.load(source.Name(), id)
 	if err != nil {
 		return err
 	}
-	if run.Controller != c.Name || run.Review() == nil || !req.canRead(run.Object.Kind, run.Object.Namespace) {
-		return notFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, processes.ShortName(c.Name))
+	if run.Controller != c.Name || run.Review() == nil || !req.CanRead(run.Object.Kind, run.Object.Namespace) {
+		return web.NotFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, processes.ShortName(c.Name))
 	}
 	of := &pageObject{Ref: run.Object}
 	p := &reviewPage{runPage: runPage{pageObject: of, Entry: newEntry(of, timeline.Entry{Run: run})}, Row: newReviewRow(run), Controller: c}
 	p.Entry.page = p.Row.URL
-	if shown := req.query("show"); shown != "" {
-		if p.Body, err = loader.body(&run, req.query("step"), shown); err != nil {
+	if shown := req.Query("show"); shown != "" {
+		if p.Body, err = loader.body(&run, req.Query("step"), shown); err != nil {
 			return err
 		}
-		if req.isFragment() {
-			return req.renderFragment("review", "run-body", p.Body)
+		if req.IsFragment() {
+			return req.RenderFragment("review", "run-body", p.Body)
 		}
 	}
 	p.Steps = stepViews(&p.Entry)
 	p.openBody()
-	return req.render(page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
+	return req.Render(web.Page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
 }
 
 // reviewPage is the data of a review's page.

@@ -11,6 +11,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -40,12 +41,12 @@ func reviewServer(t *testing.T, runs ...inspect.Run) *Server {
 
 // Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
 func TestAdmissionControllersListReviews(t *testing.T) {
-	none := get(t, reviewServer(t), controllerURL("setpoint", policyName)).Body.String()
+	none := get(t, reviewServer(t), web.ControllerURL("setpoint", policyName)).Body.String()
 	wantTexts(t, none, "No reviews yet", "before it stores Pod objects", "12,345")
 	denied := reviewRun(7, "web", "denied", inspect.Review{Denied: true, Message: "image :latest is not pinned"})
 	mutated := reviewRun(8, "", "mutated", inspect.Review{GenerateName: "web-", DryRun: true, Unverified: true, Fields: []string{"spec.image"}, Changes: []inspect.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
 	s := reviewServer(t, mutated, denied)
-	at := controllerURL("setpoint", policyName)
+	at := web.ControllerURL("setpoint", policyName)
 	all := get(t, s, at).Body.String()
 	wantTexts(t, all, "/resources/pods/shop/web", "image :latest is not pinned", "changed spec.image", "web-*", "dry run", at+"/reviews/7", "Denied <b>1</b>", "Mutated <b>1</b>")
 	for _, never := range []string{"waits for", "first Pod", `href="/resources/pods/shop/"`} {
@@ -80,7 +81,7 @@ func TestReviewPages(t *testing.T) {
 		runs = append(runs, reviewRun(uint64(i+1), fmt.Sprint("web", i), "allowed", inspect.Review{}))
 	}
 	s := reviewServer(t, runs...)
-	at := controllerURL("setpoint", policyName)
+	at := web.ControllerURL("setpoint", policyName)
 	page := get(t, s, at+"?offset=200&user=ann").Body.String()
 	wantTexts(t, page, "201–250 of 250", "offset=100&amp;user=ann", "web200")
 	if strings.Contains(page, "web199<") || strings.Contains(page, "result=allowed&amp;offset") || strings.Contains(page, "offset=200&amp;user=ann&amp;result=allowed") {
@@ -93,7 +94,7 @@ func TestObjectsAndReviews(t *testing.T) {
 	guitars := teamsController()
 	guitars.Reviews = true
 	s := newServer(t, &fakeSource{name: "setpoint", process: inspect.Process{LeaderElection: true}, controllers: []inspect.Controller{guitars}, runs: []inspect.Run{reviewRun(7, "web", "denied", inspect.Review{Denied: true})}})
-	at := controllerURL("setpoint", guitars.Name)
+	at := web.ControllerURL("setpoint", guitars.Name)
 	wantTexts(t, get(t, s, at).Body.String(), `href="`+at+`" aria-current="page">Objects`, `href="`+at+`/reviews">Reviews`)
 	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message", "Each replica shows the reviews that it served.")
 }
@@ -114,7 +115,7 @@ func TestReviewsRequirePermission(t *testing.T) {
 	hidden.Object.Namespace = "bank"
 	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
 	process := &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: []inspect.Run{hidden, reviewRun(7, "web", "allowed", inspect.Review{})}}
-	load, at := newProxyServer(t, api.URL, process), controllerURL("setpoint", policyName)
+	load, at := newProxyServer(t, api.URL, process), web.ControllerURL("setpoint", policyName)
 	for _, path := range []string{at, at + "/reviews?name=vault", at + "/reviews?result=denied", at + "/reviews/8", at + "/reviews/8?show=request&step=0"} {
 		body := load(path).Body.String()
 		for _, secret := range []string{"bank", "closed", "Denied <b>1", "/reviews/8\""} {

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -47,7 +48,7 @@ func TestControllersAreSortedBySeverity(t *testing.T) {
 func TestRolloutIsShown(t *testing.T) {
 	c := teamsController()
 	c.Rollout = &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping, From: "teams-1", To: "teams-2", Percent: 5, Moved: 1, Reconciled: 1, Total: 20, Message: "step 1 of 2"}
-	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), controllerURL("setpoint", c.Name)).Body.String()
+	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), web.ControllerURL("setpoint", c.Name)).Body.String()
 	for _, text := range []string{`max="20" value="1"`, "1 of 20 parents moved, 1 reconciled by the new version. This step ends at 5 %.", "step 1 of 2", "teams-1", "teams-2"} {
 		if !strings.Contains(body, text) {
 			t.Errorf("%q is missing:\n%s", text, body)
@@ -88,15 +89,15 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 }
 
 func TestObjectPagination(t *testing.T) {
-	source := &fakeSource{name: "setpoint", page: inspect.Page{Total: 10000, Matching: 10000, Objects: make([]inspect.ObjectState, pageSize)}}
+	source := &fakeSource{name: "setpoint", page: inspect.Page{Total: 10000, Matching: 10000, Objects: make([]inspect.ObjectState, web.PageSize)}}
 	load := func(path string) *objectList {
-		source.page.Objects = make([]inspect.ObjectState, pageSize)
+		source.page.Objects = make([]inspect.ObjectState, web.PageSize)
 		req := newTestRequest(t, path)
 		list := req.newObjectList()
 		if err := req.loadObjects(list, &processes.Info{Source: source}, &inspect.Controller{}); err != nil {
 			t.Fatal(err)
 		}
-		list.Shown = pageSize
+		list.Shown = web.PageSize
 		return list
 	}
 	list := load("/c?offset=200&q=a+b&sort=name&state=Failing")
@@ -157,7 +158,7 @@ func TestEventStream(t *testing.T) {
 func TestFlashMessageIsShownOnce(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	w := httptest.NewRecorder()
-	(&request{Server: s, w: w, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}).flash("It is done.")
+	(&web.Request{Site: s.Site, W: w, R: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}).Flash("It is done.")
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 	for _, cookie := range w.Result().Cookies() {
 		r.AddCookie(cookie)
@@ -238,7 +239,7 @@ func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 // A request names the user, for the reconcile history.
 func TestReconcileRequestNamesTheUser(t *testing.T) {
 	s := newFakeAPI(t, discoveryResponses()).newServer(t)
-	text, err := json.Marshal((&request{Server: s, identity: &access.Identity{User: userclient.User{Name: "ann"}}}).reconcilePatch())
+	text, err := json.Marshal((&request{&web.Request{Site: s.Site, Identity: &access.Identity{User: userclient.User{Name: "ann"}}}, s}).reconcilePatch())
 	if err != nil || !strings.Contains(string(text), `"setpoint.dev/reconcile-at":"20`) || !strings.Contains(string(text), ` by ann"`) {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -423,7 +424,8 @@ func TestReconcileAllNeedsAnAPIServer(t *testing.T) {
 func newTestRequest(t *testing.T, path string) *request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
-	return &request{Server: newServer(t), r: r, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	s := newServer(t)
+	return &request{&web.Request{Site: s.Site, R: r, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, s}
 }
 
 func deployment(group string) object.Kind {
@@ -488,13 +490,13 @@ func TestStateFilters(t *testing.T) {
 		list     objectList
 		has, not string
 	}{
-		{objectList{listView: listView{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
-		{objectList{listView: listView{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you cannot list", "All kinds"},
+		{objectList{ListView: web.ListView{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
+		{objectList{ListView: web.ListView{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you cannot list", "All kinds"},
 	} {
 		test.list.Total = 1
 		var out strings.Builder
 		data := map[string]any{"Objects": &test.list, "Suspended": false, "Kinds": kinds}
-		if err := newServer(t).pages["controller"].ExecuteTemplate(&out, "objects", page{Data: data}); err != nil {
+		if err := newServer(t).Templates["controller"].ExecuteTemplate(&out, "objects", web.Page{Data: data}); err != nil {
 			t.Fatal(err)
 		}
 		wantTexts(t, out.String(), `name="reverse" value="yes"`, test.has)

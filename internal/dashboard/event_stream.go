@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -43,25 +44,25 @@ type eventStream struct {
 // streamEvents sends events to a page while it is open.
 func streamEvents(req *request) error {
 	l := &eventStream{
-		request: req, out: http.NewResponseController(req.w),
+		request: req, out: http.NewResponseController(req.W),
 		changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 	}
-	if !req.streams.acquire(req.identity.User.Name) {
-		return &problem{
+	if !req.server.streams.Acquire(req.Identity.User.Name) {
+		return &web.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many pages",
 			Text: fmt.Sprintf("You have %d live pages open.", maxStreams), Hint: "Close some of them.",
 		}
 	}
-	defer req.streams.release(req.identity.User.Name)
-	if err := setReadDeadline(req.w, time.Time{}); err != nil {
+	defer req.server.streams.Release(req.Identity.User.Name)
+	if err := web.SetReadDeadline(req.W, time.Time{}); err != nil {
 		return err
 	}
-	req.w.Header().Set("Content-Type", "text/event-stream")
+	req.W.Header().Set("Content-Type", "text/event-stream")
 	// Proxies must not buffer the stream.
-	req.w.Header().Set("X-Accel-Buffering", "no")
-	ctx, cancel := context.WithCancel(req.context())
+	req.W.Header().Set("X-Accel-Buffering", "no")
+	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	if watched := req.query("watch"); watched != "" {
+	if watched := req.Query("watch"); watched != "" {
 		go req.watchResource(ctx, watched, l.changed)
 	}
 	notify(l.changed) // Something may have changed since the page was rendered.
@@ -110,7 +111,7 @@ func (l *eventStream) poll(ctx context.Context) (open bool) {
 // sessionExpired reports whether the user has to sign in again. An unreachable API server does
 // not end a session.
 func (l *eventStream) sessionExpired() bool {
-	_, err := l.authenticator.Authenticate(l.r)
+	_, err := l.Authenticator.Authenticate(l.R)
 	return errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut)
 }
 
@@ -120,7 +121,7 @@ func (l *eventStream) send(text string) bool {
 	if !l.setWriteDeadline(time.Now().Add(sendTimeout)) {
 		return false
 	}
-	if _, err := fmt.Fprint(l.w, text); err != nil {
+	if _, err := fmt.Fprint(l.W, text); err != nil {
 		return false
 	}
 	return l.out.Flush() == nil && l.setWriteDeadline(time.Time{})
@@ -133,7 +134,7 @@ func (l *eventStream) setWriteDeadline(end time.Time) bool {
 
 // checkAPIServer tells the page when the API server goes down or comes back.
 func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
-	gone := l.probe.isDown(ctx)
+	gone := l.server.probe.isDown(ctx)
 	if gone == l.apiServerDown {
 		return true
 	}
@@ -144,7 +145,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 // watchSources watches all current processes, and reports whether they changed.
 func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	present := map[inspect.Source]bool{}
-	for _, source := range l.processes.Sources(ctx) {
+	for _, source := range l.Processes.Sources(ctx) {
 		present[source] = true
 		if l.sources[source] == nil {
 			awaiting, stop := context.WithCancel(ctx)
@@ -165,12 +166,12 @@ func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 // watchResource notifies on each change of a resource, or of one object, that the user may
 // watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
-	kind, err := req.api.CurrentKind(ctx, resource)
+	kind, err := req.API.CurrentKind(ctx, resource)
 	if err == nil {
-		err = req.api.Watch(ctx, kind, req.query("namespace"), req.query("name"), func() { notify(changed) })
+		err = req.API.Watch(ctx, kind, req.Query("namespace"), req.Query("name"), func() { notify(changed) })
 	}
 	if err != nil && ctx.Err() == nil {
-		req.log.Debug("page cannot watch", "resource", resource, "error", err.Error())
+		req.Log.Debug("page cannot watch", "resource", resource, "error", err.Error())
 	}
 }
 

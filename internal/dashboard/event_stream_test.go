@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -25,7 +26,7 @@ func TestStalePageIsRefreshed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := httptest.NewRecorder()
 		l := &eventStream{
-			request: &request{Server: s, w: w, r: r}, out: http.NewResponseController(w),
+			request: &request{&web.Request{Site: s.Site, W: w, R: r}, s}, out: http.NewResponseController(w),
 			changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 		}
 		l.watchSources(ctx)
@@ -66,14 +67,14 @@ func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestPageWatchesItsObject(t *testing.T) {
-	p := page{Watch: "pods", Namespace: "shop", Object: "a"}
+	p := web.Page{Watch: "pods", Namespace: "shop", Object: "a"}
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
 	server := httptest.NewServer(a.newServer(t))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL(&p), http.NoBody)
+	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+web.LiveURL(&p), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,10 +114,8 @@ func TestTriggersAreCached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := &request{
-			Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
-			identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
-		}
+		req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: api,
+			Identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}}}, server}
 		entries := req.timelineEntries(webSubject("a", ""), []inspect.Run{run}, 10)
 		if len(entries[0].ObjectChanges) != 1 || entries[0].ObjectChanges[0].Fields[0].Path != "spec.a" {
 			t.Errorf("%s sees %+v", reader, entries[0].ObjectChanges)

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -37,17 +38,17 @@ type pageObject struct {
 }
 
 // URL returns the URL of its page, or of a page below it.
-func (s *pageObject) URL(below ...string) string { return objectURL(s.Ref, below...) }
+func (s *pageObject) URL(below ...string) string { return web.ObjectURL(s.Ref, below...) }
 
 // objectPage is the data of an object's page.
 type objectPage struct {
 	*pageObject
 	Owners  []owner
 	States  []stateView
-	Actions []action
+	Actions []web.Action
 	Tree    tree
 	// Runs are the runs that the URL selects, Entries those that the page shows.
-	Runs    *list[timeline.Entry]
+	Runs    *web.List[timeline.Entry]
 	Entries []entry
 	// NeverStored reports that its creation was denied.
 	NeverStored bool
@@ -85,7 +86,7 @@ func (req *request) renderObject(limit int) error {
 	if err := req.loadDetails(&p, runs); err != nil {
 		return err
 	}
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "object", Title: s.Kind.Kind + " " + s.Name, Section: "resources",
 		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
@@ -109,7 +110,7 @@ func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	states, unavailable := req.objectStates(s.Ref)
 	p.addWarnings(unavailable...)
 	if s.Deleted && len(states)+len(runs)+len(unavailable) == 0 {
-		return notFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
+		return web.NotFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
 	}
 	known := req.managingProcesses(states)
 	p.States, p.Caveats = s.stateViews(states, known, runs), caveats(known)
@@ -120,8 +121,8 @@ func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	if p.Tree, err = req.tree(s, states); err != nil {
 		return err
 	}
-	if p.Events.All, err = req.api.Events(req.context(), s.Ref); err != nil {
-		p.Events.Problem = problemOf(err)
+	if p.Events.All, err = req.API.Events(req.Context(), s.Ref); err != nil {
+		p.Events.Problem = web.ProblemOf(err)
 	}
 	return nil
 }
@@ -129,7 +130,7 @@ func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
 // eventList is the events of an object, or why they cannot be listed.
 type eventList struct {
 	All     []userclient.Event
-	Problem *problem
+	Problem *web.Problem
 }
 
 // HasRun reports whether a controller has reconciled the object.
@@ -149,18 +150,18 @@ func (p *objectPage) addWarnings(why ...string) {
 // loadObject loads the object of the URL. A deleted object shows its history to users who could
 // get it.
 func (req *request) loadObject() (*pageObject, error) {
-	ref, err := req.refFromURL()
+	ref, err := req.RefFromURL()
 	if err != nil {
 		return nil, err
 	}
 	s := &pageObject{Ref: ref}
-	raw, err := req.api.Get(req.context(), s.Kind, s.Namespace, s.Name)
+	raw, err := req.API.Get(req.Context(), s.Kind, s.Namespace, s.Name)
 	switch {
-	case errors.Is(err, failure.ErrNotFound) && req.can("get", s.Kind, s.Namespace, s.Name):
+	case errors.Is(err, failure.ErrNotFound) && req.Can("get", s.Kind, s.Namespace, s.Name):
 		s.Deleted = true
 		return s, nil
-	case req.accessErrors.first() != nil:
-		return nil, req.accessErrors.first()
+	case req.AccessError() != nil:
+		return nil, req.AccessError()
 	case err != nil:
 		return nil, err
 	}
@@ -217,13 +218,7 @@ func (req *request) owners(s *pageObject) []owner {
 
 // servedKind returns a kind as the API server serves it.
 func (req *request) servedKind(group, kind string) (object.Kind, error) {
-	return req.api.Kind(req.context(), schema.GroupKind{Group: group, Kind: strings.ToLower(kind)}.String())
-}
-
-// canRead reports whether the user may get objects of a kind. The plural of the kind may be
-// empty. Users who may in all namespaces need one access review for a list, not one per namespace.
-func (req *request) canRead(kind object.Kind, namespace string) bool {
-	return req.can("get", kind, "", "") || namespace != "" && req.can("get", kind, namespace, "")
+	return req.API.Kind(req.Context(), schema.GroupKind{Group: group, Kind: strings.ToLower(kind)}.String())
 }
 
 // tree is an object and the resources that it owns.
@@ -245,8 +240,8 @@ const (
 // tree returns the children that controllers and workloads own.
 func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
-	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
-		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.processes.Timeouts, req.listControllers),
+	t, failed := buildTree(req.Context(), s.Ref, states, &ownertree.Builder{
+		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, req.listControllers),
 	})
 	if err != nil {
 		t.Warnings = append(t.Warnings, incompleteMessage(err))
@@ -267,7 +262,7 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.Object
 		if !all[i].Suspended || c.Name == "" || ref.UID == "" {
 			continue
 		}
-		found, unlisted := req.api.Dependents(req.context(), ref, c.Children)
+		found, unlisted := req.API.Dependents(req.Context(), ref, c.Children)
 		err = cmp.Or(err, unlisted)
 		for _, d := range found {
 			all[i].ChildStates = append(all[i].ChildStates, inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
@@ -278,7 +273,7 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.Object
 
 // listControllers returns the controllers of all processes.
 func (req *request) listControllers() []inspect.Result[[]inspect.Controller] {
-	return inspect.QueryAll(req.context(), req.processes.Timeouts, req.processes.Sources(req.context()),
+	return inspect.QueryAll(req.Context(), req.Processes.Timeouts, req.Processes.Sources(req.Context()),
 		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 			return s.Controllers(ctx)
 		})
@@ -369,7 +364,7 @@ func (req *request) managingProcesses(states []inspect.ObjectState) []processes.
 	if len(states) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(req.processes.Fetch(req.context()), func(t processes.Info) bool {
+	return slices.DeleteFunc(req.Processes.Fetch(req.Context()), func(t processes.Info) bool {
 		return !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Process == t.Source.Name() })
 	})
 }
@@ -463,7 +458,7 @@ func showObjectYAML(req *request) error {
 			return err
 		}
 	}
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "object_yaml", Title: s.Kind.Kind + " " + s.Name + " as YAML", Section: "resources",
 		Watch: s.Resource(), Namespace: s.Namespace, Object: s.Name, Data: p,
 	})
@@ -505,12 +500,12 @@ const hiddenValue = "*** (hidden)"
 // objectStates returns the states of an object as far as the user may read them, and messages
 // for unavailable processes.
 func (req *request) objectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
-	found, missing := processes.FetchAll(req.context(), req.processes, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
+	found, missing := processes.FetchAll(req.Context(), req.Processes, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
 		error) {
 		return s.States(ctx, ref)
 	})
 	for _, state := range slices.Concat(found...) {
-		states = append(states, inspect.RedactState(state, req.canRead))
+		states = append(states, inspect.RedactState(state, req.CanRead))
 	}
 	return states, missing
 }

@@ -11,33 +11,20 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// action is something that the user can do with an object or a controller, or why not.
-type action struct {
-	Label, URL, Icon string
-	// Post actions are forms; others are links.
-	Post bool
-	// Fields are the hidden fields of the form.
-	Fields map[string]string
-	// DisabledReason is why the user cannot do it; "" if they can.
-	DisabledReason string
-	// Target is the element that shows the response; "" to load another page.
-	Target string
-	Danger bool
-}
-
 // objectActions returns the actions for an object.
-func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) []action {
+func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) []web.Action {
 	if s.Deleted {
 		return nil
 	}
-	missing := req.missingPermission("patch", s.Ref)
-	var all []action
+	missing := req.MissingPermission("patch", s.Ref)
+	var all []web.Action
 	if len(states) > 0 {
 		all = append(all, annotateAction(s, "reconcile", "Reconcile now", "again", missing))
 		if s.Paused() {
@@ -50,43 +37,25 @@ func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) [
 		all = append(all, planAction(s, state, len(states) > 1))
 	}
 	return append(all,
-		action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), DisabledReason: missing},
-		action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: req.missingPermission("delete", s.Ref)})
+		web.Action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), DisabledReason: missing},
+		web.Action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: req.MissingPermission("delete", s.Ref)})
 }
 
 // annotateAction returns an action that sets an annotation.
-func annotateAction(s *pageObject, do, label, icon, missing string) action {
-	return action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
+func annotateAction(s *pageObject, do, label, icon, missing string) web.Action {
+	return web.Action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
 		DisabledReason: missing}
 }
 
-func planAction(s *pageObject, state inspect.ObjectState, several bool) action {
+func planAction(s *pageObject, state inspect.ObjectState, several bool) web.Action {
 	label := "Plan"
 	if several {
 		label += " by " + processes.ShortName(state.Controller)
 	}
-	return action{
+	return web.Action{
 		Label: label, Icon: "wait", URL: s.URL("plan"), Post: true, Target: "#plan",
 		Fields: map[string]string{"process": state.Process, "controller": state.Controller},
 	}
-}
-
-// missingPermission returns a message if the user may not do something.
-func (req *request) missingPermission(verb string, ref object.Ref) string {
-	if req.can(verb, ref.Kind, ref.Namespace, ref.Name) {
-		return ""
-	}
-	return forbidden(verb, ref.Kind, ref.Namespace)
-}
-
-// disabledReasons returns why actions are disabled.
-func disabledReasons(actions []action) (all []string) {
-	for _, a := range actions {
-		if a.DisabledReason != "" {
-			all = append(all, a.Label+": "+a.DisabledReason)
-		}
-	}
-	return all
 }
 
 // Paused reports whether the object has the paused annotation.
@@ -99,11 +68,11 @@ func annotateObject(req *request) error {
 		return err
 	}
 	if s.Deleted {
-		return notFound("%s %s is deleted.", s.Kind.Kind, s.Name)
+		return web.NotFound("%s %s is deleted.", s.Kind.Kind, s.Name)
 	}
 	var patch map[string]any
 	var message string
-	switch do := req.field("do"); do {
+	switch do := req.Field("do"); do {
 	case "reconcile":
 		patch, message = req.reconcilePatch(), "Reconcile requested. The run appears in the timeline."
 	case "pause":
@@ -112,13 +81,13 @@ func annotateObject(req *request) error {
 	case "resume":
 		patch, message = annotationPatch(v1alpha1.AnnotationPaused, nil), "Resumed."
 	default:
-		return badRequest("Unknown action %q.", do)
+		return web.BadRequest("Unknown action %q.", do)
 	}
-	if err := req.patch(req.context(), s.Ref, patch); err != nil {
+	if err := req.patch(req.Context(), s.Ref, patch); err != nil {
 		return err
 	}
-	req.flash(message)
-	return req.redirect(s.URL())
+	req.Flash(message)
+	return req.Redirect(s.URL())
 }
 
 // planPage is the data of a dry run.
@@ -149,38 +118,38 @@ func showPlan(req *request) error {
 	if err != nil {
 		return err
 	}
-	source, err := req.source(req.field("process"))
+	source, err := req.Source(req.Field("process"))
 	if err != nil {
 		return err
 	}
-	p := planPage{pageObject: s, Controller: req.field("controller"), CreatedAt: req.now()}
+	p := planPage{pageObject: s, Controller: req.Field("controller"), CreatedAt: req.Now()}
 	if err := req.loadPlan(&p, source); err != nil {
 		return err
 	}
-	if req.isFragment() {
-		return req.renderFragment("object_plan", "plan", p)
+	if req.IsFragment() {
+		return req.RenderFragment("object_plan", "plan", p)
 	}
-	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true,
+	return req.Render(web.Page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true,
 		Data: p})
 }
 
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all
 // objects in it, which are known only afterwards.
 func (req *request) loadPlan(p *planPage, source inspect.Source) error {
-	controllers, err := req.processes.Controllers(req.context(), source)
+	controllers, err := req.Processes.Controllers(req.Context(), source)
 	if err != nil {
 		return err
 	}
 	for _, c := range controllers {
-		if c.Name != p.Controller || !req.canSee(&c) {
+		if c.Name != p.Controller || !req.CanSee(&c) {
 			continue
 		}
 		return req.planBy(p, source, &c)
 	}
-	if err := req.accessErrors.first(); err != nil {
+	if err := req.AccessError(); err != nil {
 		return err
 	}
-	return notFound("There is no controller %s in process %s.", p.Controller, source.Name())
+	return web.NotFound("There is no controller %s in process %s.", p.Controller, source.Name())
 }
 
 // planBy makes the plan of a controller if the user may read its child kinds.
@@ -210,7 +179,7 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 	}
 	for _, ref := range refs {
 		if ref.Identity() != itself.Identity() && !reads(ref.Kind, ref.Namespace) {
-			return "The plan includes objects that you cannot get. " + forbidden("get", ref.Kind, ref.Namespace)
+			return "The plan includes objects that you cannot get. " + web.Forbidden("get", ref.Kind, ref.Namespace)
 		}
 	}
 	return ""
@@ -223,8 +192,8 @@ func (req *request) forbiddenKind(kinds []object.Kind, namespace string) string 
 		if !kind.Namespaced {
 			in = ""
 		}
-		if !req.canRead(kind, in) {
-			return "The plan includes " + kind.Resource() + ", which you cannot get. " + forbidden("get", kind, in)
+		if !req.CanRead(kind, in) {
+			return "The plan includes " + kind.Resource() + ", which you cannot get. " + web.Forbidden("get", kind, in)
 		}
 	}
 	return ""
@@ -262,27 +231,27 @@ const planTimeout = 70 * time.Second
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
 // logged and limited per user.
 func (req *request) makePlan(p *planPage, source inspect.Source) error {
-	user := req.identity.User.Name
-	if !req.plans.acquire(user) {
-		req.w.Header().Set("Retry-After", retryAfterSeconds)
-		return &problem{
+	user := req.Identity.User.Name
+	if !req.server.plans.Acquire(user) {
+		req.W.Header().Set("Retry-After", web.RetryAfterSeconds)
+		return &web.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many plans",
 			Text: fmt.Sprintf("Too many plans are running: the limit is %d per user and %d in total.", maxPlans, maxTotalPlans),
 			Hint: "Try again in a moment.",
 		}
 	}
-	defer req.plans.release(user)
-	ctx, cancel := context.WithTimeout(req.context(), planTimeout)
+	defer req.server.plans.Release(user)
+	ctx, cancel := context.WithTimeout(req.Context(), planTimeout)
 	defer cancel()
 	began := time.Now()
 	plan, err := source.Plan(ctx, p.Controller, p.Ref, p.Edited)
-	req.log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
+	req.Log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
 		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
 	if err != nil {
 		p.Fault, p.NotManaged = describeFault(err.Error(), inspect.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
 		return nil
 	}
-	p.setPlan(&plan, req.usesOwnCredentials(), req.canRead)
+	p.setPlan(&plan, req.UsesOwnCredentials(), req.CanRead)
 	return nil
 }
 

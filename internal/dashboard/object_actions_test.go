@@ -35,10 +35,10 @@ func (p *blockingPlanner) Plan(context.Context, string, object.Ref, json.RawMess
 func TestPlansAreBoundedAndLogged(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
 	var log bytes.Buffer
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	s.Log = slog.New(slog.NewTextHandler(&log, nil))
 	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
-	s.processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{process} }
-	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
+	s.Processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{process} }
+	req, err := s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,22 +61,6 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	if got := log.String(); strings.Count(got, "planned for a dashboard user") != maxPlans ||
 		!strings.Contains(got, "user=dev") || !strings.Contains(got, "resource=configmaps namespace=shop name=a") {
 		t.Errorf("the log is %s", got)
-	}
-}
-
-func TestLimiter(t *testing.T) {
-	turns := limiter{perUser: 2, total: 3}
-	for i, want := range []bool{true, true, false} {
-		if turns.acquire("ann") != want {
-			t.Errorf("turn %d of ann", i)
-		}
-	}
-	if !turns.acquire("bob") || turns.acquire("cat") {
-		t.Error("all together have another number")
-	}
-	turns.release("ann")
-	if !turns.acquire("cat") || len(turns.byName) != 3 {
-		t.Error("one that has ended still counts")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -152,10 +153,10 @@ func (req *request) hookURLsOf(run *inspect.Run) *hookURLs {
 	if c == nil || c.Declared == nil {
 		return &hookURLs{}
 	}
-	kind, err := req.api.Kind(req.context(), c.Declared.Resource())
+	kind, err := req.API.Kind(req.Context(), c.Declared.Resource())
 	var raw json.RawMessage
 	if err == nil {
-		raw, err = req.api.Get(req.context(), kind, c.Declared.Namespace, c.Declared.Name)
+		raw, err = req.API.Get(req.Context(), kind, c.Declared.Namespace, c.Declared.Name)
 	}
 	if err != nil {
 		return &hookURLs{unknownReason: "The address of the hook is in the controller, which cannot be read: " + err.Error() + "."}
@@ -165,15 +166,15 @@ func (req *request) hookURLsOf(run *inspect.Run) *hookURLs {
 
 // controllerOfRun returns the controller of a run; nil if the user may not see it.
 func (req *request) controllerOfRun(run *inspect.Run) *inspect.Controller {
-	source, err := req.source(run.Process)
+	source, err := req.Source(run.Process)
 	if err != nil {
 		return nil
 	}
-	all, err := req.processes.Controllers(req.context(), source)
+	all, err := req.Processes.Controllers(req.Context(), source)
 	if err != nil {
 		return nil
 	}
-	at := slices.IndexFunc(all, func(c inspect.Controller) bool { return c.Name == run.Controller && req.canSee(&c) })
+	at := slices.IndexFunc(all, func(c inspect.Controller) bool { return c.Name == run.Controller && req.CanSee(&c) })
 	if at < 0 {
 		return nil
 	}
@@ -228,13 +229,13 @@ func downloadRun(req *request) error {
 // downloadRequest sends the request of a call as JSON. Values of Secrets are masked.
 func downloadRequest(req *request) error {
 	return req.downloadFromRun(func(s *pageObject, run *inspect.Run) (string, []byte, error) {
-		i, err := strconv.Atoi(req.query("step"))
+		i, err := strconv.Atoi(req.Query("step"))
 		if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
-			return "", nil, notFound("Run %d has no call in step %q.", run.ID, req.query("step"))
+			return "", nil, web.NotFound("Run %d has no call in step %q.", run.ID, req.Query("step"))
 		}
 		text := run.Steps[i].Call.Request
 		if len(text) == 0 {
-			return "", nil, notFound("The request of run %d is no longer in memory.", run.ID)
+			return "", nil, web.NotFound("The request of run %d is no longer in memory.", run.ID)
 		}
 		return requestFile(s, run, i), text, nil
 	})
@@ -259,13 +260,13 @@ func (req *request) downloadFromRun(render func(*pageObject, *inspect.Run) (name
 // sendFile sends a file to save.
 func (req *request) sendFile(name, mediaType string, text []byte) error {
 	// A page with unknown permissions would lack what the user may read.
-	if err := req.accessErrors.first(); err != nil {
+	if err := req.AccessError(); err != nil {
 		return err
 	}
-	header := req.w.Header()
+	header := req.W.Header()
 	header.Set("Content-Type", mediaType+"; charset=utf-8")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.ReplaceAll(name, "/", "-")}))
-	req.w.WriteHeader(http.StatusOK)
-	_, _ = req.w.Write(text) // The client is gone.
+	req.W.WriteHeader(http.StatusOK)
+	_, _ = req.W.Write(text) // The client is gone.
 	return nil
 }

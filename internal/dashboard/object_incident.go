@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -20,7 +21,7 @@ type incident struct {
 	// CompareURL compares both runs; "" if one is missing.
 	CompareURL string
 	// Actions retry now.
-	Actions []action
+	Actions []web.Action
 }
 
 // comparison is what differs between two runs.
@@ -86,7 +87,7 @@ func (l *runLoader) incident(s *pageObject, state *inspect.ObjectState, runs []i
 	found.Extend(state)
 	in := &incident{}
 	if !inspect.AdviceFor(state.Fault).Waits {
-		in.Actions = []action{annotateAction(s, "reconcile", "Retry now", "again", l.missingPermission("patch", s.Ref))}
+		in.Actions = []web.Action{annotateAction(s, "reconcile", "Retry now", "again", l.MissingPermission("patch", s.Ref))}
 	}
 	for run, into := range map[*inspect.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
 		if run != nil {
@@ -155,7 +156,7 @@ func compareRuns(req *request) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := req.findRun(loader, s, req.query("with"))
+	earlier, err := req.findRun(loader, s, req.Query("with"))
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func compareRuns(req *request) error {
 	if p.after != nil && p.after.Error != "" {
 		p.Response.EmptyReason = "The later call has no response: " + diff.Shorten(p.after.Error, format.MaxShort)
 	}
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "object_compare", Title: "Two runs of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -77,7 +78,7 @@ func renderPage(t *testing.T, name string, data any) string {
 	t.Helper()
 	s := newServer(t)
 	var out bytes.Buffer
-	if err := s.pages[name].ExecuteTemplate(&out, "layout", page{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
+	if err := s.Templates[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
 		t.Fatal(err)
 	}
 	checkInert(t, out.String())
@@ -127,7 +128,7 @@ func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 	p.States = s.stateViews([]inspect.ObjectState{state}, []processes.Info{by}, runs)
 	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
-	p.Actions = []action{
+	p.Actions = []web.Action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
 		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: `Forbidden: you cannot delete resource "webs" in API group "example.org" in the namespace "shop".`},
 	}
@@ -324,7 +325,7 @@ func TestObjectChanges(t *testing.T) {
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	req := &request{Server: server, r: r, api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	req := &request{&web.Request{Site: server.Site, R: r, API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
 	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].ObjectChanges) != 2 || strings.Join(entries[0].OtherCauses, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
@@ -347,7 +348,7 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 	after.Steps[0].Call.Request, after.Steps[0].Call.Previous = callBody("2", ""), 7
 	after.Causes = []string{"child Pod shop/p changed", "retry"}
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
-	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
 	got := req.timelineEntries(webSubject("a", "b"), []inspect.Run{after}, 10)
 	r := got[0].runTriggers
 	if len(r.ObjectChanges) != 1 || r.ObjectChanges[0].Object.Name != "p" || len(r.OtherChanges) != 1 || r.OtherChanges[0].Role != "object" || strings.Join(r.OtherCauses, ",") != "retry" {
@@ -372,7 +373,7 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 	before.Steps = []inspect.Step{called("b", latest), called("a", old)}
 	after.Steps, after.Causes = []inspect.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
-	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
 	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
 		t.Errorf("%+v", entries[0].runTriggers)
@@ -399,7 +400,7 @@ func TestObjectPageReviews(t *testing.T) {
 	denied := reviewed(9, "denied", inspect.Review{Operation: "create", Denied: true, Message: "no digest"})
 	mutated := reviewed(8, "mutated", inspect.Review{Operation: "create", Changes: []inspect.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{denied, mutated}})
-	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
+	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
 	runs := []inspect.Run{denied, mutated}
 	p := objectPage{pageObject: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
 	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
@@ -451,7 +452,7 @@ func TestObjectPageStandby(t *testing.T) {
 	state.State = inspect.StateUnknown
 	source := &fakeSource{name: "setpoint", process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	req := newTestRequest(t, "/")
-	req.processes.Running = func(context.Context) []inspect.Source {
+	req.Processes.Running = func(context.Context) []inspect.Source {
 		return []inspect.Source{source, &fakeSource{name: "another", process: source.process}}
 	}
 	known := req.managingProcesses([]inspect.ObjectState{state})

@@ -7,13 +7,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
 // overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
-	Controllers *list[processes.ControllerRow]
+	Controllers *web.List[processes.ControllerRow]
 	// Hidden is the number of controllers that the user may not read.
 	Hidden int
 	// Sums over all visible controllers.
@@ -44,15 +45,15 @@ type cacheStats struct {
 func showOverview(req *request) error {
 	o := req.buildOverview()
 	// A page that is incomplete because the API server is down returns an error instead.
-	o.Unreachable = req.accessErrors.first() == nil && req.probe.isDown(req.context())
-	return req.render(page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
+	o.Unreachable = req.AccessError() == nil && req.server.probe.isDown(req.Context())
+	return req.Render(web.Page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
 }
 
 func (req *request) buildOverview() overview {
 	var o overview
 	var rows []processes.ControllerRow
-	known := req.processes.Fetch(req.context())
-	for i, t := range processes.Visible(known, req.can) {
+	known := req.Processes.Fetch(req.Context())
+	for i, t := range processes.Visible(known, req.Can) {
 		o.Processes = append(o.Processes, req.newProcessCard(t))
 		o.noteIncomplete(&t)
 		o.Hidden += len(known[i].Controllers) - len(t.Controllers)
@@ -68,24 +69,24 @@ func (req *request) buildOverview() overview {
 	slices.SortStableFunc(rows, func(a, b processes.ControllerRow) int {
 		return cmp.Or(cmp.Compare(a.ShortName, b.ShortName), cmp.Compare(a.Name, b.Name))
 	})
-	o.Controllers = newList(req, rows, controllerSpec())
+	o.Controllers = web.NewList(req.Request, rows, controllerSpec())
 	return o
 }
 
 // controllerSpec is the list of controllers.
-func controllerSpec() *listSpec[processes.ControllerRow] {
-	return &listSpec[processes.ControllerRow]{
+func controllerSpec() *web.ListSpec[processes.ControllerRow] {
+	return &web.ListSpec[processes.ControllerRow]{
 		Target: "overview", One: "controller", More: "controllers", Label: "States", States: processes.ControllerStates(), Default: "state",
 		State: func(r *processes.ControllerRow) string { return string(r.Health.State) },
 		Texts: func(r *processes.ControllerRow) []string { return []string{r.Name, r.TypeLabel} },
-		Columns: []listColumn[processes.ControllerRow]{
-			{Name: "Controller", Sort: "name", Compare: compareText(func(r *processes.ControllerRow) string { return r.ShortName })},
+		Columns: []web.ListColumn[processes.ControllerRow]{
+			{Name: "Controller", Sort: "name", Compare: web.CompareText(func(r *processes.ControllerRow) string { return r.ShortName })},
 			{Name: "Health", Sort: "state", Compare: func(a, b *processes.ControllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }},
 			{Name: "Handles"},
-			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(r *processes.ControllerRow) int { return r.Objects })},
-			{Name: "Failing", Sort: "failing", Class: "number", Compare: compareMost(func(r *processes.ControllerRow) int { return r.Failing })},
+			{Name: "Objects", Sort: "objects", Class: "number", Compare: web.CompareMost(func(r *processes.ControllerRow) int { return r.Objects })},
+			{Name: "Failing", Sort: "failing", Class: "number", Compare: web.CompareMost(func(r *processes.ControllerRow) int { return r.Failing })},
 			{Name: "Changed", Sort: "changed", Class: "since",
-				Compare: compareLatest(func(r *processes.ControllerRow) time.Time { return r.Ready().Since })},
+				Compare: web.CompareLatest(func(r *processes.ControllerRow) time.Time { return r.Ready().Since })},
 			{Name: "Activity (10 min)", Class: "activity"},
 		},
 	}
@@ -104,10 +105,10 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 		counted := *unwatched[i].Controller
 		counted.Objects = 0
 		for _, kind := range counted.Kinds {
-			if !req.can("list", kind, "", "") {
+			if !req.Can("list", kind, "", "") {
 				continue
 			}
-			if tally := req.api.Count(req.context(), kind, ""); tally.Err == nil {
+			if tally := req.API.Count(req.Context(), kind, ""); tally.Err == nil {
 				counted.Objects += int(tally.Count)
 			}
 		}
@@ -145,18 +146,15 @@ func (o *overview) count(row *processes.ControllerRow) {
 	}
 }
 
-// canSee reports whether the user may see a controller.
-func (req *request) canSee(c *inspect.Controller) bool { return inspect.CanView(c, req.can) }
-
 // redactController removes what the controller says about objects that the user may not read.
 func (req *request) redactController(c *inspect.Controller) {
-	*c = inspect.RedactController(*c, req.can)
+	*c = inspect.RedactController(*c, req.Can)
 }
 
 // canSeeWatch reports whether the user may list the objects of a watch. Processes of older
 // versions do not report its kind.
 func (req *request) canSeeWatch(w *inspect.Watch) bool {
-	return req.usesOwnCredentials() || w.Kind.Plural != "" && req.can("list", w.Kind, w.Namespace, "")
+	return req.UsesOwnCredentials() || w.Kind.Plural != "" && req.Can("list", w.Kind, w.Namespace, "")
 }
 
 func (req *request) newProcessCard(t processes.Info) processCard {
@@ -164,7 +162,7 @@ func (req *request) newProcessCard(t processes.Info) processCard {
 	t.Process.Watches = userclient.FilterAllowed(all, req.canSeeWatch)
 	card := processCard{Info: t, Plots: processes.Plots(t.Process.Series), Cache: cacheStats{Hidden: len(all) - len(t.Process.Watches)}}
 	if !t.Process.Started.IsZero() {
-		card.Uptime = req.now().Sub(t.Process.Started)
+		card.Uptime = req.Now().Sub(t.Process.Started)
 	}
 	for _, w := range t.Process.Watches {
 		card.Cache.Objects += w.Objects

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -78,13 +79,13 @@ func containsAll(words []string, texts ...string) bool {
 
 // showPalette shows what a query finds. A script shows it in a dialog.
 func showPalette(req *request) error {
-	p := &palettePage{Query: req.query("q"), Dialog: req.targets("palette-results")}
+	p := &palettePage{Query: req.Query("q"), Dialog: req.Targets("palette-results")}
 	s := &paletteSearch{request: req, palettePage: p, words: parsePaletteQuery(p.Query)}
 	s.search()
 	if p.Dialog {
-		return req.renderFragment("palette", "palette-results", p)
+		return req.RenderFragment("palette", "palette-results", p)
 	}
-	return req.render(page{Name: "palette", Title: "Search", Section: "palette", Static: true, Data: p})
+	return req.Render(web.Page{Name: "palette", Title: "Search", Section: "palette", Static: true, Data: p})
 }
 
 // Limits of a search: the controllers that are searched for objects, and the objects that each
@@ -110,7 +111,7 @@ type paletteController struct {
 
 // search fills the page.
 func (s *paletteSearch) search() {
-	for _, t := range processes.Visible(s.processes.Fetch(s.context()), s.can) {
+	for _, t := range processes.Visible(s.Processes.Fetch(s.Context()), s.Can) {
 		for i := range t.Controllers {
 			s.rows = append(s.rows, paletteController{processes.NewControllerRow(&t.Controllers[i], &t), t})
 		}
@@ -126,7 +127,7 @@ func (s *paletteSearch) search() {
 	s.add("Pages", s.findPages())
 	var controllers []paletteItem
 	for _, c := range s.findControllers() {
-		controllers = append(controllers, paletteItem{c.ShortName, controllerURL(c.Process, c.Name), c.TypeLabel + " · " + c.Health.Label})
+		controllers = append(controllers, paletteItem{c.ShortName, web.ControllerURL(c.Process, c.Name), c.TypeLabel + " · " + c.Health.Label})
 	}
 	s.add("Controllers", controllers)
 	s.add("Kinds", s.findKinds(kind))
@@ -138,7 +139,7 @@ func (s *paletteSearch) search() {
 }
 
 func objectItem(o *inspect.ObjectState) paletteItem {
-	return paletteItem{joinName(o.Namespace, o.Name), objectURL(o.Ref), strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
+	return paletteItem{joinName(o.Namespace, o.Name), web.ObjectURL(o.Ref), strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
 }
 
 // joinName returns "namespace/name", or the name.
@@ -190,9 +191,9 @@ func nameRank(name, text string) int {
 // exactKind returns the kind that one of the words names, and the other words.
 func (s *paletteSearch) exactKind() (others []string, kind *object.Kind) {
 	for i, word := range s.words {
-		exact, _, err := s.api.KindsLike(s.context(), word)
+		exact, _, err := s.API.KindsLike(s.Context(), word)
 		if err != nil {
-			s.log.Debug("kinds are not known", "error", err.Error())
+			s.Log.Debug("kinds are not known", "error", err.Error())
 		}
 		if len(exact) == 1 {
 			return slices.Delete(slices.Clone(s.words), i, i+1), &exact[0]
@@ -215,13 +216,13 @@ func (s *paletteSearch) findKinds(exact *object.Kind) (found []paletteItem) {
 		}
 	}
 	if len(s.words) == 1 {
-		_, like, _ := s.api.KindsLike(s.context(), s.words[0])
+		_, like, _ := s.API.KindsLike(s.Context(), s.words[0])
 		kinds = append(kinds, like...)
 	}
 	for i, kind := range kinds {
 		if len(found) < maxPaletteItems && !slices.ContainsFunc(kinds[:i],
 			func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
-			found = append(found, paletteItem{kind.Kind, resourceURL(kind), kind.Group})
+			found = append(found, paletteItem{kind.Kind, web.ResourceURL(kind), kind.Group})
 		}
 	}
 	return found
@@ -293,12 +294,12 @@ type objectSearch struct {
 
 // searchObjects returns the objects that the user may list, and whether more match.
 func (s *paletteSearch) searchObjects(q *objectSearch) (found []inspect.ObjectState, more bool) {
-	if !s.can("list", q.kind, q.query.Namespace, "") {
+	if !s.Can("list", q.kind, q.query.Namespace, "") {
 		return nil, false
 	}
 	page, err := s.fetchObjects(q.process.Source, q.Name, q.query)
 	if err != nil {
-		s.log.Debug("objects are not known", "controller", q.Name, "error", err.Error())
+		s.Log.Debug("objects are not known", "controller", q.Name, "error", err.Error())
 		return nil, true
 	}
 	found = slices.Clone(page.Objects) // A source in this process may share them.
@@ -314,10 +315,10 @@ func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found 
 	if !kind.Namespaced {
 		namespace = ""
 	}
-	table, err := s.api.Table(s.context(), kind, userclient.TableQuery{Namespace: namespace, Fields: "metadata.name=" + name,
+	table, err := s.API.Table(s.Context(), kind, userclient.TableQuery{Namespace: namespace, Fields: "metadata.name=" + name,
 		Limit: maxPaletteItems})
 	if err != nil {
-		s.Warnings = append(s.Warnings, problemOf(err).Text)
+		s.Warnings = append(s.Warnings, web.ProblemOf(err).Text)
 		return nil
 	}
 	for _, row := range table.Rows {
@@ -339,6 +340,7 @@ func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []i
 		values.Set("name", words[0])
 	}
 	return []paletteItem{{
-		Label: "All " + kind.Kind + " with names like “" + format.Shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode(),
+		Label: "All " + kind.Kind + " with names like “" + format.Shorten(words[0]) + "”",
+		URL:   web.ResourceURL(*kind) + "?" + values.Encode(),
 	}}
 }

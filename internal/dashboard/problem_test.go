@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -64,7 +65,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 // csrfToken returns the CSRF token of an open server.
 func csrfToken(t *testing.T, s *Server) string {
 	t.Helper()
-	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
+	req, err := s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +76,9 @@ func TestNotFoundDuringOutage(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	for doubt, want := range map[error]int{nil: http.StatusNotFound, userclient.ErrUnreachable: http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
-		req := &request{Server: s, w: w, r: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), identity: &access.Identity{}}
-		req.accessErrors.record(doubt)
-		req.renderError(notFound("There is no such thing."))
+		req := &web.Request{Site: s.Site, W: w, R: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), Identity: &access.Identity{}}
+		req.AccessErrors.Record(doubt)
+		req.RenderError(web.NotFound("There is no such thing."))
 		if w.Code != want {
 			t.Errorf("in doubt for %v: %d\n%s", doubt, w.Code, w.Body)
 		}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault U4: users who may not list events saw a raw error and the empty state.
 func TestForbiddenEvents(t *testing.T) {
-	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
+	refusal := web.PermissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
 	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "User &#34;ann&#34; cannot list resource &#34;events&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", "kubectl create role events-list --verb=list --resource=events -n shop")
@@ -36,7 +37,7 @@ func TestRunsWithoutHistory(t *testing.T) {
 // Fault U9: "failing" in a URL is the state Failing.
 func TestStateInURL(t *testing.T) {
 	for query, want := range map[string]inspect.State{"failing": inspect.StateFailing, "Failing": inspect.StateFailing, "nonsense": ""} {
-		req := &request{r: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}
+		req := &request{Request: &web.Request{R: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}}
 		if got := req.newObjectList().Query.State; got != want {
 			t.Errorf("%s: %q", query, got)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -130,8 +131,8 @@ func TestReconcileDuringOutage(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
 	r.SetPathValue("process", "shop")
 	r.SetPathValue("controller", "shop~team")
-	err = reconcileAll(&request{Server: server, r: r, w: httptest.NewRecorder(), identity: &access.Identity{User: ann}, api: client})
-	if p := problemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
+	err = reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, server})
+	if p := web.ProblemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
 	}
 }
@@ -154,13 +155,13 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := newTestRequest(t, "/")
-		req.identity = &access.Identity{User: userclient.User{Name: "ann"}}
-		if req.api, err = cluster.As(req.identity.User); err != nil {
+		req.Identity = &access.Identity{User: userclient.User{Name: "ann"}}
+		if req.API, err = cluster.As(req.Identity.User); err != nil {
 			t.Fatal(err)
 		}
 		readable := 0
 		for i := range 20 {
-			if req.canRead(webKind(), fmt.Sprint("n", i)) {
+			if req.CanRead(webKind(), fmt.Sprint("n", i)) {
 				readable++
 			}
 		}

@@ -11,13 +11,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // resourcesPage is the data of the page of all kinds: managed kinds and child kinds.
 type resourcesPage struct {
-	Managed, Children *list[*kindRow]
+	Managed, Children *web.List[*kindRow]
 	// Others are the other resources.
 	Others []string
 }
@@ -32,15 +33,15 @@ type kindRow struct {
 }
 
 func showResources(req *request) error {
-	if wanted := req.query("kind"); wanted != "" {
-		kind, err := req.api.CurrentKind(req.context(), wanted)
+	if wanted := req.Query("kind"); wanted != "" {
+		kind, err := req.API.CurrentKind(req.Context(), wanted)
 		if err != nil {
 			return err
 		}
-		return req.redirect(resourceURL(kind))
+		return req.Redirect(web.ResourceURL(kind))
 	}
 	var managed, children []*kindRow
-	for _, t := range processes.Visible(req.processes.Fetch(req.context()), req.can) {
+	for _, t := range processes.Visible(req.Processes.Fetch(req.Context()), req.Can) {
 		for i := range t.Controllers {
 			c := processes.NewControllerRow(&t.Controllers[i], &t)
 			managed, children = addKinds(managed, c, c.Kinds), addKinds(children, c, c.Children)
@@ -52,23 +53,26 @@ func showResources(req *request) error {
 	if err := req.countObjects(all); err != nil {
 		return err
 	}
-	data := resourcesPage{Managed: newList(req, managed, kindSpec("Managed by")), Children: newList(req, children, kindSpec("Created by"))}
-	if !req.targets("resources") {
+	data := resourcesPage{
+		Managed:  web.NewList(req.Request, managed, kindSpec("Managed by")),
+		Children: web.NewList(req.Request, children, kindSpec("Created by")),
+	}
+	if !req.Targets("resources") {
 		data.Others = req.otherKinds(all)
 	}
-	return req.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
+	return req.Render(web.Page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
 // kindSpec is a list of kinds.
-func kindSpec(controllers string) *listSpec[*kindRow] {
-	return &listSpec[*kindRow]{
+func kindSpec(controllers string) *web.ListSpec[*kindRow] {
+	return &web.ListSpec[*kindRow]{
 		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: processes.ControllerStates(),
 		Default: "name",
 		State:   func(row **kindRow) string { return string((*row).worst().State) },
-		Columns: []listColumn[*kindRow]{
-			{Name: "Kind", Sort: "name", Compare: compareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
-			{Name: "Group", Sort: "group", Compare: compareText(func(row **kindRow) string { return (*row).Group })},
-			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(row **kindRow) int64 { return (*row).Count })},
+		Columns: []web.ListColumn[*kindRow]{
+			{Name: "Kind", Sort: "name", Compare: web.CompareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
+			{Name: "Group", Sort: "group", Compare: web.CompareText(func(row **kindRow) string { return (*row).Group })},
+			{Name: "Objects", Sort: "objects", Class: "number", Compare: web.CompareMost(func(row **kindRow) int64 { return (*row).Count })},
 			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int {
 				return cmp.Compare((*a).worst().Rank,
 					(*b).worst().Rank)
@@ -111,9 +115,9 @@ func sortKinds(all []*kindRow) {
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
 	userclient.InParallel(len(all), 6, func(i int) {
-		tally := req.api.Count(req.context(), all[i].Kind, "")
+		tally := req.API.Count(req.Context(), all[i].Kind, "")
 		if failures[i] = tally.Err; tally.Err != nil {
-			all[i].Problem = problemOf(tally.Err).Title
+			all[i].Problem = web.ProblemOf(tally.Err).Title
 		}
 		all[i].Count = tally.Count
 	})
@@ -126,9 +130,9 @@ func (req *request) countObjects(all []*kindRow) error {
 // otherKinds returns the resources without a controller. They are optional, so errors are only
 // logged.
 func (req *request) otherKinds(known []*kindRow) []string {
-	kinds, err := req.api.Kinds(req.context())
+	kinds, err := req.API.Kinds(req.Context())
 	if err != nil {
-		req.log.Debug("kinds are not known", "error", err.Error())
+		req.Log.Debug("kinds are not known", "error", err.Error())
 	}
 	var names []string
 	for _, kind := range kinds {
@@ -145,20 +149,20 @@ func (req *request) otherKinds(known []*kindRow) []string {
 const maxSortedRows = 20_000
 
 // objectRowSpec is the list of the objects of a kind. Its default is the order of the API server.
-func objectRowSpec(defaultSort string) *listSpec[objectRow] {
+func objectRowSpec(defaultSort string) *web.ListSpec[objectRow] {
 	name := func(r *objectRow) string { return r.Name }
-	return &listSpec[objectRow]{
+	return &web.ListSpec[objectRow]{
 		Target: "objects", One: "object", More: "objects", Label: "States", States: processes.ObjectStates(), Default: defaultSort,
 		State: (*objectRow).worst,
-		Columns: []listColumn[objectRow]{
-			{Name: "Name", Sort: "name", Compare: compareText(name)},
+		Columns: []web.ListColumn[objectRow]{
+			{Name: "Name", Sort: "name", Compare: web.CompareText(name)},
 			{Name: "Namespace", Sort: "namespace", Compare: func(a, b *objectRow) int {
 				return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 			}},
 			{Name: "State", Sort: "state", Compare: func(a, b *objectRow) int {
 				return cmp.Compare(stateRank(a.worst()), stateRank(b.worst()))
 			}},
-			{Name: "Age", Sort: "created", Compare: compareLatest(func(r *objectRow) time.Time { return r.Created })},
+			{Name: "Age", Sort: "created", Compare: web.CompareLatest(func(r *objectRow) time.Time { return r.Created })},
 		},
 	}
 }
@@ -172,11 +176,11 @@ func stateRank(state string) int {
 }
 
 // kindListView returns the list of a kind without its rows.
-func kindListView(kind object.Kind, namespace string) listView {
+func kindListView(kind object.Kind, namespace string) web.ListView {
 	if kind.Namespaced && namespace == "" {
-		return objectRowSpec("namespace").view()
+		return objectRowSpec("namespace").View()
 	}
-	return objectRowSpec("name").view()
+	return objectRowSpec("name").View()
 }
 
 // isSorted reports whether the order or the filter is not one of the API server.
@@ -185,22 +189,22 @@ func (p *kindPage) isSorted() bool {
 }
 
 // Header returns the column headers: those that sort, and those of kubectl.
-func (p *kindPage) Header() []column {
-	var header []column
-	age := column{}
-	for _, c := range p.listView.Columns() {
+func (p *kindPage) Header() []web.Column {
+	var header []web.Column
+	age := web.Column{}
+	for _, c := range p.ListView.Columns() {
 		switch {
-		case c.sort == "created":
+		case c.Sort == "created":
 			age = c
-		case c.sort == "namespace" && (!p.Namespaced || p.Namespace != ""), c.sort == "state" && len(p.Controllers) == 0:
+		case c.Sort == "namespace" && (!p.Namespaced || p.Namespace != ""), c.Sort == "state" && len(p.Controllers) == 0:
 		default:
 			header = append(header, c)
 		}
 	}
 	for _, printed := range p.Columns {
-		c := column{Name: printed.Name, Title: printed.Description}
+		c := web.Column{Name: printed.Name, Title: printed.Description}
 		if printed.Name == age.Name {
-			c.URL, c.Sorted, c.sort = age.URL, age.Sorted, age.sort
+			c.URL, c.Sorted, c.Sort = age.URL, age.Sorted, age.Sort
 		}
 		header = append(header, c)
 	}
@@ -208,14 +212,14 @@ func (p *kindPage) Header() []column {
 }
 
 // Filters returns the filters by state. Their numbers are known only of a list that is in memory.
-func (p *kindPage) Filters() []stateFilter {
+func (p *kindPage) Filters() []web.StateFilter {
 	if p.isSorted() {
-		return p.listView.Filters()
+		return p.ListView.Filters()
 	}
 	for _, state := range inspect.States() {
-		p.counts[string(state)] = 1
+		p.Counts[string(state)] = 1
 	}
-	all := p.listView.Filters()
+	all := p.ListView.Filters()
 	for i := range all {
 		all[i].Count = -1
 	}
@@ -228,7 +232,7 @@ func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all 
 	query.Limit, query.Continue = searchPageSize, ""
 	seen := 0
 	for {
-		table, err := req.api.Table(req.context(), data.Kind, query)
+		table, err := req.API.Table(req.Context(), data.Kind, query)
 		if err != nil {
 			return err
 		}
@@ -250,8 +254,8 @@ func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all 
 		}
 	}
 	req.addStates(data, all)
-	sorted := newList(req, data.Rows, objectRowSpec(data.Default))
-	data.listView, data.Rows = sorted.listView, sorted.Rows
+	sorted := web.NewList(req.Request, data.Rows, objectRowSpec(data.Default))
+	data.ListView, data.Rows = sorted.ListView, sorted.Rows
 	data.PreviousURL, data.NextURL = data.Pager().PreviousURL(), data.Pager().NextURL()
 	return nil
 }
@@ -283,15 +287,15 @@ func (req *request) listCached(data *kindPage, table *userclient.Table, total in
 		if t.Source.Name() != c.Process || processes.Unwatched(t, c) != "" {
 			continue
 		}
-		l := &objectList{listView: data.listView, Kinds: []object.Kind{data.Kind}}
-		l.Query = inspect.Query{State: inspect.State(l.State), Sort: by, Reverse: l.Reverse, Offset: l.Offset, Limit: pageSize}
+		l := &objectList{ListView: data.ListView, Kinds: []object.Kind{data.Kind}}
+		l.Query = inspect.Query{State: inspect.State(l.State), Sort: by, Reverse: l.Reverse, Offset: l.Offset, Limit: web.PageSize}
 		if err := req.loadObjects(l, t, c); err != nil || int64(l.Total) != total {
 			return false, nil //nolint:nilerr // The API server has the list too.
 		}
 		if err := req.addByName(data, table.Columns, l.Objects); err != nil {
 			return true, err
 		}
-		data.listView = l.listView
+		data.ListView = l.ListView
 		data.joinStates(req.redactStates(l.Objects))
 		data.PreviousURL, data.NextURL = data.Pager().PreviousURL(), data.Pager().NextURL()
 		return true, nil
@@ -313,7 +317,7 @@ func (req *request) search(data *kindPage, query userclient.TableQuery, all []pr
 	query.Limit, query.Continue = searchPageSize, ""
 	seen := 0
 	for {
-		table, err := req.api.Table(req.context(), data.Kind, query)
+		table, err := req.API.Table(req.Context(), data.Kind, query)
 		if err != nil {
 			return err
 		}
@@ -374,11 +378,11 @@ func (req *request) findByName(data *kindPage, all []processes.Info, there int64
 // addByName fetches objects by name.
 func (req *request) addByName(data *kindPage, columns []userclient.Column, found []inspect.ObjectState) error {
 	tables := make([]userclient.Table, len(found))
-	group, ctx := errgroup.WithContext(req.context())
+	group, ctx := errgroup.WithContext(req.Context())
 	group.SetLimit(6)
 	for i := range found {
 		group.Go(func() (err error) {
-			tables[i], err = req.api.Table(ctx, data.Kind, userclient.TableQuery{
+			tables[i], err = req.API.Table(ctx, data.Kind, userclient.TableQuery{
 				Namespace: found[i].Namespace, Fields: "metadata.name=" + found[i].Name, Limit: 1,
 			})
 			return err

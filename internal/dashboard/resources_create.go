@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -34,7 +35,7 @@ import (
 
 // showCreate shows the form for a new object.
 func showCreate(req *request) error {
-	kind, err := req.pathKind()
+	kind, err := req.PathKind()
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func showCreate(req *request) error {
 		d.values.Set(".metadata.namespace", namespace)
 	}
 	d.Text = form.FormatYAML(d.skeleton(namespace))
-	if req.query("as") == modeYAML {
+	if req.Query("as") == modeYAML {
 		d.Mode = modeYAML
 	}
 	d.buildForm()
@@ -66,7 +67,7 @@ func showCreate(req *request) error {
 
 // defaultNamespace returns the namespace to preselect.
 func (req *request) defaultNamespace() string {
-	if wanted := req.query("namespace"); wanted != "" {
+	if wanted := req.Query("namespace"); wanted != "" {
 		return wanted
 	}
 	return "default"
@@ -99,9 +100,9 @@ func createObject(req *request) error {
 		if err := json.Unmarshal(stored, &made); err != nil {
 			return err
 		}
-		req.flash(d.Kind.Kind + " " + made.Metadata.Name + " created.")
+		req.Flash(d.Kind.Kind + " " + made.Metadata.Name + " created.")
 		made.Metadata.Kind = d.Kind
-		return req.redirect(objectURL(made.Metadata))
+		return req.Redirect(web.ObjectURL(made.Metadata))
 	})
 }
 
@@ -109,23 +110,23 @@ func createObject(req *request) error {
 // memory and time, so their users need permission for the target first, and only some are read
 // at a time.
 func (req *request) submitDraft(target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
-	user := req.identity.User.Name
-	if !req.drafts.acquire(user) {
+	user := req.Identity.User.Name
+	if !req.server.drafts.Acquire(user) {
 		return tooManyDrafts()
 	}
-	defer req.drafts.release(user)
+	defer req.server.drafts.Release(user)
 	ref, missing := target()
-	unknown := missing != nil && (userclient.IsUnreachable(missing) || req.accessErrors.first() != nil)
+	unknown := missing != nil && (userclient.IsUnreachable(missing) || req.AccessError() != nil)
 	if missing != nil && !unknown {
 		return missing
 	}
-	if err := req.checkWrite(); err != nil {
+	if err := req.CheckWrite(); err != nil {
 		return err
 	}
 	if unknown {
 		return req.accessUnknown(missing)
 	}
-	done, err := req.acquireDraftSlot(req.context())
+	done, err := req.server.acquireDraftSlot(req.Context())
 	if err != nil {
 		return err
 	}
@@ -160,12 +161,12 @@ func (req *request) create(kind object.Kind, object map[string]any, o userclient
 	if err != nil {
 		return nil, err
 	}
-	return req.api.Create(req.context(), kind, namespace, body, o)
+	return req.API.Create(req.Context(), kind, namespace, body, o)
 }
 
 // applyButton handles buttons that only change the form: adding or removing a row, or turning to YAML.
 func (req *request) applyButton(d *draft) bool {
-	add, remove, to := req.field("add"), req.field("remove"), req.field("turn")
+	add, remove, to := req.Field("add"), req.Field("remove"), req.Field("turn")
 	switch {
 	case add != "":
 		form.Add(d.values, add)
@@ -185,7 +186,7 @@ func (req *request) applyButton(d *draft) bool {
 
 // renderRejected shows the form again with the error of the API server.
 func (req *request) renderRejected(d *draft, err error) error {
-	p := problemOf(err)
+	p := web.ProblemOf(err)
 	text, fields := userclient.DescribeError(err)
 	d.Problem, d.Hint, d.Commands = text, p.Hint, p.Commands
 	switch {
@@ -209,10 +210,10 @@ func (req *request) renderRejected(d *draft, err error) error {
 func (req *request) renderDraft(d *draft, status int) error {
 	d.buildForm()
 	if !d.Existing() {
-		d.Troubled = processes.Troubled(processes.Visible(req.processes.Fetch(req.context()), req.can), d.Kind)
+		d.Troubled = processes.Troubled(processes.Visible(req.Processes.Fetch(req.Context()), req.Can), d.Kind)
 	}
 	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "resource_draft", Title: d.Title(), Section: "resources", Static: true, Status: status, Data: d,
 	})
 }
@@ -223,7 +224,7 @@ func showEdit(req *request) error {
 	if err != nil {
 		return err
 	}
-	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
+	stored, err := req.API.Get(req.Context(), ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}
@@ -252,14 +253,14 @@ const maxConflicts = 5
 
 func (req *request) save(d *draft, patch map[string]any) error {
 	if len(patch) == 0 {
-		req.flash("Nothing was changed.")
-		return req.redirect(d.Cancel)
+		req.Flash("Nothing was changed.")
+		return req.Redirect(d.Cancel)
 	}
 	if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
 		return req.renderUnsaved(d, err)
 	}
-	req.flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
-	return req.redirect(d.Cancel)
+	req.Flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
+	return req.Redirect(d.Cancel)
 }
 
 // errConcurrentChange is returned if others changed the object. The draft shows what.
@@ -300,13 +301,13 @@ func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.Writ
 	if err != nil {
 		return nil, err
 	}
-	return req.api.Patch(req.context(), d.Ref, types.MergePatchType, body, o)
+	return req.API.Patch(req.Context(), d.Ref, types.MergePatchType, body, o)
 }
 
 // rebase applies the user's changes to the current object, and shows what others changed. It
 // returns true if nothing changed that users edit.
 func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
-	stored, err := req.api.Get(req.context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
+	stored, err := req.API.Get(req.Context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
 	if err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -76,18 +77,18 @@ func showDelete(req *request) error {
 }
 
 func (req *request) renderDelete(data *deletePage, status int) error {
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "resource_delete", Title: "Delete " + data.Name, Section: "resources", Static: true, Status: status, Data: data,
 	})
 }
 
 // loadDelete finds everything that is deleted with an object.
 func (req *request) loadDelete() (*deletePage, error) {
-	ref, err := req.refFromURL()
+	ref, err := req.RefFromURL()
 	if err != nil {
 		return nil, err
 	}
-	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
+	stored, err := req.API.Get(req.Context(), ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +99,9 @@ func (req *request) loadDelete() (*deletePage, error) {
 	ref.UID = string(o.UID)
 	data := &deletePage{
 		Ref: ref, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
-		Propagation: string(metav1.DeletePropagationBackground), BackURL: objectURL(ref),
+		Propagation: string(metav1.DeletePropagationBackground), BackURL: web.ObjectURL(ref),
 	}
-	data.MissingPermission = req.missingPermission("delete", ref)
+	data.MissingPermission = req.MissingPermission("delete", ref)
 	req.findDependents(data)
 	if err := req.addContents(data); err != nil {
 		return nil, err
@@ -115,12 +116,12 @@ func (req *request) addContents(data *deletePage) (err error) {
 	switch data.Kind.Kind + "." + data.Group {
 	case "Namespace.":
 		data.HasContents = true
-		data.Contents, err = req.api.Contents(req.context(), data.Name)
+		data.Contents, err = req.API.Contents(req.Context(), data.Name)
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		data.HasContents = true
 		var kind object.Kind
-		if kind, err = req.api.Kind(req.context(), data.Name); err == nil {
-			data.Contents = []userclient.KindCount{req.api.Count(req.context(), kind, "")}
+		if kind, err = req.API.Kind(req.Context(), data.Name); err == nil {
+			data.Contents = []userclient.KindCount{req.API.Count(req.Context(), kind, "")}
 		}
 		if errors.Is(err, failure.ErrNotFound) {
 			return nil // A kind that is not served has no objects.
@@ -144,18 +145,18 @@ func (data *deletePage) Uncounted() []userclient.KindCount {
 // ContentsURL returns the page that lists the contents of a kind.
 func (data *deletePage) ContentsURL(kind object.Kind) string {
 	if data.Kind.Kind != "Namespace" {
-		return resourceURL(kind)
+		return web.ResourceURL(kind)
 	}
-	return resourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
+	return web.ResourceURL(kind) + "?" + url.Values{"namespace": {data.Name}}.Encode()
 }
 
 // findDependents finds the children that controllers know and the objects with owner
 // references.
 func (req *request) findDependents(data *deletePage) {
 	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
-	known := req.processes.Fetch(req.context())
+	known := req.Processes.Fetch(req.Context())
 	if !slices.ContainsFunc(data.States, func(s inspect.ObjectState) bool { return s.Error != "" }) {
-		data.Troubled = processes.Troubled(processes.Visible(known, req.can), data.Kind)
+		data.Troubled = processes.Troubled(processes.Visible(known, req.Can), data.Kind)
 	}
 	var kinds []object.Kind
 	for _, c := range processes.Managing(known, data.Kind) {
@@ -168,7 +169,7 @@ func (req *request) findDependents(data *deletePage) {
 	if len(data.States) > 0 && !slices.Contains(kinds, revisionKind) {
 		kinds = append(kinds, revisionKind)
 	}
-	found, err := req.api.Dependents(req.context(), data.Ref, kinds)
+	found, err := req.API.Dependents(req.Context(), data.Ref, kinds)
 	if err != nil {
 		data.Incomplete = err.Error()
 	}
@@ -182,7 +183,7 @@ func (req *request) findDependents(data *deletePage) {
 		for i := range state.ChildStates {
 			child := state.ChildStates[i].Ref
 			same := func(g dependent) bool { return g.Identity() == child.Identity() }
-			if !slices.ContainsFunc(data.Dependents, same) && req.can("get", child.Kind, child.Namespace, child.Name) {
+			if !slices.ContainsFunc(data.Dependents, same) && req.Can("get", child.Kind, child.Namespace, child.Name) {
 				data.Dependents = append(data.Dependents, dependent{Ref: child})
 			}
 		}
@@ -205,13 +206,13 @@ func deleteObject(req *request) error {
 	if err != nil {
 		return err
 	}
-	data.Propagation = cmp.Or(req.field("propagation"), data.Propagation)
-	if data.ConfirmName && req.field("confirm") != data.Name {
+	data.Propagation = cmp.Or(req.Field("propagation"), data.Propagation)
+	if data.ConfirmName && req.Field("confirm") != data.Name {
 		data.Problem = "Type the name " + data.Name + " to delete it and everything that it owns."
 		return req.renderDelete(data, http.StatusUnprocessableEntity)
 	}
-	err = req.api.Delete(req.context(), data.Kind, data.Namespace, data.Name, userclient.DeleteOptions{
-		UID: req.field("uid"), Propagation: metav1.DeletionPropagation(data.Propagation),
+	err = req.API.Delete(req.Context(), data.Kind, data.Namespace, data.Name, userclient.DeleteOptions{
+		UID: req.Field("uid"), Propagation: metav1.DeletionPropagation(data.Propagation),
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -221,7 +222,7 @@ func deleteObject(req *request) error {
 			" of the same name. The one you chose is already deleted. Check before you delete this one."
 		return req.renderDelete(data, http.StatusConflict)
 	case err != nil:
-		p := problemOf(err)
+		p := web.ProblemOf(err)
 		data.Problem = p.Text
 		return req.renderDelete(data, p.Status)
 	}
@@ -229,23 +230,23 @@ func deleteObject(req *request) error {
 	if len(data.Finalizers) > 0 || data.Propagation == string(metav1.DeletePropagationForeground) {
 		text = data.Kind.Kind + " " + data.Name + " is being deleted. It is removed when its finalizers are done."
 	}
-	req.flash(text)
-	return req.redirect(req.listURL(data.Ref))
+	req.Flash(text)
+	return req.Redirect(req.listURL(data.Ref))
 }
 
 func (req *request) alreadyDeleted() error {
-	ref, err := req.refFromURL()
+	ref, err := req.RefFromURL()
 	if err != nil {
 		return err
 	}
-	req.flash(ref.Kind.Kind + " " + ref.Name + " was already deleted.")
-	return req.redirect(req.listURL(ref))
+	req.Flash(ref.Kind.Kind + " " + ref.Name + " was already deleted.")
+	return req.Redirect(req.listURL(ref))
 }
 
 // listURL returns the list of an object's kind: in all namespaces if the user may list them.
 func (req *request) listURL(ref object.Ref) string {
-	if ref.Namespace == "" || req.can("list", ref.Kind, "", "") {
-		return resourceURL(ref.Kind)
+	if ref.Namespace == "" || req.Can("list", ref.Kind, "", "") {
+		return web.ResourceURL(ref.Kind)
 	}
-	return resourceURL(ref.Kind) + "?" + url.Values{"namespace": {ref.Namespace}}.Encode()
+	return web.ResourceURL(ref.Kind) + "?" + url.Values{"namespace": {ref.Namespace}}.Encode()
 }

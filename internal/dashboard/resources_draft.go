@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -93,9 +94,9 @@ func (d *draft) InvalidFields() (invalid []*form.Field) {
 // Action is where to send the form.
 func (d *draft) Action() string {
 	if d.Existing() {
-		return objectURL(d.Ref, "edit")
+		return web.ObjectURL(d.Ref, "edit")
 	}
-	return resourceURL(d.Kind) + "/new"
+	return web.ResourceURL(d.Kind) + "/new"
 }
 
 // Existing reports whether the object exists already.
@@ -110,12 +111,12 @@ func (d *draft) HasForm() bool { return d.form != nil }
 // newDraft returns a draft of an object; a new one has no name yet, and a form if the kind has a schema.
 func (req *request) newDraft(ref object.Ref) *draft {
 	kind := ref.Kind
-	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
+	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.server.digester, values: url.Values{}, Cancel: web.ResourceURL(kind)}
 	if d.Existing() {
-		d.Mode, d.Cancel = modeYAML, objectURL(ref)
+		d.Mode, d.Cancel = modeYAML, web.ObjectURL(ref)
 		return d
 	}
-	schema, known, err := req.api.Schema(req.context(), kind)
+	schema, known, err := req.API.Schema(req.Context(), kind)
 	if err != nil {
 		d.Mode, d.NoFormReason = modeYAML, "No form for this kind: "+err.Error()+"."
 		if errors.Is(err, failure.ErrNotFound) {
@@ -126,7 +127,7 @@ func (req *request) newDraft(ref object.Ref) *draft {
 	options := form.Options{APIVersion: kind.APIVersion(), Kind: kind.Kind, Namespaced: kind.Namespaced}
 	if kind.Namespaced {
 		// Users who may not list namespaces type a name.
-		options.Namespaces, _ = req.api.Namespaces(req.context())
+		options.Namespaces, _ = req.API.Namespaces(req.Context())
 	}
 	d.form = form.New(schema, known, options)
 	return d
@@ -165,18 +166,18 @@ func editableFields(stored map[string]any) map[string]any {
 
 // readForm reads the posted form.
 func (d *draft) readForm(req *request) error {
-	d.values, d.Version = req.r.PostForm, req.field("version")
-	d.Text = strings.ReplaceAll(req.field("text"), "\r\n", "\n")
-	switch as := req.field("as"); {
+	d.values, d.Version = req.R.PostForm, req.Field("version")
+	d.Text = strings.ReplaceAll(req.Field("text"), "\r\n", "\n")
+	switch as := req.Field("as"); {
 	case d.Existing():
-		return d.readBase(req.field("base"))
+		return d.readBase(req.Field("base"))
 	case as == modeForm && d.form == nil:
 		return d.schemaUnavailable()
 	case as == modeYAML:
 		d.Mode = modeYAML
-	case req.field("whole") == "":
+	case req.Field("whole") == "":
 		// Missing fields would be missing in the object.
-		return badRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
+		return web.BadRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
 	}
 	return nil
 }
@@ -184,10 +185,10 @@ func (d *draft) readForm(req *request) error {
 // readBase reads the loaded object from the page.
 func (d *draft) readBase(text string) (err error) {
 	if text == "" {
-		return badRequest("The form is incomplete. Reload the page.")
+		return web.BadRequest("The form is incomplete. Reload the page.")
 	}
 	if d.loaded, err = decodeObject(text); err != nil {
-		return badRequest("The form is invalid: %v. Reload the page.", err)
+		return web.BadRequest("The form is invalid: %v. Reload the page.", err)
 	}
 	d.base = maskSecrets(d.loaded)
 	return nil
@@ -195,7 +196,7 @@ func (d *draft) readBase(text string) (err error) {
 
 // schemaUnavailable returns the form to be sent again.
 func (d *draft) schemaUnavailable() error {
-	return &problem{
+	return &web.Problem{
 		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
 		Hint: "Your input is editable. Send it again in a moment.", Form: d.values,
 	}
@@ -275,7 +276,7 @@ func (d *draft) addProblems(problems ...form.Problem) {
 
 // warnForbidden warns that the user may not create objects here. Another namespace may work.
 func (d *draft) warnForbidden(forbidden error) {
-	p := problemOf(forbidden)
+	p := web.ProblemOf(forbidden)
 	d.Problem, d.Commands = p.Text, p.Commands
 	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }
@@ -305,7 +306,7 @@ func (d *draft) buildForm() {
 
 // editableRef returns the object in the URL if the user may patch it.
 func (req *request) editableRef() (object.Ref, error) {
-	ref, err := req.refFromURL()
+	ref, err := req.RefFromURL()
 	if err != nil {
 		return ref, err
 	}
@@ -315,7 +316,7 @@ func (req *request) editableRef() (object.Ref, error) {
 // creatableKind returns the kind in the URL, unless it is cluster-scoped and the user may not
 // create it. For namespaced objects the namespace is known later.
 func (req *request) creatableKind() (ref object.Ref, err error) {
-	if ref.Kind, err = req.pathKind(); err == nil && !ref.Namespaced {
+	if ref.Kind, err = req.PathKind(); err == nil && !ref.Namespaced {
 		err = req.requireAccess("create", ref.Kind, "", "")
 	}
 	return ref, err
@@ -323,9 +324,9 @@ func (req *request) creatableKind() (ref object.Ref, err error) {
 
 // requireCreate rejects users who may not create the object in its namespace.
 func (req *request) requireCreate(kind object.Kind) error {
-	namespace := req.field(".metadata.namespace")
-	if req.field("as") == modeYAML {
-		namespace = namespaceOf(req.field("text"))
+	namespace := req.Field(".metadata.namespace")
+	if req.Field("as") == modeYAML {
+		namespace = namespaceOf(req.Field("text"))
 	}
 	return req.requireAccess("create", kind, targetNamespace(kind, namespace), "")
 }
@@ -356,26 +357,26 @@ func targetNamespace(kind object.Kind, named string) string {
 // requireAccess returns an error for users without a permission. The error keeps the form, to
 // be sent again later.
 func (req *request) requireAccess(verb string, kind object.Kind, namespace, name string) error {
-	if req.can(verb, kind, namespace, name) {
+	if req.Can(verb, kind, namespace, name) {
 		return nil
 	}
-	if err := req.accessErrors.first(); err != nil {
+	if err := req.AccessError(); err != nil {
 		return req.accessUnknown(err)
 	}
-	p := permissionProblem(userclient.Permission{User: req.identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
+	p := web.PermissionProblem(userclient.Permission{User: req.Identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
 		Namespace: namespace})
-	p.Form = req.r.PostForm
+	p.Form = req.R.PostForm
 	return p
 }
 
 // accessUnknown returns the problem that the permissions are unknown.
 func (req *request) accessUnknown(err error) error {
-	if req.r.Method == http.MethodGet {
+	if req.R.Method == http.MethodGet {
 		return err
 	}
-	p := *problemOf(err)
+	p := *web.ProblemOf(err)
 	p.AutoRetry = false
-	if p.Form = req.r.PostForm; len(p.Form) > 0 {
+	if p.Form = req.R.PostForm; len(p.Form) > 0 {
 		p.Hint = "Your input is kept. Send it again when the API server responds."
 	}
 	return &p
@@ -392,7 +393,7 @@ func (s *Server) acquireDraftSlot(ctx context.Context) (done func(), err error) 
 }
 
 func tooManyDrafts() error {
-	return &problem{
+	return &web.Problem{
 		Status: http.StatusTooManyRequests, Title: "Too many requests",
 		Text: "You are sending " + format.Count(maxDrafts) + " other forms at the same time. Nothing was changed.",
 		Hint: "Go back and send it again.",
@@ -426,11 +427,11 @@ type preview struct {
 // wantsPreview reports whether to show a preview of the input: the user requested one, or saves
 // another input than the previewed one.
 func (req *request) wantsPreview(input map[string]any) bool {
-	switch req.field("do") {
+	switch req.Field("do") {
 	case doPreview:
 		return true
 	case doSavePreviewed:
-		return req.field("previewed") != req.digester.sum(input)
+		return req.Field("previewed") != req.server.digester.sum(input)
 	}
 	return false
 }
@@ -465,8 +466,8 @@ func (req *request) renderPreview(d *draft, input, wanted map[string]any, result
 		return err
 	}
 	s.Namespace, s.Name = s.Meta.Namespace, s.Meta.Name
-	p := &preview{At: req.now(), Digest: req.digester.sum(input), Outdated: req.field("do") == doSavePreviewed}
-	after := req.digester.digest(s.UID, editableFields(stored))
+	p := &preview{At: req.Now(), Digest: req.server.digester.sum(input), Outdated: req.Field("do") == doSavePreviewed}
+	after := req.server.digester.digest(s.UID, editableFields(stored))
 	p.Stored = storedDiff(d.loaded, after)
 	if !object.IsSecret(stored) { // The values of a Secret are digests on one side.
 		p.Additions = firstFields(diffObjects(editableFields(wanted), after))
@@ -507,8 +508,8 @@ func storedDiff(before, after map[string]any) body {
 
 // addPlans adds what the controllers of the kind would do to the object.
 func (req *request) addPlans(p *preview, s *pageObject) error {
-	known := req.processes.Fetch(req.context())
-	planners, hidden := processes.PlannersOf(known, s.Kind, req.can)
+	known := req.Processes.Fetch(req.Context())
+	planners, hidden := processes.PlannersOf(known, s.Kind, req.Can)
 	for i := range known {
 		if t := &known[i]; t.MayManage(s.Kind) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("The process %s does not respond (%s): what its controllers would do is not shown.",
@@ -531,5 +532,5 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 	case len(p.Plans) == 0 && len(p.Warnings) == 0:
 		p.NoPlanReason = "No controller of Setpoint manages this object."
 	}
-	return req.accessErrors.first()
+	return req.AccessError()
 }

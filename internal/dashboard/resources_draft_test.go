@@ -260,7 +260,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 		r.RemoteAddr = "127.0.0.1:1234"
 		r.Header.Set("X-User", "ann")
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req, err := s.authenticator.Authenticate(fromOwner(s, r))
+		req, err := s.Authenticator.Authenticate(fromOwner(s, r))
 		if err != nil {
 			t.Error(err)
 			return nil
@@ -405,7 +405,7 @@ func newPreviewServer(t *testing.T, stored map[string]any) (*objectServer, *Serv
 	c := teamsController()
 	c.Kinds = []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}
 	source := &previewSource{fakeSource: fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}}
-	s.processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{source} }
+	s.Processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{source} }
 	return k, s, source
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -27,7 +28,7 @@ type kindPage struct {
 	Columns                 []userclient.Column
 	// listView has the filters by state and the order. The API server knows neither, so a list
 	// with one of them is read whole and is in memory.
-	listView
+	web.ListView
 	Rows []objectRow
 	// Controllers are the controllers that manage the kind.
 	Controllers []inspect.Controller
@@ -42,7 +43,7 @@ type kindPage struct {
 	NextURL, PreviousURL, FirstURL, Note string
 	Remaining                            int64
 	// Problem is why the list failed.
-	Problem *problem
+	Problem *web.Problem
 }
 
 // objectRow is one object.
@@ -104,61 +105,61 @@ func (p *kindPage) Range() string {
 }
 
 func showKind(req *request) error {
-	kind, err := req.pathKind()
+	kind, err := req.PathKind()
 	if err != nil {
 		return err
 	}
 	data := &kindPage{
-		Kind: kind, Namespace: req.query("namespace"), Name: strings.ToLower(req.query("name")), Labels: req.query("labels"),
-		listView: req.newListView(kindListView(kind, req.query("namespace"))),
+		Kind: kind, Namespace: req.Query("namespace"), Name: strings.ToLower(req.Query("name")), Labels: req.Query("labels"),
+		ListView: req.NewListView(kindListView(kind, req.Query("namespace"))),
 	}
 	switch {
 	case !kind.Namespaced:
 		data.Namespace = ""
-	case req.targets("objects"): // Only the list is replaced.
+	case req.Targets("objects"): // Only the list is replaced.
 	default:
 		// Users who may not list namespaces type a name.
-		data.Namespaces, _ = req.api.Namespaces(req.context())
+		data.Namespaces, _ = req.API.Namespaces(req.Context())
 	}
-	known := processes.Visible(req.processes.Fetch(req.context()), req.can)
+	known := processes.Visible(req.Processes.Fetch(req.Context()), req.Can)
 	data.Controllers = processes.Managing(known, kind)
 	req.setActions(data)
 	if err := req.listRows(data, known); err != nil {
-		if userclient.IsUnreachable(err) && req.isHTMX() {
+		if userclient.IsUnreachable(err) && req.IsHTMX() {
 			return err // htmx keeps the current list.
 		}
-		data.Problem = problemOf(err)
+		data.Problem = web.ProblemOf(err)
 	}
 	data.NamespaceNotFound = data.Problem == nil && len(data.Rows) == 0 && req.namespaceMissing(data.Namespace)
-	shown := page{
+	shown := web.Page{
 		Name: "resource_kind", Title: data.Heading(), Section: "resources",
 		Watch: kind.Resource(), Namespace: data.Namespace, Data: data,
 	}
-	if data.Problem != nil && !req.isHTMX() {
+	if data.Problem != nil && !req.IsHTMX() {
 		shown.Status = data.Problem.Status
 	}
-	return req.render(shown)
+	return req.Render(shown)
 }
 
 // namespaceMissing reports whether a namespace does not exist and the user may know that.
 func (req *request) namespaceMissing(name string) bool {
 	namespaces := object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
-	if name == "" || !req.can("get", namespaces, "", name) {
+	if name == "" || !req.Can("get", namespaces, "", name) {
 		return false
 	}
-	_, err := req.api.Get(req.context(), namespaces, "", name)
+	_, err := req.API.Get(req.Context(), namespaces, "", name)
 	return apierrors.IsNotFound(err)
 }
 
 // setActions sets what the user may do.
 func (req *request) setActions(data *kindPage) {
-	data.CanEdit = req.can("patch", data.Kind, data.Namespace, "")
-	data.CanDelete = req.can("delete", data.Kind, data.Namespace, "")
-	if data.MissingPermission = req.missingPermission("create", object.Ref{Kind: data.Kind,
+	data.CanEdit = req.Can("patch", data.Kind, data.Namespace, "")
+	data.CanDelete = req.Can("delete", data.Kind, data.Namespace, "")
+	if data.MissingPermission = req.MissingPermission("create", object.Ref{Kind: data.Kind,
 		Namespace: data.Namespace}); data.MissingPermission != "" {
 		return
 	}
-	data.NewURL = resourceURL(data.Kind) + "/new"
+	data.NewURL = web.ResourceURL(data.Kind) + "/new"
 	if data.Namespace != "" {
 		data.NewURL += "?" + url.Values{"namespace": {data.Namespace}}.Encode()
 	}
@@ -170,7 +171,7 @@ const pageRows = 100
 // listRows lists the objects of the page.
 func (req *request) listRows(data *kindPage, all []processes.Info) error {
 	query := userclient.TableQuery{
-		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.query("continue"),
+		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.Query("continue"),
 	}
 	switch {
 	case data.isSorted():
@@ -180,11 +181,11 @@ func (req *request) listRows(data *kindPage, all []processes.Info) error {
 		return req.search(data, query, all)
 	}
 	defer req.addStates(data, all)
-	table, err := req.api.Table(req.context(), data.Kind, query)
+	table, err := req.API.Table(req.Context(), data.Kind, query)
 	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
 		data.Note = "The list changed too much to continue. This is its first page."
 		query.Continue = ""
-		table, err = req.api.Table(req.context(), data.Kind, query)
+		table, err = req.API.Table(req.Context(), data.Kind, query)
 	}
 	if err != nil {
 		return err
@@ -192,10 +193,10 @@ func (req *request) listRows(data *kindPage, all []processes.Info) error {
 	data.addRows(table.Columns, table.Rows)
 	data.Remaining = table.Remaining
 	if table.Continue != "" {
-		data.NextURL = urlWith(req.r.URL, "continue", table.Continue)
+		data.NextURL = web.URLWith(req.R.URL, "continue", table.Continue)
 	}
 	if query.Continue != "" {
-		data.FirstURL = urlWith(req.r.URL, "continue", "")
+		data.FirstURL = web.URLWith(req.R.URL, "continue", "")
 	}
 	return nil
 }
@@ -220,22 +221,6 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 		}
 		p.Rows = append(p.Rows, each)
 	}
-}
-
-// refFromURL returns the object in the URL.
-func (req *request) refFromURL() (object.Ref, error) {
-	kind, err := req.pathKind()
-	if err != nil {
-		return object.Ref{}, err
-	}
-	ref := object.Ref{Kind: kind, Namespace: req.path("namespace"), Name: req.path("name")}
-	if ref.Namespace == noNamespace {
-		ref.Namespace = ""
-	}
-	if kind.Namespaced != (ref.Namespace != "") {
-		return ref, notFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
-	}
-	return ref, nil
 }
 
 // maxStates is how many states to fetch at once; beyond that, each object is fetched.
@@ -271,7 +256,7 @@ func (req *request) addStates(data *kindPage, all []processes.Info) {
 			}
 			data.joinStates(req.redactStates(each.states))
 		}
-		if failed[i] != nil && req.context().Err() == nil {
+		if failed[i] != nil && req.Context().Err() == nil {
 			data.addNote(missingStatesMessage(all[i].Source, failed[i]))
 		}
 	}
@@ -300,7 +285,7 @@ func (req *request) fetchKind(data *kindPage, t *processes.Info) ([]kindStates, 
 	if !queried || len(data.Rows) == 0 {
 		return all, nil
 	}
-	return inspect.QueryOne(req.context(), req.processes.Timeouts, t.Source,
+	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, t.Source,
 		func(ctx context.Context, s inspect.Source) ([]kindStates, error) {
 			var failed error
 			for i := range all {
@@ -365,7 +350,7 @@ func (p *kindPage) addUnwatched(c *inspect.Controller, state inspect.State) {
 // redactStates removes what the user may not read.
 func (req *request) redactStates(states []inspect.ObjectState) []inspect.ObjectState {
 	for i := range states {
-		states[i] = inspect.RedactState(states[i], req.canRead)
+		states[i] = inspect.RedactState(states[i], req.CanRead)
 	}
 	return states
 }

@@ -201,7 +201,7 @@ func TestMissingStatesAreNoted(t *testing.T) {
 	}
 	// Only the process that hangs meets its timeout.
 	short, long := newTestRequest(t, "/"), newTestRequest(t, "/")
-	short.processes.Timeouts, long.processes.Timeouts = inspect.NewTimeouts(time.Millisecond), inspect.NewTimeouts(time.Hour)
+	short.Processes.Timeouts, long.Processes.Timeouts = inspect.NewTimeouts(time.Millisecond), inspect.NewTimeouts(time.Hour)
 	short.addStates(data, all[:1])
 	long.addStates(data, all[1:])
 	for _, want := range []string{

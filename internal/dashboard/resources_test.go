@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -83,14 +84,14 @@ func TestSortedListOfKind(t *testing.T) {
 		source.page = inspect.Page{Total: total, Matching: total, States: map[inspect.State]int{inspect.StateFailing: 1}, Objects: []inspect.ObjectState{state}}
 		req := newTestRequest(t, "/?sort=created")
 		var err error
-		if req.api, err = newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true}); err != nil {
+		if req.API, err = newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true}); err != nil {
 			t.Fatal(err)
 		}
-		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, listView: req.newListView(kindListView(c.Kinds[0], ""))}
+		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], ""))}
 		if err := req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}); err != nil {
 			t.Fatal(err)
 		}
-		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > pageSize {
+		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > web.PageSize {
 			t.Errorf("of %d: %d rows, %+v", total, len(data.Rows), data.Rows[:min(1, len(data.Rows))])
 		}
 		var found []string
@@ -288,7 +289,7 @@ func TestTooLargeForms(t *testing.T) {
 	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
 		t.Errorf("a large text has status %d", w.Code)
 	}
-	fields.Set("text", strings.Repeat("x", maxDraftBytes))
+	fields.Set("text", strings.Repeat("x", 16<<20))
 	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
 	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
 		t.Errorf("one too large has status %d: %s", w.Code, w.Body)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -183,8 +184,8 @@ func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
 	w := httptest.NewRecorder()
-	b.server.serve(route{handle: func(req *request) error {
-		_, err := req.api.Get(req.context(), object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
+	b.server.Serve(web.Route{Handle: func(req *web.Request) error {
+		_, err := req.API.Get(req.Context(), object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
 		return err
 	}}, w, r)
 	for _, c := range w.Result().Cookies() {
@@ -239,7 +240,7 @@ func TestSignOutDropsClient(t *testing.T) {
 func TestTypingExtendsSession(t *testing.T) {
 	b := newBrowser(t, newTokenServer(t).URL)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	b.server.authenticator = access.New(access.Options{Now: func() time.Time { return now }}, b.server.options.Cluster.Verify)
+	b.server.Authenticator = access.New(access.Options{Now: func() time.Time { return now }}, b.server.options.Cluster.Verify)
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	for range 4 {
 		now = now.Add(20 * time.Minute)

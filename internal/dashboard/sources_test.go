@@ -77,8 +77,8 @@ func TestHungProcessDoesNotBlockPages(t *testing.T) {
 	healthy := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, runs: []inspect.Run{run}}
 	healthy.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: inspect.StateSynced}}
 	s := newServer(t, &hungSource{fakeSource{name: "asleep"}}, healthy)
-	s.options.Cluster = newPodCluster(t)
-	s.processes.Timeouts = inspect.NewTimeouts(20 * time.Millisecond)
+	s.Cluster = newPodCluster(t)
+	s.Processes.Timeouts = inspect.NewTimeouts(20 * time.Millisecond)
 	const object = "/resources/pods/shop/a"
 	for path, test := range map[string]struct {
 		code  int
@@ -112,10 +112,10 @@ func TestLostProcessesAreShown(t *testing.T) {
 	program := &fakeSource{name: "guitar", process: inspect.Process{Name: "guitar", Started: noon}, controllers: []inspect.Controller{c}}
 	program.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: c.Name, Process: "guitar", State: inspect.StateSynced}}
 	s := newServer(t)
-	s.options.Cluster = newPodCluster(t)
+	s.Cluster = newPodCluster(t)
 	running := []inspect.Source{&fakeSource{name: "setpoint"}, program}
 	var exits []processes.Exit
-	s.processes = processes.New(func(context.Context) []inspect.Source { return running },
+	s.Processes = processes.New(func(context.Context) []inspect.Source { return running },
 		func() []processes.Exit { return exits }, func() time.Time { return noon })
 	const page = "/controllers/guitar/guitar~guitar"
 	wantTexts(t, get(t, s, "/").Body.String(), page, "running")

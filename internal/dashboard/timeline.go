@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -45,7 +46,7 @@ type entry struct {
 func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.
-	found, missing := processes.FetchAll(req.context(), req.processes, func(ctx context.Context, s inspect.Source) ([]inspect.Run,
+	found, missing := processes.FetchAll(req.Context(), req.Processes, func(ctx context.Context, s inspect.Source) ([]inspect.Run,
 		error) {
 		return s.Runs(ctx, ref, limit)
 	})
@@ -56,7 +57,7 @@ func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, miss
 }
 
 // redact removes what the user may not read.
-func (req *request) redact(run inspect.Run) inspect.Run { return inspect.Redact(run, req.canRead) }
+func (req *request) redact(run inspect.Run) inspect.Run { return inspect.Redact(run, req.CanRead) }
 
 // entriesOf returns the entries as a page shows them. The runs are all of the object.
 func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []inspect.Run) []entry {
@@ -89,7 +90,7 @@ func newEntry(s *pageObject, of timeline.Entry) entry {
 	if run.Error != "" {
 		e.Fault = describeFault(run.Error, run.Fault, "Run failed")
 	}
-	e.Headline, e.Tone = headline(&e), tone(run.Outcome)
+	e.Headline, e.Tone = headline(&e), web.Tone(run.Outcome)
 	if run.Outcome == "synced" && len(e.Effects) == 0 {
 		e.Tone = "neutral"
 	}
@@ -154,7 +155,7 @@ func newEffects(steps []inspect.Step) []effect {
 			effects = append(effects, writeEffect(step.Write, reasons[step.Write.Object.Identity()]))
 		case step.Event != nil:
 			effects = append(effects, effect{
-				Sign: "!", Tone: tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
+				Sign: "!", Tone: web.Tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
 			})
 		}
 	}
@@ -277,30 +278,30 @@ func writeTarget(w *inspect.Write, self *object.Ref) string {
 }
 
 // runSpec is the list of the runs of an object, which has no table.
-func runSpec() *listSpec[timeline.Entry] {
-	return &listSpec[timeline.Entry]{
+func runSpec() *web.ListSpec[timeline.Entry] {
+	return &web.ListSpec[timeline.Entry]{
 		Target: "object", One: "run", More: "runs", Label: "Outcomes", Parameter: "outcome", Default: "time",
 		States: []string{
 			string(record.Failed), inspect.ReviewDenied, string(record.Postponed), string(record.Synced),
 			inspect.ReviewMutated, inspect.ReviewAllowed, string(record.Skipped), string(record.Deleted),
 		},
 		State: func(e *timeline.Entry) string { return e.Outcome },
-		Columns: []listColumn[timeline.Entry]{
-			{Name: "Newest", Sort: "time", Compare: compareLatest(func(e *timeline.Entry) time.Time { return e.Began })},
-			{Name: "Longest", Sort: "duration", Compare: compareMost(func(e *timeline.Entry) time.Duration { return e.Took })},
-			{Name: "Most attempts", Sort: "attempts", Compare: compareMost(func(e *timeline.Entry) int { return e.Attempt })},
+		Columns: []web.ListColumn[timeline.Entry]{
+			{Name: "Newest", Sort: "time", Compare: web.CompareLatest(func(e *timeline.Entry) time.Time { return e.Began })},
+			{Name: "Longest", Sort: "duration", Compare: web.CompareMost(func(e *timeline.Entry) time.Duration { return e.Took })},
+			{Name: "Most attempts", Sort: "attempts", Compare: web.CompareMost(func(e *timeline.Entry) int { return e.Attempt })},
 		},
 	}
 }
 
 // setEntries sets the runs that the URL selects, at most so many.
 func (p *objectPage) setEntries(req *request, runs []inspect.Run, limit int) {
-	p.Runs = newList(req, timeline.Entries(runs), runSpec())
+	p.Runs = web.NewList(req.Request, timeline.Entries(runs), runSpec())
 	shown := p.Runs.Rows
 	if len(shown) > limit {
 		shown = shown[:limit]
 		p.OlderURL = p.URL("timeline")
-		if query := req.r.URL.RawQuery; query != "" {
+		if query := req.R.URL.RawQuery; query != "" {
 			p.OlderURL += "?" + query
 		}
 	}
@@ -389,14 +390,14 @@ func changesSize(objectChanges []objectChange) int {
 
 // objectChanges returns what changed since the previous call, from the cache if possible.
 func (l *runLoader) objectChanges(s *pageObject, of inspect.Run) []objectChange {
-	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
-	if cached, known := l.changeCache.Get(key); known {
+	key := changeKey{l.API.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
+	if cached, known := l.server.changeCache.Get(key); known {
 		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
 	}
 	objectChanges, known := l.findChanges(s, of)
-	isFinal := known && l.accessErrors.first() == nil && l.now().Sub(of.Began) > of.Took+changeMinAge
+	isFinal := known && l.AccessError() == nil && l.Now().Sub(of.Began) > of.Took+changeMinAge
 	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
-		l.changeCache.Add(key, objectChanges, changeTTL)
+		l.server.changeCache.Add(key, objectChanges, changeTTL)
 	}
 	return objectChanges
 }
@@ -414,10 +415,10 @@ type Program struct {
 // programOutput returns what the programs that a run called printed; nothing of a run with values
 // of Secrets, or with objects that the user may not get.
 func (req *request) programOutput(s *pageObject, run *inspect.Run) (all []timeline.ProgramOutput) {
-	if req.options.Programs == nil || !run.MayShowOutput() {
+	if req.server.options.Programs == nil || !run.MayShowOutput() {
 		return nil
 	}
-	programs := req.options.Programs()
+	programs := req.server.options.Programs()
 	called := req.calledPrograms(run, programs)
 	if len(called) == 0 {
 		return nil
@@ -472,7 +473,7 @@ func downloadCase(req *request) error {
 	}
 	text, err := run.Cases()
 	if err != nil {
-		return notFound("Run %d of %s %s cannot be a case: %v.", run.ID, s.Kind.Kind, s.Name, err)
+		return web.NotFound("Run %d of %s %s cannot be a case: %v.", run.ID, s.Kind.Kind, s.Name, err)
 	}
 	return req.sendFile(s.Name+"-"+strconv.FormatUint(run.ID, 10)+".yaml", "application/yaml", []byte(text))
 }

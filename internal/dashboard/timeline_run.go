@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -70,23 +71,23 @@ func showRun(req *request) error {
 		return err
 	}
 	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run})}
-	shown := req.query("show")
+	shown := req.Query("show")
 	if shown != "" {
-		if p.Body, err = loader.body(&run, req.query("step"), shown); err != nil {
+		if p.Body, err = loader.body(&run, req.Query("step"), shown); err != nil {
 			return err
 		}
-		if req.isFragment() {
-			return req.renderFragment("object_run", "run-body", p.Body)
+		if req.IsFragment() {
+			return req.RenderFragment("object_run", "run-body", p.Body)
 		}
 	}
 	loader.addTriggers(s, &p.Entry)
 	p.Steps = stepViews(&p.Entry)
 	p.openBody()
 	p.Export, p.Programs = req.exportOf(&p), req.programOutput(s, &run)
-	if req.isFragment() {
-		return req.renderFragment("object_run", "run-detail", p)
+	if req.IsFragment() {
+		return req.RenderFragment("object_run", "run-detail", p)
 	}
-	return req.render(page{
+	return req.Render(web.Page{
 		Name: "object_run", Title: "A run of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,
 	})
 }
@@ -94,18 +95,18 @@ func showRun(req *request) error {
 // runFromURL returns the run in the URL. It must belong to the object of the page, which the
 // user may read.
 func (req *request) runFromURL(loader *runLoader, s *pageObject) (inspect.Run, error) {
-	return req.findRun(loader, s, req.path("id"))
+	return req.findRun(loader, s, req.Path("id"))
 }
 
 // findRun returns a run of the object by its ID.
 func (req *request) findRun(loader *runLoader, s *pageObject, text string) (inspect.Run, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return inspect.Run{}, notFound("There is no run %q.", text)
+		return inspect.Run{}, web.NotFound("There is no run %q.", text)
 	}
 	var unavailable error
-	for _, source := range req.processes.Running(req.context()) {
-		if wanted := req.query("in"); wanted != "" && wanted != source.Name() {
+	for _, source := range req.Processes.Running(req.Context()) {
+		if wanted := req.Query("in"); wanted != "" && wanted != source.Name() {
 			continue
 		}
 		run, err := loader.load(source.Name(), id)
@@ -119,7 +120,7 @@ func (req *request) findRun(loader *runLoader, s *pageObject, text string) (insp
 	if unavailable != nil {
 		return inspect.Run{}, unavailable
 	}
-	return inspect.Run{}, notFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
+	return inspect.Run{}, web.NotFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
 }
 
 // openBody attaches the selected body to its link.
@@ -203,7 +204,7 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
-		return nil, notFound("The run has no call in step %q.", step)
+		return nil, web.NotFound("The run has no call in step %q.", step)
 	}
 	name, compared := strings.CutSuffix(show, diffSuffix)
 	for _, part := range bodyParts {
@@ -221,7 +222,7 @@ func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
 		}
 		return b, nil
 	}
-	return nil, notFound("A call has no %q.", show)
+	return nil, web.NotFound("A call has no %q.", show)
 }
 
 // diffWithPrevious compares a part of a call with the previous call.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -41,14 +42,12 @@ func TestMissingRunsAreCached(t *testing.T) {
 // changesOf returns the changes of a run as a user sees them.
 func (s *Server) changesOf(t *testing.T, reader string, run inspect.Run) []objectChange {
 	t.Helper()
-	api, err := s.options.Cluster.As(userclient.User{Name: reader})
+	api, err := s.Cluster.As(userclient.User{Name: reader})
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := &request{
-		Server: s, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: api,
-		identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
-	}
+	req := &request{&web.Request{Site: s.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: api,
+		Identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}}}, s}
 	return req.timelineEntries(webSubject("a", ""), []inspect.Run{run}, 10)[0].ObjectChanges
 }
 
@@ -58,18 +57,18 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 	ann := userclient.User{Name: "ann", Token: "secret"}
 	gone := make(chan struct{})
 	func() {
-		api, err := s.options.Cluster.As(ann)
+		api, err := s.Cluster.As(ann)
 		if err != nil {
 			t.Fatal(err)
 		}
 		runtime.AddCleanup(api, func(done chan struct{}) { close(done) }, gone)
-		l := &runLoader{request: &request{Server: s, api: api}}
+		l := &runLoader{request: &request{&web.Request{Site: s.Site, API: api}, s}}
 		l.objectChanges(webSubject("a", ""), inspect.Run{ID: 1})
 	}()
 	if len(s.changeCache.Keys()) != 1 {
 		t.Fatal("nothing is kept")
 	}
-	s.options.Cluster.Drop(ann)
+	s.Cluster.Drop(ann)
 	for end := time.Now().Add(time.Minute); ; {
 		runtime.GC()
 		select {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -54,11 +55,11 @@ func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
 	if known, ok := l.runs[key]; ok {
 		return known, nil
 	}
-	source, err := l.source(process)
+	source, err := l.Source(process)
 	if err != nil {
 		return inspect.Run{}, err
 	}
-	run, err := inspect.QueryOne(l.context(), l.processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
 		if calls, can := s.(inspect.CallSource); can && l.tokens {
 			return calls.RunWithTokens(ctx, id)
 		}
@@ -356,15 +357,14 @@ func (p *StoryPage) LaneNumber(lane string) int { return slices.Index(p.Lanes, l
 
 // Style is the element with the styles of all pages: this one loads no files.
 func (*StoryPage) Style() (template.HTML, error) {
-	all, err := loadAssets()
-	style := slices.Concat([]byte("<style>"), all["app.css"].data, all["object.css"].data, []byte("</style>"))
+	all, err := web.LoadAssets(assetFiles)
+	style := slices.Concat([]byte("<style>"), all["app.css"].Data, all["object.css"].Data, []byte("</style>"))
 	return template.HTML(style), err //nolint:gosec // The files are ours.
 }
 
 // Write writes a page that needs no server and no scripts.
 func (p *StoryPage) Write(w io.Writer) error {
-	s := &Server{now: time.Now}
-	pages, err := parsePages(s.templateFuncs())
+	pages, err := web.ParseTemplates(templateFiles, templateFuncs(&web.Site{Now: time.Now}))
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package dashboard
+package web
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// problem is an error page.
-type problem struct {
+// Problem is an error page.
+type Problem struct {
 	Status int
 	Title  string
 	// Text says what happened, Hint what to do next.
@@ -34,154 +34,154 @@ type problem struct {
 	Form url.Values
 }
 
-func (p *problem) Error() string { return p.Text }
+func (p *Problem) Error() string { return p.Text }
 
-// notFound returns a 404 problem.
-func notFound(text string, args ...any) error {
-	return &problem{
+// NotFound returns a 404 problem.
+func NotFound(text string, args ...any) error {
+	return &Problem{
 		Status: http.StatusNotFound, Title: "Not found", Text: fmt.Sprintf(text, args...),
 		Hint: "It may have been deleted, or its process may have stopped.",
 	}
 }
 
-// badRequest returns a 400 problem.
-func badRequest(text string, args ...any) error {
-	return &problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(text, args...)}
+// BadRequest returns a 400 problem.
+func BadRequest(text string, args ...any) error {
+	return &Problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(text, args...)}
 }
 
 // pageNotFound handles unknown paths.
-func pageNotFound(req *request) error { return notFound("There is no page %s.", req.r.URL.Path) }
+func pageNotFound(req *Request) error { return NotFound("There is no page %s.", req.R.URL.Path) }
 
 // problemPage is the name of the template.
 const problemPage = "problem"
 
-// renderError renders an error page, or redirects to sign-in.
-func (req *request) renderError(err error) {
+// RenderError renders an error page, or redirects to sign-in.
+func (req *Request) RenderError(err error) {
 	if req.redirectIfSignedOut(err) {
 		return
 	}
 	p := req.problemFor(err)
-	if p.Status >= http.StatusInternalServerError && req.context().Err() == nil {
-		req.log.Error("page failed", "path", req.r.URL.Path, "error", err.Error())
+	if p.Status >= http.StatusInternalServerError && req.Context().Err() == nil {
+		req.Log.Error("page failed", "path", req.R.URL.Path, "error", err.Error())
 	}
 	if p.AutoRetry {
-		req.w.Header().Set("Retry-After", retryAfterSeconds)
-		req.w.Header().Set("Refresh", retryAfterSeconds) // Browsers reload the page without a script.
+		req.W.Header().Set("Retry-After", RetryAfterSeconds)
+		req.W.Header().Set("Refresh", RetryAfterSeconds) // Browsers reload the page without a script.
 	}
 	// Scripts show this header.
-	req.w.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
-	shown := page{Name: problemPage, Title: p.Title, Status: p.Status, Data: p}
-	if failed := req.render(shown); failed != nil {
-		http.Error(req.w, p.Text, p.Status)
+	req.W.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
+	shown := Page{Name: problemPage, Title: p.Title, Status: p.Status, Data: p}
+	if failed := req.Render(shown); failed != nil {
+		http.Error(req.W, p.Text, p.Status)
 	}
 }
 
-// retryAfterSeconds is how soon an unavailable page reloads.
-const retryAfterSeconds = "3"
+// RetryAfterSeconds is how soon an unavailable page reloads.
+const RetryAfterSeconds = "3"
 
 // problemFor returns the problem for an error of this request. Not found and forbidden are
 // reported only if the permissions of the user are known.
-func (req *request) problemFor(err error) *problem {
-	if known, ok := errors.AsType[*problem](err); ok && known.Status < http.StatusInternalServerError {
-		err = cmp.Or(req.accessErrors.first(), err)
+func (req *Request) problemFor(err error) *Problem {
+	if known, ok := errors.AsType[*Problem](err); ok && known.Status < http.StatusInternalServerError {
+		err = cmp.Or(req.AccessErrors.first(), err)
 	}
-	p := *problemOf(err)
-	if req.context().Err() != nil {
+	p := *ProblemOf(err)
+	if req.Context().Err() != nil {
 		// The next process serves the waiting clients.
-		p = problem{
+		p = Problem{
 			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.",
 			AutoRetry: true,
 			Hint:      "This page reloads automatically.",
 		}
 	}
-	if p.AutoRetry && req.r.Method != http.MethodGet && req.r.Method != http.MethodHead {
+	if p.AutoRetry && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
 		p.AutoRetry, p.BackURL = false, req.returnURL()
 		p.Hint = "The change may or may not have been made. Go back, check, and send it again if needed."
 	}
 	return &p
 }
 
-// problemOf is the one place where errors become problems.
-func problemOf(err error) *problem {
-	if known, ok := errors.AsType[*problem](err); ok {
+// ProblemOf is the one place where errors become problems.
+func ProblemOf(err error) *Problem {
+	if known, ok := errors.AsType[*Problem](err); ok {
 		return known
 	}
 	if several, ok := errors.AsType[*userclient.AmbiguousError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: format.Capitalize(several.Error()) + "."}
+		return &Problem{Status: http.StatusBadRequest, Title: "Ambiguous kind", Text: format.Capitalize(several.Error()) + "."}
 	}
 	switch {
 	case errors.Is(err, access.ErrBadForm):
 		return formProblem(err)
 	case errors.Is(err, access.ErrHost), errors.Is(err, access.ErrCrossSite), errors.Is(err, access.ErrProxyUser):
-		return &problem{Status: http.StatusForbidden, Title: "Forbidden", Text: format.Capitalize(err.Error()) + "."}
+		return &Problem{Status: http.StatusForbidden, Title: "Forbidden", Text: format.Capitalize(err.Error()) + "."}
 	case errors.Is(err, form.ErrInputTooLarge):
-		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: format.Capitalize(err.Error()) + "."}
+		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: format.Capitalize(err.Error()) + "."}
 	case errors.Is(err, failure.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
-		return &problem{
+		return &Problem{
 			Status: http.StatusNotFound, Title: "Not found", Text: err.Error(),
 			Hint: "It may have been deleted.",
 		}
 	case apierrors.IsMethodNotSupported(err):
-		return &problem{
+		return &Problem{
 			Status: http.StatusMethodNotAllowed, Title: "Not supported", Text: err.Error(),
 			Hint: "The API server does not support this for this kind.",
 		}
 	case apierrors.IsUnauthorized(err):
-		return &problem{
+		return &Problem{
 			Status: http.StatusUnauthorized, Title: "Signed out", Text: "The API server no longer accepts your credentials: " + err.Error(),
 			Hint: "Sign in again.",
 		}
 	case apierrors.IsForbidden(err):
 		return forbiddenProblem(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return &problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
+		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
 	case userclient.IsUnreachable(err):
-		return &problem{
+		return &Problem{
 			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: format.Capitalize(err.Error()) + ".", AutoRetry: true,
 			Hint: "This page reloads automatically when it responds.",
 		}
 	default:
-		return &problem{Status: http.StatusInternalServerError, Title: "Internal error", Text: err.Error()}
+		return &Problem{Status: http.StatusInternalServerError, Title: "Internal error", Text: err.Error()}
 	}
 }
 
 // formProblem returns the problem of a form that did not arrive. Nothing was changed.
-func formProblem(err error) *problem {
+func formProblem(err error) *Problem {
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
-		return &problem{
+		return &Problem{
 			Status: http.StatusRequestEntityTooLarge, Title: "Request too large",
 			Text: "The form is larger than " + format.Bytes(int(large.Limit)) + ", the limit of the dashboard. Nothing was changed.",
 			Hint: "Make it smaller, or use kubectl.",
 		}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &problem{
+		return &Problem{
 			Status: http.StatusRequestTimeout, Title: "Request timed out", Text: "The form took too long to arrive. Nothing was changed.",
 			Hint: "Send it again, or use kubectl.",
 		}
 	}
-	return &problem{
+	return &Problem{
 		Status: http.StatusBadRequest, Title: "Bad request", Text: format.Capitalize(err.Error()) + ". Nothing was changed.",
 		Hint: "Reload the page and send it again.",
 	}
 }
 
 // forbiddenProblem names the missing permission, or the policy that rejected the request.
-func forbiddenProblem(err error) *problem {
+func forbiddenProblem(err error) *Problem {
 	right, missing := userclient.MissingPermission(err)
 	if !missing {
 		text, _ := userclient.DescribeError(err)
-		return &problem{
+		return &Problem{
 			Status: http.StatusForbidden, Title: "Rejected by policy", Text: text,
 			Hint: "A policy of the cluster rejected the request.",
 		}
 	}
-	return permissionProblem(right)
+	return PermissionProblem(right)
 }
 
-// permissionProblem returns the problem of a missing permission.
-func permissionProblem(right userclient.Permission) *problem {
-	return &problem{
+// PermissionProblem returns the problem of a missing permission.
+func PermissionProblem(right userclient.Permission) *Problem {
+	return &Problem{
 		Status: http.StatusForbidden, Title: "Forbidden",
 		Text:     right.Missing() + ".",
 		Hint:     "A cluster admin can grant it with:",

@@ -1,4 +1,4 @@
-package dashboard
+package web
 
 import (
 	"cmp"
@@ -11,19 +11,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 )
 
-// pageSize is the number of rows on a page.
-const pageSize = 100
+// PageSize is the number of rows on a page.
+const PageSize = 100
 
-// listColumn is a column of a list.
-type listColumn[T any] struct {
+// ListColumn is a column of a list.
+type ListColumn[T any] struct {
 	Name, Class string
 	// Sort names the order in the URL; "" for none. Compare is that order.
 	Sort    string
 	Compare func(a, b *T) int
 }
 
-// listSpec says how a list is filtered and sorted. All lists of the dashboard have one.
-type listSpec[T any] struct {
+// ListSpec says how a list is filtered and sorted. All lists of the dashboard have one.
+type ListSpec[T any] struct {
 	// Target is the ID of the element that links replace; "" for the whole page.
 	Target string
 	// One and More are the nouns for a row and for several.
@@ -36,28 +36,28 @@ type listSpec[T any] struct {
 	State  func(*T) string
 	// Columns are the columns, and Default is the order without one in the URL. Rows that are
 	// equal keep their places.
-	Columns []listColumn[T]
+	Columns []ListColumn[T]
 	Default string
 	// Texts are what the text filter searches; nil for a list without one.
 	Texts func(*T) []string
 }
 
-// list is a page of a list that is in memory.
-type list[T any] struct {
-	listView
+// List is a page of a list that is in memory.
+type List[T any] struct {
+	ListView
 	Rows []T
 }
 
-// newList filters and sorts rows as the URL says, and takes the page.
-func newList[T any](req *request, rows []T, spec *listSpec[T]) *list[T] {
-	l := &list[T]{listView: req.newListView(spec.view())}
+// NewList filters and sorts rows as the URL says, and takes the page.
+func NewList[T any](req *Request, rows []T, spec *ListSpec[T]) *List[T] {
+	l := &List[T]{ListView: req.NewListView(spec.View())}
 	l.Total = len(rows)
 	for i := range rows {
 		if !spec.containsText(&rows[i], l.Text) {
 			continue
 		}
 		state := spec.state(&rows[i])
-		l.counts[state]++
+		l.Counts[state]++
 		l.All++
 		if l.State == "" || l.State == state {
 			l.Rows = append(l.Rows, rows[i])
@@ -65,26 +65,26 @@ func newList[T any](req *request, rows []T, spec *listSpec[T]) *list[T] {
 	}
 	l.Matching = len(l.Rows)
 	spec.sort(l.Rows, cmp.Or(l.Sort, spec.Default), l.Reverse)
-	l.clamp()
-	l.Rows = l.Rows[l.Offset:min(l.Offset+pageSize, l.Matching)]
+	l.Clamp()
+	l.Rows = l.Rows[l.Offset:min(l.Offset+PageSize, l.Matching)]
 	l.Shown = len(l.Rows)
 	return l
 }
 
-func (s *listSpec[T]) state(row *T) string {
+func (s *ListSpec[T]) state(row *T) string {
 	if s.State == nil {
 		return ""
 	}
 	return s.State(row)
 }
 
-func (s *listSpec[T]) containsText(row *T, text string) bool {
+func (s *ListSpec[T]) containsText(row *T, text string) bool {
 	return text == "" || s.Texts == nil || slices.ContainsFunc(s.Texts(row),
 		func(each string) bool { return strings.Contains(strings.ToLower(each), text) })
 }
 
-func (s *listSpec[T]) sort(rows []T, by string, reverse bool) {
-	at := slices.IndexFunc(s.Columns, func(c listColumn[T]) bool { return c.Sort == by })
+func (s *ListSpec[T]) sort(rows []T, by string, reverse bool) {
+	at := slices.IndexFunc(s.Columns, func(c ListColumn[T]) bool { return c.Sort == by })
 	if at < 0 || by == "" {
 		return
 	}
@@ -96,19 +96,19 @@ func (s *listSpec[T]) sort(rows []T, by string, reverse bool) {
 	})
 }
 
-// view returns the part of the spec that does not depend on the rows.
-func (s *listSpec[T]) view() listView {
-	v := listView{Target: s.Target, One: s.One, More: s.More, Label: s.Label, Default: s.Default, parameter: cmp.Or(s.Parameter, "state"),
+// View returns the part of the spec that does not depend on the rows.
+func (s *ListSpec[T]) View() ListView {
+	v := ListView{Target: s.Target, One: s.One, More: s.More, Label: s.Label, Default: s.Default, parameter: cmp.Or(s.Parameter, "state"),
 		states: s.States}
 	for _, c := range s.Columns {
-		v.columns = append(v.columns, column{Name: c.Name, Class: c.Class, sort: c.Sort})
+		v.columns = append(v.columns, Column{Name: c.Name, Class: c.Class, Sort: c.Sort})
 	}
 	return v
 }
 
-// listView is a list as its filters, column headers and pager show it. The rows may come from
+// ListView is a list as its filters, column headers and pager show it. The rows may come from
 // another process, which filters and sorts them.
-type listView struct {
+type ListView struct {
 	Target, One, More, Label, Default string
 	// State, Text, Sort, Reverse and Offset are what the URL selects.
 	State, Text, Sort string
@@ -123,15 +123,15 @@ type listView struct {
 	at        url.URL
 	parameter string
 	states    []string
-	columns   []column
-	counts    map[string]int
+	columns   []Column
+	Counts    map[string]int
 }
 
-// newListView reads what the URL selects.
-func (req *request) newListView(v listView) listView {
-	v.at, v.counts, v.Offset = *req.r.URL, map[string]int{}, req.offset()
-	v.Text, v.Reverse = strings.ToLower(req.query("q")), req.query("reverse") != ""
-	if wanted := req.query(v.parameter); wanted != "" {
+// NewListView reads what the URL selects.
+func (req *Request) NewListView(v ListView) ListView {
+	v.at, v.Counts, v.Offset = *req.R.URL, map[string]int{}, req.offset()
+	v.Text, v.Reverse = strings.ToLower(req.Query("q")), req.Query("reverse") != ""
+	if wanted := req.Query(v.parameter); wanted != "" {
 		at := slices.IndexFunc(v.states, func(state string) bool { return strings.EqualFold(state, wanted) })
 		if at < 0 {
 			v.ignore(v.parameter, wanted)
@@ -139,8 +139,8 @@ func (req *request) newListView(v listView) listView {
 			v.State = v.states[at]
 		}
 	}
-	if wanted := req.query("sort"); wanted != "" {
-		if !slices.ContainsFunc(v.columns, func(c column) bool { return c.sort == wanted }) {
+	if wanted := req.Query("sort"); wanted != "" {
+		if !slices.ContainsFunc(v.columns, func(c Column) bool { return c.Sort == wanted }) {
 			v.ignore("sort", wanted)
 			return v
 		}
@@ -149,37 +149,37 @@ func (req *request) newListView(v listView) listView {
 	return v
 }
 
-func (v *listView) ignore(parameter, value string) {
+func (v *ListView) ignore(parameter, value string) {
 	v.Ignored = append(v.Ignored, parameter+"="+format.Shorten(value))
 }
 
-// clamp moves an offset beyond the end to the last page.
-func (v *listView) clamp() {
+// Clamp moves an offset beyond the end to the last page.
+func (v *ListView) Clamp() {
 	if v.Offset >= v.Matching {
 		last := max(v.Matching-1, 0)
-		v.Offset = last - last%pageSize
+		v.Offset = last - last%PageSize
 	}
 }
 
 // offset returns the first item of the page in the URL.
-func (req *request) offset() int {
-	if at, err := strconv.Atoi(req.query("offset")); err == nil && at > 0 {
-		return at - at%pageSize
+func (req *Request) offset() int {
+	if at, err := strconv.Atoi(req.Query("offset")); err == nil && at > 0 {
+		return at - at%PageSize
 	}
 	return 0
 }
 
 // Path returns the path of the list without filters.
-func (v *listView) Path() string { return v.at.EscapedPath() }
+func (v *ListView) Path() string { return v.at.EscapedPath() }
 
 // Filtered reports whether a filter hides rows.
-func (v *listView) Filtered() bool { return v.Matching < v.Total }
+func (v *ListView) Filtered() bool { return v.Matching < v.Total }
 
 // hiddenField is a parameter that a filter form keeps.
 type hiddenField struct{ Name, Value string }
 
 // HiddenFields returns the state and the order, which the form of the other filters keeps.
-func (v *listView) HiddenFields() []hiddenField {
+func (v *ListView) HiddenFields() []hiddenField {
 	all := []hiddenField{{v.parameter, v.State}, {"sort", v.Sort}}
 	if v.Reverse {
 		all = append(all, hiddenField{"reverse", "yes"})
@@ -187,72 +187,72 @@ func (v *listView) HiddenFields() []hiddenField {
 	return slices.DeleteFunc(all, func(f hiddenField) bool { return f.Value == "" })
 }
 
-// stateFilter is a link that filters by state.
-type stateFilter struct {
+// StateFilter is a link that filters by state.
+type StateFilter struct {
 	Name, URL string
 	Count     int
 	Current   bool
 }
 
 // Filters returns the filters for all states that occur, and one for all rows.
-func (v *listView) Filters() []stateFilter {
-	choose := func(name, state string, count int) stateFilter {
-		return stateFilter{Name: name, URL: urlWith(&v.at, v.parameter, state, "offset", ""), Count: count, Current: v.State == state}
+func (v *ListView) Filters() []StateFilter {
+	choose := func(name, state string, count int) StateFilter {
+		return StateFilter{Name: name, URL: URLWith(&v.at, v.parameter, state, "offset", ""), Count: count, Current: v.State == state}
 	}
-	chips := []stateFilter{choose("All", "", v.All)}
+	chips := []StateFilter{choose("All", "", v.All)}
 	for _, state := range v.states {
-		if n := v.counts[state]; n > 0 || v.State == state {
+		if n := v.Counts[state]; n > 0 || v.State == state {
 			chips = append(chips, choose(format.Capitalize(state), state, n))
 		}
 	}
 	return chips
 }
 
-// column is a column header. One without a URL does not sort.
-type column struct {
+// Column is a column header. One without a URL does not sort.
+type Column struct {
 	Name, URL, Title string
 	// Sorted is the value of aria-sort: "ascending", "descending", or "".
 	Sorted string
 	Class  string
-	sort   string
+	Sort   string
 }
 
 // Columns returns the column headers. A second click reverses the order.
-func (v *listView) Columns() []column {
+func (v *ListView) Columns() []Column {
 	columns := slices.Clone(v.columns)
 	by := cmp.Or(v.Sort, v.Default)
 	for i := range columns {
 		c, reverse := &columns[i], ""
-		if c.sort == "" {
+		if c.Sort == "" {
 			continue
 		}
-		if by == c.sort {
+		if by == c.Sort {
 			c.Sorted = "descending"
 			if !v.Reverse {
 				c.Sorted, reverse = "ascending", "yes"
 			}
 		}
-		c.URL = urlWith(&v.at, "sort", c.sort, "reverse", reverse, "offset", "")
+		c.URL = URLWith(&v.at, "sort", c.Sort, "reverse", reverse, "offset", "")
 	}
 	return columns
 }
 
 // Pager returns the position of the page.
-func (v *listView) Pager() pager {
+func (v *ListView) Pager() pager {
 	return pager{at: v.at, offset: v.Offset, shown: v.Shown, total: v.Matching}
 }
 
-// compareText orders rows by a text.
-func compareText[T any](of func(*T) string) func(a, b *T) int {
+// CompareText orders rows by a text.
+func CompareText[T any](of func(*T) string) func(a, b *T) int {
 	return func(a, b *T) int { return strings.Compare(of(a), of(b)) }
 }
 
-// compareMost orders rows by a number, the largest first.
-func compareMost[T any, N cmp.Ordered](of func(*T) N) func(a, b *T) int {
+// CompareMost orders rows by a number, the largest first.
+func CompareMost[T any, N cmp.Ordered](of func(*T) N) func(a, b *T) int {
 	return func(a, b *T) int { return cmp.Compare(of(b), of(a)) }
 }
 
-// compareLatest orders rows by a time, the latest first.
-func compareLatest[T any](of func(*T) time.Time) func(a, b *T) int {
+// CompareLatest orders rows by a time, the latest first.
+func CompareLatest[T any](of func(*T) time.Time) func(a, b *T) int {
 	return func(a, b *T) int { return of(b).Compare(of(a)) }
 }

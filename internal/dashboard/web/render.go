@@ -1,9 +1,8 @@
-package dashboard
+package web
 
 import (
 	"bytes"
 	"cmp"
-	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -20,8 +19,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// page is a page to render, and the data of its template.
-type page struct {
+// Page is a page to render, and the data of its template.
+type Page struct {
 	// Name is the name of the template, without ".html".
 	Name string
 	// Section is the active item of the navigation: "overview" or "resources".
@@ -51,70 +50,68 @@ type page struct {
 	EventsURL string
 }
 
-// render sends a page. htmx gets the content without the layout.
-func (req *request) render(p page) error {
-	if !p.Static && req.identity != nil {
-		p.EventsURL = liveURL(&p)
+// Render sends a page. htmx gets the content without the layout.
+func (req *Request) Render(p Page) error {
+	if !p.Static && req.Identity != nil {
+		p.EventsURL = LiveURL(&p)
 	}
-	if req.isFragment() {
+	if req.IsFragment() {
 		return req.renderBlock(&p, "content")
 	}
 	p.Flash = req.takeFlash()
 	return req.renderBlock(&p, "layout")
 }
 
-// renderFragment sends one block of a template.
-func (req *request) renderFragment(name, block string, data any) error {
-	return req.renderBlock(&page{Name: name, Data: data}, block)
+// RenderFragment sends one block of a template.
+func (req *Request) RenderFragment(name, block string, data any) error {
+	return req.renderBlock(&Page{Name: name, Data: data}, block)
 }
 
 // renderBlock renders a block completely before it is sent, so that an error becomes an error
 // page.
-func (req *request) renderBlock(p *page, block string) error {
+func (req *Request) renderBlock(p *Page, block string) error {
 	// A page with unknown permissions would look as if objects were missing.
-	if err := cmp.Or(req.accessErrors.first(), req.context().Err()); err != nil && p.Name != problemPage {
+	if err := cmp.Or(req.AccessErrors.first(), req.Context().Err()); err != nil && p.Name != problemPage {
 		return err
 	}
-	template := req.pages[p.Name]
+	template := req.Templates[p.Name]
 	if template == nil {
 		return fmt.Errorf("there is no page %q", p.Name)
 	}
-	p.URL, p.Version = req.requestURI(), req.options.Version
-	if req.identity != nil {
-		p.CSRF = req.identity.CSRF
-		if !req.usesOwnCredentials() {
-			p.User = req.identity.User.Name
+	p.URL, p.Version = req.requestURI(), req.Version
+	if req.Identity != nil {
+		p.CSRF = req.Identity.CSRF
+		if !req.UsesOwnCredentials() {
+			p.User = req.Identity.User.Name
 		}
 	}
 	var out bytes.Buffer
 	if err := template.ExecuteTemplate(&out, block, p); err != nil {
 		return fmt.Errorf("render page %q: %w", p.Name, err)
 	}
-	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// The client may have left.
 	_ = req.write(p.Status, out.Bytes(), false)
 	return nil
 }
 
-//go:embed templates
-var templateFiles embed.FS
-
-// pages are the page templates by name. Each includes the blocks of layout.html and of
+// Templates are those of the pages by name. Each includes the blocks of layout.html and of
 // templates/parts.
-type pages map[string]*template.Template
+type Templates map[string]*template.Template
 
-func parsePages(functions template.FuncMap) (pages, error) {
+// ParseTemplates parses the files of the folder templates.
+func ParseTemplates(files fs.FS, functions template.FuncMap) (Templates, error) {
 	shared, err := template.New("").Option("missingkey=error").Funcs(functions).
-		ParseFS(templateFiles, "templates/layout.html", "templates/parts/*.html")
+		ParseFS(files, "templates/layout.html", "templates/parts/*.html")
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Glob(templateFiles, "templates/*.html")
+	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
-	all := pages{}
-	for _, file := range files {
+	all := Templates{}
+	for _, file := range names {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if name == "layout" {
 			continue
@@ -123,45 +120,42 @@ func parsePages(functions template.FuncMap) (pages, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[name], err = clone.ParseFS(templateFiles, file); err != nil {
+		if all[name], err = clone.ParseFS(files, file); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return all, nil
 }
 
-// templateFuncs returns the functions of the templates.
-func (s *Server) templateFuncs() template.FuncMap {
+// Functions returns the functions of all templates.
+func (s *Site) Functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":             s.assets.url,
-		"ago":               func(t time.Time) string { return format.Age(s.now().Sub(t)) },
-		"until":             func(t time.Time) string { return format.Age(t.Sub(s.now())) },
-		"inDuration":        func(t time.Time) string { return format.Until(t.Sub(s.now())) },
-		"past":              func(t time.Time) bool { return t.Before(s.now().Add(time.Second)) },
-		"timestamp":         format.Timestamp,
-		"timeOfDay":         format.TimeOfDay,
-		"longText":          format.Long,
-		"shorten":           format.Shorten,
-		"value":             diff.Value,
-		"duration":          format.Duration,
-		"bytes":             format.Bytes,
-		"count":             format.Count,
-		"plural":            format.Plural,
-		"significantFields": significantFields,
-		"firstFields":       firstFields,
-		"sign":              signOf,
-		"dict":              dict,
-		"disabledReasons":   disabledReasons,
-		"live":              liveAttributes,
-		"tone":              tone,
-		"responseTone":      responseTone,
-		"title":             format.Capitalize,
-		"words":             format.Breakable,
-		"join":              strings.Join,
-		"controllerURL":     controllerURL,
-		"resourceURL":       resourceURL,
-		"objectURL":         objectURL,
-		"icon":              icon,
+		"asset":           s.Assets.URL,
+		"ago":             func(t time.Time) string { return format.Age(s.Now().Sub(t)) },
+		"until":           func(t time.Time) string { return format.Age(t.Sub(s.Now())) },
+		"inDuration":      func(t time.Time) string { return format.Until(t.Sub(s.Now())) },
+		"past":            func(t time.Time) bool { return t.Before(s.Now().Add(time.Second)) },
+		"timestamp":       format.Timestamp,
+		"timeOfDay":       format.TimeOfDay,
+		"longText":        format.Long,
+		"shorten":         format.Shorten,
+		"value":           diff.Value,
+		"duration":        format.Duration,
+		"bytes":           format.Bytes,
+		"count":           format.Count,
+		"plural":          format.Plural,
+		"dict":            dict,
+		"disabledReasons": disabledReasons,
+		"live":            liveAttributes,
+		"tone":            Tone,
+		"responseTone":    responseTone,
+		"title":           format.Capitalize,
+		"words":           format.Breakable,
+		"join":            strings.Join,
+		"controllerURL":   ControllerURL,
+		"resourceURL":     ResourceURL,
+		"objectURL":       ObjectURL,
+		"icon":            icon,
 	}
 }
 
@@ -184,9 +178,9 @@ func dict(pairs ...any) map[string]any {
 	return all
 }
 
-// tone returns the CSS class for a state, an outcome or the status of a condition: "good",
+// Tone returns the CSS class for a state, an outcome or the status of a condition: "good",
 // "bad", "warn", "wait" or "neutral".
-func tone(state any) string {
+func Tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(inspect.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
@@ -212,7 +206,7 @@ func responseTone(outcome string) string {
 	case outcome != "" && outcome[0] >= '0' && outcome[0] <= '9':
 		return "bad"
 	}
-	return tone(outcome)
+	return Tone(outcome)
 }
 
 // icons are 16 by 16 icons. They always accompany text.
@@ -253,17 +247,17 @@ func (p pager) Range() string {
 }
 
 // HasPages reports whether there is more than one page.
-func (p pager) HasPages() bool { return p.total > pageSize || p.offset > 0 }
+func (p pager) HasPages() bool { return p.total > PageSize || p.offset > 0 }
 
 // PreviousURL returns the URL of the previous page; "" for none.
-func (p pager) PreviousURL() string { return p.pageURL(p.offset - pageSize) }
+func (p pager) PreviousURL() string { return p.pageURL(p.offset - PageSize) }
 
 // NextURL returns the URL of the next page; "" for none.
-func (p pager) NextURL() string { return p.pageURL(p.offset + pageSize) }
+func (p pager) NextURL() string { return p.pageURL(p.offset + PageSize) }
 
 func (p pager) pageURL(offset int) string {
 	if offset < 0 || offset >= p.total {
 		return ""
 	}
-	return urlWith(&p.at, "offset", strconv.Itoa(offset))
+	return URLWith(&p.at, "offset", strconv.Itoa(offset))
 }

@@ -1,4 +1,4 @@
-package supportbundle
+package bundle
 
 import (
 	"encoding/json"

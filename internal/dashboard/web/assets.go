@@ -1,0 +1,104 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// Assets are the static files of the dashboard by name, such as "app.css".
+type Assets map[string]asset
+
+type asset struct {
+	hash, mediaType string
+	Data            []byte
+}
+
+// LoadAssets reads the files of the folder assets.
+func LoadAssets(files fs.FS) (Assets, error) {
+	all := Assets{}
+	return all, fs.WalkDir(files, "assets", func(file string, entry fs.DirEntry, err error) error {
+		mediaType := mime.TypeByExtension(path.Ext(file))
+		if err != nil || entry.IsDir() || path.Ext(file) == ".md" || mediaType == "" {
+			return err
+		}
+		data, err := fs.ReadFile(files, file)
+		sum := sha256.Sum256(data)
+		all[strings.TrimPrefix(file, "assets/")] = asset{hash: hex.EncodeToString(sum[:8]), mediaType: mediaType, Data: data}
+		return err
+	})
+}
+
+// URL returns the URL of a file. It contains a hash of the content, so that browsers may cache
+// the file forever.
+func (a Assets) URL(name string) string { return "/assets/" + a[name].hash + "/" + name }
+
+func serveAsset(req *Request) error {
+	found, known := req.Assets[req.Path("file")]
+	if !known || found.hash != req.Path("hash") {
+		return pageNotFound(req)
+	}
+	req.W.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	req.W.Header().Set("Content-Type", found.mediaType)
+	return req.write(http.StatusOK, found.Data, true)
+}
+
+func serveFavicon(req *Request) error {
+	http.Redirect(req.W, req.R, req.Assets.URL("favicon.svg"), http.StatusFound)
+	return nil
+}
+
+// minGzipBytes is the smallest response worth compressing.
+const minGzipBytes = 1024
+
+// write sends a response, compressed where that is safe. The compressed size of a page that
+// mixes text of an attacker with secrets leaks how much they have in common (BREACH). An
+// attacker needs another site that makes the browser load many pages, so only same-origin
+// requests and direct navigation are compressed. Public assets are compressed for everyone.
+// CSRF tokens are masked by package access and leak nothing.
+func (req *Request) write(status int, body []byte, public bool) error {
+	header := req.W.Header()
+	header.Add("Vary", "Accept-Encoding")
+	if !public {
+		header.Add("Vary", "Sec-Fetch-Site")
+	}
+	if len(body) >= minGzipBytes && acceptsGzip(req.R) && (public || isSameOrigin(req.R)) {
+		header.Set("Content-Encoding", "gzip")
+		body = gzipBytes(body)
+	}
+	req.W.WriteHeader(max(status, http.StatusOK))
+	_, err := req.W.Write(body)
+	return err
+}
+
+// isSameOrigin reports whether a page of the dashboard or the user made the request, according
+// to the browser.
+func isSameOrigin(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "same-origin" || site == "none"
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for each := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		coding, parameter, _ := strings.Cut(strings.TrimSpace(each), ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			quality := strings.ReplaceAll(parameter, " ", "")
+			return strings.Trim(strings.TrimPrefix(quality, "q="), "0.") != "" || quality == ""
+		}
+	}
+	return false
+}
+
+func gzipBytes(body []byte) []byte {
+	var out bytes.Buffer
+	small, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // BestSpeed is a valid level.
+	_, _ = small.Write(body)                              // A bytes.Buffer never fails.
+	_ = small.Close()
+	return out.Bytes()
+}

@@ -1,0 +1,224 @@
+package web
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Request is one request and its response.
+type Request struct {
+	*Site
+	W http.ResponseWriter
+	R *http.Request
+	// Identity is the user; nil on public pages without a session.
+	Identity *access.Identity
+	// API is the API server as the user; nil without a user.
+	API *userclient.Client
+	// AccessErrors is why the permissions of the user are unknown.
+	AccessErrors accessErrors
+}
+
+// Limits of request bodies: drafts hold the largest object that the API server takes, with each
+// byte escaped as three; other forms and sign-in are small.
+const (
+	maxDraftBytes      = 16 << 20
+	maxFormBytes       = 64 << 10
+	maxPublicFormBytes = 32 << 10
+	formTimeout        = 2 * time.Minute
+)
+
+// Context ends when the client leaves.
+func (req *Request) Context() context.Context { return req.R.Context() }
+
+// Path returns a path parameter of the route, such as "name".
+func (req *Request) Path(name string) string { return req.R.PathValue(name) }
+
+// PathKind returns the kind that the path of the page names.
+func (req *Request) PathKind() (object.Kind, error) {
+	return req.API.CurrentKind(req.Context(), req.Path("resource"))
+}
+
+// Query returns a trimmed query parameter.
+func (req *Request) Query(name string) string { return strings.TrimSpace(req.R.URL.Query().Get(name)) }
+
+// Field returns a form field.
+func (req *Request) Field(name string) string { return req.R.PostFormValue(name) }
+
+// requestURI returns the path and query of the page.
+func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
+
+// authenticate identifies the user. It returns an error if the user may not continue.
+func (req *Request) authenticate(to Route) error {
+	limit := int64(maxFormBytes)
+	switch {
+	case to.Public:
+		limit = maxPublicFormBytes
+	case to.Draft:
+		limit = maxDraftBytes
+	}
+	req.R.Body = http.MaxBytesReader(req.W, req.R.Body, limit)
+	identity, err := req.Authenticator.Authenticate(req.R)
+	if err != nil {
+		if to.Public && !errors.Is(err, access.ErrHost) {
+			return nil
+		}
+		return err
+	}
+	req.Identity = identity
+	req.API, err = req.Cluster.As(identity.User)
+	return err
+}
+
+// CheckWrite rejects cross-site requests and reads the form. The work afterwards has no
+// deadline.
+func (req *Request) CheckWrite() error {
+	if err := SetReadDeadline(req.W, time.Now().Add(formTimeout)); err != nil {
+		return err
+	}
+	if err := req.Authenticator.CheckWrite(req.R, req.Identity); err != nil {
+		return err
+	}
+	return SetReadDeadline(req.W, time.Time{})
+}
+
+// UsesOwnCredentials reports whether requests use the credentials of the process, so that no
+// sign-in is needed.
+func (req *Request) UsesOwnCredentials() bool {
+	return req.Identity != nil && req.Identity.User.OwnCredentials
+}
+
+// Can reports whether the user may do something. If that is unknown it records the error, so
+// that no page is shown, and returns false.
+func (req *Request) Can(verb string, kind object.Kind, namespace, name string) bool {
+	if req.UsesOwnCredentials() {
+		return true
+	}
+	if req.AccessErrors.first() != nil {
+		return false // One timeout is enough.
+	}
+	allowed, err := req.API.CanI(req.Context(), verb, kind, namespace, name)
+	req.AccessErrors.Record(err)
+	return allowed
+}
+
+// AccessError returns why the permissions of the user are unknown; nil if they are known.
+func (req *Request) AccessError() error { return req.AccessErrors.first() }
+
+// IsHTMX reports whether a script of the page made the request.
+func (req *Request) IsHTMX() bool { return req.R.Header.Get("Hx-Request") != "" }
+
+// IsFragment reports whether htmx requests a part of the page.
+func (req *Request) IsFragment() bool {
+	return req.IsHTMX() && req.R.Header.Get("Hx-History-Restore-Request") == ""
+}
+
+// Targets reports whether htmx replaces only the element with the ID.
+func (req *Request) Targets(id string) bool {
+	return req.IsFragment() && req.R.Header.Get("Hx-Target") == id
+}
+
+// staysOnPage reports whether a script sent the form and the page stays open.
+func (req *Request) staysOnPage() bool {
+	return req.IsHTMX() && req.Field("stay") != ""
+}
+
+// Redirect leads to another page after a form.
+func (req *Request) Redirect(to string) error {
+	if req.staysOnPage() {
+		req.W.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	http.Redirect(req.W, req.R, to, http.StatusSeeOther)
+	return nil
+}
+
+// flashCookie holds the message for the next page.
+const flashCookie = "setpoint-flash"
+
+// Flash shows a message once, on the next page or on the page that stays open.
+func (req *Request) Flash(text string) {
+	if req.staysOnPage() {
+		message, _ := json.Marshal(map[string]string{"toast": text}) //nolint:errchkjson // Text can always be encoded.
+		req.W.Header().Set("Hx-Trigger", string(message))
+		return
+	}
+	req.setFlash(base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
+}
+
+func (req *Request) setFlash(value string, seconds int) {
+	//nolint:gosec // The cookie is Secure where HTTPS is used, and holds no secret.
+	http.SetCookie(req.W, &http.Cookie{
+		Name: flashCookie, Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: req.R.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// takeFlash returns the message of the previous page; "" for none.
+func (req *Request) takeFlash() string {
+	cookie, err := req.R.Cookie(flashCookie)
+	if err != nil || cookie.Value == "" {
+		return ""
+	}
+	req.setFlash("", -1)
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// Source returns a process by name.
+func (req *Request) Source(process string) (inspect.Source, error) {
+	if source, known := req.Processes.Source(req.Context(), process); known {
+		return source, nil
+	}
+	return nil, NotFound("Process %s is unknown or has stopped.", process)
+}
+
+// accessErrors collects errors of access reviews. A page with such an error is not shown, since
+// it may lack what the user may see.
+type accessErrors struct{ err atomic.Pointer[error] }
+
+// Record records an error. A user who may not create access reviews has no permissions.
+func (d *accessErrors) Record(err error) {
+	if err != nil && !apierrors.IsForbidden(err) {
+		d.err.CompareAndSwap(nil, &err)
+	}
+}
+
+// first returns the first error.
+func (d *accessErrors) first() error {
+	if err := d.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// RefFromURL returns the object in the URL.
+func (req *Request) RefFromURL() (object.Ref, error) {
+	kind, err := req.PathKind()
+	if err != nil {
+		return object.Ref{}, err
+	}
+	ref := object.Ref{Kind: kind, Namespace: req.Path("namespace"), Name: req.Path("name")}
+	if ref.Namespace == noNamespace {
+		ref.Namespace = ""
+	}
+	if kind.Namespaced != (ref.Namespace != "") {
+		return ref, NotFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
+	}
+	return ref, nil
+}

@@ -1,0 +1,167 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// signInPage is the data of the sign-in page.
+type signInPage struct {
+	// ReturnURL is the page to return to.
+	ReturnURL string
+	// Expired reports that a session ended, Unknown that it may belong to another replica, and
+	// Lost that a form was not processed.
+	Expired, Unknown, Lost bool
+	// Private reports that the token is that of the session of development.
+	Private bool
+	// Problem is why sign-in failed.
+	Problem string
+}
+
+// redirectIfSignedOut redirects to sign-in and reports whether it did. A session ends when the
+// API server rejects its token.
+func (req *Request) redirectIfSignedOut(err error) bool {
+	expired := errors.Is(err, access.ErrExpired)
+	if apierrors.IsUnauthorized(err) && req.Identity != nil && req.Authenticator.UsesSignIn(req.R) {
+		req.Authenticator.SignOut(req.W, req.R)
+		expired = true
+	}
+	if !expired && !errors.Is(err, access.ErrSignedOut) {
+		return false
+	}
+	if !expired && req.isCrossSiteNavigation() {
+		req.reloadPage()
+		return true
+	}
+	req.redirectToSignIn(expired, errors.Is(err, access.ErrUnknownSession))
+	return true
+}
+
+// isCrossSiteNavigation reports whether the user followed a link of another site. Browsers then
+// omit the session cookie.
+func (req *Request) isCrossSiteNavigation() bool {
+	return req.R.Method == http.MethodGet && req.R.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+		req.R.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// reloadPage reloads the page as a same-site request.
+func (req *Request) reloadPage() {
+	req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = req.W.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
+}
+
+// redirectToSignIn redirects to the sign-in page, in the way that the client understands.
+func (req *Request) redirectToSignIn(expired, unknown bool) {
+	query := url.Values{"return": {req.returnURL()}}
+	switch {
+	case unknown:
+		query.Set("expired", "unknown")
+	case expired:
+		query.Set("expired", "yes")
+	}
+	if req.R.Method != http.MethodGet && req.R.URL.Path != "/signout" {
+		query.Set("lost", "yes")
+	}
+	to := "/signin?" + query.Encode()
+	if req.IsHTMX() {
+		req.W.Header().Set("Hx-Redirect", to)
+		req.W.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if req.R.URL.Path == "/live" {
+		req.W.Header().Set("Content-Type", "text/event-stream")
+		_, _ = req.W.Write([]byte("event: expired\ndata:\n\n"))
+		return
+	}
+	http.Redirect(req.W, req.R, to, http.StatusSeeOther)
+}
+
+// returnURL returns the page to show after sign-in: this page, or the page that sent the form.
+func (req *Request) returnURL() string {
+	from, err := url.Parse(cmp.Or(req.R.Header.Get("Hx-Current-Url"), req.R.Referer()))
+	switch {
+	case req.R.Method == http.MethodGet && !req.IsHTMX():
+		return req.requestURI()
+	case err != nil || from.Host != req.R.Host:
+		return "/"
+	}
+	return localPath(from.RequestURI())
+}
+
+func showSignIn(req *Request) error {
+	back := localPath(req.Query("return"))
+	if req.Identity != nil {
+		return req.Redirect(back)
+	}
+	return req.renderSignIn(http.StatusOK, signInPage{
+		ReturnURL: back, Expired: req.Query("expired") != "", Unknown: req.Query("expired") == "unknown", Lost: req.Query("lost") != "",
+	})
+}
+
+func (req *Request) renderSignIn(status int, data signInPage) error {
+	data.Private = req.Authenticator.IsPrivate()
+	return req.Render(Page{Name: "signin", Title: "Sign in", Static: true, Status: status, Data: data})
+}
+
+func signIn(req *Request) error {
+	if http.NewCrossOriginProtection().Check(req.R) != nil {
+		return access.ErrCrossSite
+	}
+	if err := req.R.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", access.ErrBadForm, err)
+	}
+	back := localPath(req.Field("return"))
+	_, err := req.Authenticator.SignIn(req.W, req.R, req.Field("token"))
+	if err == nil {
+		return req.Redirect(back)
+	}
+	data := signInPage{ReturnURL: back, Problem: format.Capitalize(err.Error()) + "."}
+	bad := errors.Is(err, userclient.ErrBadToken)
+	if bad {
+		data.Problem = "The API server does not accept this token. It may have expired, or belong to another cluster."
+	}
+	if often, ok := errors.AsType[access.TooManyAttemptsError](err); ok {
+		if bad {
+			data.Problem += " Too many attempts failed from your address: the next ones are delayed."
+		}
+		req.W.Header().Set("Retry-After", strconv.Itoa(int(often.RetryAfter.Seconds())+1))
+		return req.renderSignIn(http.StatusTooManyRequests, data)
+	}
+	if bad && req.Authenticator.IsPrivate() {
+		data.Problem = "This is not the token of this session."
+	}
+	if bad {
+		return req.renderSignIn(http.StatusUnauthorized, data)
+	}
+	return req.renderSignIn(http.StatusServiceUnavailable, data)
+}
+
+func signOut(req *Request) error {
+	req.Authenticator.SignOut(req.W, req.R)
+	return req.Redirect("/signin")
+}
+
+// extendSession keeps a session alive while the user types.
+func extendSession(req *Request) error {
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// localPath returns path if it is a path of the dashboard, and "/" otherwise.
+func localPath(path string) string {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}

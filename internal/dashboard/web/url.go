@@ -1,0 +1,58 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// noNamespace replaces the namespace of cluster-scoped objects in URLs.
+const noNamespace = "-"
+
+// ControllerURL returns the page of a controller.
+func ControllerURL(process, name string) string {
+	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(slug(name))
+}
+
+// slug returns a controller name as a path segment.
+func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
+
+// Unslug reverses slug.
+func Unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
+
+// ResourceURL returns the page of a kind.
+func ResourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
+
+// ObjectURL returns the page of an object, or a page below it.
+func ObjectURL(ref object.Ref, below ...string) string {
+	parts := []string{ResourceURL(ref.Kind)}
+	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
+		parts = append(parts, url.PathEscape(part))
+	}
+	return strings.Join(parts, "/")
+}
+
+// LiveURL returns the event stream of a page.
+func LiveURL(p *Page) string {
+	if p.Watch == "" {
+		return "/live"
+	}
+	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
+}
+
+// URLWith returns a URL with other query parameters, given as names and values; "" removes one.
+func URLWith(at *url.URL, parameters ...string) string {
+	query := at.Query()
+	for pair := range slices.Chunk(parameters, 2) {
+		query.Set(pair[0], pair[1])
+		if pair[1] == "" {
+			query.Del(pair[0])
+		}
+	}
+	changed := *at
+	changed.RawQuery = query.Encode()
+	return changed.RequestURI()
+}
