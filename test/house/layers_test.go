@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/events", "internal/manager/leader"},
 	{"internal/manager/calls", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/serving"},
 	{"internal/manager/finalizers"},
-	{"internal/manager", "internal/inspect/locate/portforward", "internal/bundle", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
+	{"internal/manager", "internal/inspect/locate/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver/...", "dashboard"},
 	{"internal/explore/realcluster", "internal/explore/environment", "internal/explore/loop"},
 	{"internal/explore"},
@@ -138,7 +138,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiserver", []string{"internal/explore/apiserver/kinds"}},
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/workspace",
-		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access", "internal/bundle",
+		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/component-base", []string{"controlplane/..."}},

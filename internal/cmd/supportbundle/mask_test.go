@@ -1,4 +1,4 @@
-package bundle
+package supportbundle
 
 import (
 	"encoding/json"

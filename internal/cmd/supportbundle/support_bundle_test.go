@@ -1,4 +1,4 @@
-package bundle
+package supportbundle
 
 import (
 	"archive/tar"
@@ -16,7 +16,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -46,7 +49,9 @@ func (largeProcess) Diagnostic(_ context.Context, name string) ([]byte, error) {
 func (largeProcess) Controllers(context.Context) ([]inspect.Controller, error) {
 	var all []inspect.Controller
 	for i := range 50 {
-		all = append(all, inspect.Controller{Name: fmt.Sprintf("c-%d", i), Failing: 2000})
+		name := fmt.Sprintf("c-%d", i)
+		declared := &object.Ref{Kind: object.Kind{Kind: "HandlerController"}, Name: name}
+		all = append(all, inspect.Controller{Name: name, Failing: 2000, Declared: declared})
 	}
 	return all, nil
 }
@@ -66,11 +71,9 @@ func (largeProcess) Runs(context.Context, object.Ref, int) ([]inspect.Run, error
 // everything is a user who may read everything.
 type everything struct{}
 
-func (everything) Controllers(_ context.Context, all []inspect.Controller) []inspect.Controller {
-	return all
+func (everything) CanI(context.Context, string, object.Kind, string, string) (bool, error) {
+	return true, nil
 }
-func (everything) State(_ context.Context, state inspect.ObjectState) any { return state }
-func (everything) Run(_ context.Context, run inspect.Run) inspect.Run     { return run }
 
 // serve serves lists that have more than a page, or none that the user may read.
 func serve(t *testing.T, forbidden bool) *rest.Config {
@@ -97,16 +100,20 @@ func serve(t *testing.T, forbidden bool) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// write returns the files of a bundle.
-func write(ctx context.Context, t *testing.T, o Options) (files map[string]string, names []string) {
+// write returns the files of a bundle of processes and a cluster.
+func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing error, sources ...inspect.Source) (files map[string]string,
+	names []string) {
 	t.Helper()
-	o.Version, o.Time = map[string]string{"version": "v1"}, time.Unix(0, 0)
-	if o.Visible == nil {
-		o.Visible = everything{}
-	}
-	o.Namespaces = []string{"setpoint-system"}
 	var out bytes.Buffer
-	if _, err := Write(ctx, &out, o); err != nil {
+	a := newArchive(&out, time.Unix(0, 0))
+	if missing != nil {
+		a.miss("processes", missing)
+	}
+	read(t.Context(), a, &processes.Session{
+		ReadFlags: &processes.ReadFlags{LeaseNamespace: "setpoint-system"}, Sources: sources,
+		Client: &client.Client{AccessReviewer: user}, Target: manager.Cluster{Config: api},
+	})
+	if err := a.close(); err != nil {
 		t.Fatal(err)
 	}
 	compressed, err := gzip.NewReader(&out)
@@ -135,9 +142,8 @@ func write(ctx context.Context, t *testing.T, o Options) (files map[string]strin
 	}
 }
 
-// TestTail keeps the whole lines at the end of a log.
 func TestLargeClusterIsBounded(t *testing.T) {
-	files, names := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}, largeProcess{}}})
+	files, names := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
 	for name, data := range files {
 		if len(data) > maxFile {
 			t.Errorf("%s has %d bytes", name, len(data))
@@ -167,7 +173,7 @@ func TestLargeClusterIsBounded(t *testing.T) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}
 	}
-	again, order := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}, largeProcess{}}})
+	again, order := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
 	if strings.Join(order, "\n") != strings.Join(names, "\n") || again["namespaces/setpoint-system/pods.yaml"] != files["namespaces/setpoint-system/pods.yaml"] {
 		t.Errorf("two bundles differ:\n%v\n%v", names, order)
 	}
@@ -176,15 +182,15 @@ func TestLargeClusterIsBounded(t *testing.T) {
 func TestAllFilesAreBounded(t *testing.T) {
 	a := newArchive(io.Discard, time.Unix(0, 0))
 	for i := range maxAll/maxFile + 2 {
-		a.add(fmt.Sprint(i), make([]byte, maxFile))
+		a.add(fmt.Sprint(i), make([]byte, maxFile), nil)
 	}
-	if err := a.close(); err != nil || len(a.files) != maxAll/maxFile || len(a.missing) != 2 {
+	if err := a.close(); err != nil || len(a.files) != maxAll/maxFile+1 || len(a.missing) != 2 {
 		t.Errorf("%v: %d files, missing are %v", err, len(a.files), a.missing)
 	}
 }
 
 func TestLittleIsRead(t *testing.T) {
-	files, _ := write(t.Context(), t, Options{Config: serve(t, true), Missing: []error{errors.New("no process with controllers found")}})
+	files, _ := write(t, everything{}, serve(t, true), errors.New("no process with controllers found"))
 	for _, text := range []string{"no process with controllers found", "namespaces/setpoint-system/pods.yaml: ", "is forbidden"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
@@ -192,16 +198,15 @@ func TestLittleIsRead(t *testing.T) {
 	}
 }
 
-// blind may read only some of what a process says.
-type blind struct{ everything }
+// blind may read all controllers but one, and no object.
+type blind struct{}
 
-func (blind) Controllers(_ context.Context, all []inspect.Controller) []inspect.Controller {
-	return all[1:]
+func (blind) CanI(_ context.Context, verb string, kind object.Kind, _, name string) (bool, error) {
+	return verb == "get" && kind.Kind == "HandlerController" && name != "c-0", nil
 }
-func (blind) State(context.Context, inspect.ObjectState) any { return nil }
 
 func TestHidden(t *testing.T) {
-	files, _ := write(t.Context(), t, Options{Config: serve(t, false), Sources: []inspect.Source{largeProcess{}}, Visible: blind{}})
+	files, _ := write(t, blind{}, serve(t, false), nil, largeProcess{})
 	for _, text := range []string{"controllers.json: 1 controllers that you may not read", "failing.json: 2000 of 2000 objects of c-1"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])

@@ -1,6 +1,7 @@
-package bundle
+package supportbundle
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,38 +55,23 @@ var referenceSuffix = regexp.MustCompile(`(?i)(name|ref|file|path|namespace|key|
 // keyOfService is a key that is a secret itself.
 var keyOfService = regexp.MustCompile(`(?i)(api|access|private|secret)[-_]?key$`)
 
-func isReference(name string) bool {
-	return referenceSuffix.MatchString(name) && !keyOfService.MatchString(name)
-}
-
 // maskText masks what looks like a secret in a text.
 func maskText(text string) string {
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = restOfKey.ReplaceAllString(privateKey.ReplaceAllString(text, masked), masked)
 	}
-	if !hasHint(text) {
-		return text
-	}
 	var shown strings.Builder
 	for line := range strings.Lines(text) {
-		shown.WriteString(maskLine(line))
+		lower := strings.ToLower(line)
+		if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
+			for _, pattern := range secretPatterns {
+				line = pattern.ReplaceAllString(line, "${1}"+masked)
+			}
+			line = secretField.ReplaceAllStringFunc(line, maskField)
+		}
+		shown.WriteString(line)
 	}
 	return shown.String()
-}
-
-func hasHint(text string) bool {
-	lower := strings.ToLower(text)
-	return slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) })
-}
-
-func maskLine(line string) string {
-	if !hasHint(line) {
-		return line
-	}
-	for _, pattern := range secretPatterns {
-		line = pattern.ReplaceAllString(line, "${1}"+masked)
-	}
-	return secretField.ReplaceAllStringFunc(line, maskField)
 }
 
 // maskField masks the value of a field, unless it is a reference, a number or a boolean.
@@ -93,8 +79,8 @@ func maskField(field string) string {
 	parts := secretField.FindStringSubmatch(field)
 	name, value := parts[2], parts[3]
 	plain := strings.Trim(value, `\"'`)
-	if isReference(name) || plain == "" || slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", masked},
-		plain) {
+	refers := referenceSuffix.MatchString(name) && !keyOfService.MatchString(name)
+	if refers || slices.Contains([]string{"", "true", "false", "null", "{}", "[]", "{", "[", "|", ">", masked}, plain) {
 		return field
 	}
 	quote := value[:len(value)-len(strings.TrimLeft(value, `\"'`))]
@@ -106,80 +92,46 @@ var harmlessVariables = regexp.MustCompile(`^(?:GO(?:MEMLIMIT|GC|MAXPROCS|DEBUG)
 
 // maskObject masks an object of the API, and drops managed fields and data.
 func maskObject(o map[string]any) {
-	if metadata, ok := o["metadata"].(map[string]any); ok {
+	if metadata, is := o["metadata"].(map[string]any); is {
 		delete(metadata, "managedFields")
 	}
-	maskValue(o) // With the data: copies of a Secret's values are found by them.
+	maskValue("", o) // With the data: copies of a Secret's values are found by them.
 	for _, data := range []string{"data", "stringData", "binaryData"} {
 		delete(o, data)
 	}
 }
 
-// maskValue masks a part of an object in place and returns it: values of Secrets, variables, arguments after
-// flags, and what looks like a secret in any text.
-func maskValue(part any) any {
-	switch part := part.(type) {
+// maskValue masks the value of a field in place and returns it: values of Secrets, variables, arguments after flags, and
+// what looks like a secret in any text. The name of a list counts for the texts in it.
+func maskValue(name string, value any) any {
+	switch value := value.(type) {
 	case map[string]any:
-		if object.IsSecret(part) {
-			redact.Secret(part, masked)
+		if object.IsSecret(value) {
+			redact.Secret(value, masked)
 		}
-		maskVariable(part)
-		for name, value := range part {
-			switch value := value.(type) {
-			case string:
-				part[name] = maskNamed(name, value)
-			case []any:
-				part[name] = maskList(name, value)
-			default:
-				part[name] = maskValue(value)
-			}
+		variable, named := value["name"].(string)
+		if _, literal := value["value"].(string); named && literal && len(value) == 2 && !harmlessVariables.MatchString(variable) {
+			value["value"] = masked
+		}
+		for inner, each := range value {
+			value[inner] = maskValue(inner, each)
 		}
 	case []any:
-		maskArguments(part)
-		for i, value := range part {
-			part[i] = maskValue(value)
+		for i, each := range value {
+			text, isText := each.(string)
+			if i > 0 && isText && !strings.HasPrefix(text, "-") && secretFlag.MatchString(fmt.Sprint(value[i-1])) {
+				each = masked
+			}
+			value[i] = maskValue(name, each)
 		}
 	case string:
-		return maskText(part)
-	}
-	return part
-}
-
-// maskList masks a list in a field, whose name counts for the texts in it.
-func maskList(name string, all []any) any {
-	for i, value := range all {
-		if text, ok := value.(string); ok && maskNamed(name, text) == masked {
-			all[i] = masked
+		const separator = ": "
+		if object.IsLastApplied(name) || strings.HasPrefix(maskText(name+separator+value), name+separator+masked) {
+			return masked // The name says that it is a secret, or has a copy of one.
 		}
+		return maskText(value)
 	}
-	return maskValue(all)
-}
-
-// maskNamed masks the text of a field.
-func maskNamed(name, text string) string {
-	const separator = ": "
-	if object.IsLastApplied(name) || strings.HasPrefix(maskText(name+separator+text), name+separator+masked) {
-		return masked // The name says that it is a secret, or has a copy of one.
-	}
-	return maskText(text)
-}
-
-// maskVariable masks the value of an environment variable.
-func maskVariable(part map[string]any) {
-	name, named := part["name"].(string)
-	if _, literal := part["value"].(string); named && literal && len(part) == 2 && !harmlessVariables.MatchString(name) {
-		part["value"] = masked
-	}
+	return value
 }
 
 var secretFlag = regexp.MustCompile(`(?i)^--?[\w-]*` + secretWord + `$`)
-
-// maskArguments masks arguments after flags whose names say that they are secrets.
-func maskArguments(all []any) {
-	for i := 1; i < len(all); i++ {
-		flag, isText := all[i-1].(string)
-		if value, ok := all[i].(string); ok && isText && secretFlag.MatchString(flag) && !strings.HasPrefix(value, "-") {
-			all[i] = masked
-		}
-	}
-}

@@ -1,0 +1,98 @@
+package supportbundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// root is the folder of all files.
+const root = "setpoint-support-bundle/"
+
+// The limits of one file, and of all together.
+const (
+	maxFile = 8 << 20
+	maxAll  = 100 << 20
+)
+
+// archive collects files, masks them, and bounds them. What is added with an error is missing.
+type archive struct {
+	compressed *gzip.Writer
+	tar        *tar.Writer
+	time       time.Time
+	size       int
+	// files are those that are in the archive, missing says what is not.
+	files, missing []string
+}
+
+func newArchive(out io.Writer, at time.Time) *archive {
+	compressed := gzip.NewWriter(out)
+	return &archive{compressed: compressed, tar: tar.NewWriter(compressed), time: at}
+}
+
+// addText adds a text, with what looks like a secret masked.
+func (a *archive) addText(name string, text []byte, err error) {
+	a.add(name, []byte(maskText(string(text))), err)
+}
+
+// addJSON adds a value with its names as in JSON, masked.
+func (a *archive) addJSON(name string, value any, err error) {
+	text, invalid := json.Marshal(value)
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // IDs of runs are longer than a float.
+	var plain any
+	_ = decoder.Decode(&plain) // It was encoded here.
+	text, _ = json.MarshalIndent(maskValue("", plain), "", "  ")
+	a.add(name, append(text, '\n'), errors.Join(err, invalid))
+}
+
+// addObjects adds objects of the API as one list, masked.
+func (a *archive) addObjects(name string, objects []map[string]any, err error) {
+	for _, o := range objects {
+		maskObject(o)
+	}
+	text, invalid := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	a.add(name, text, errors.Join(err, invalid))
+}
+
+// add adds what is masked, since what is left of a secret after the cut has no name.
+func (a *archive) add(name string, data []byte, err error) {
+	if err != nil {
+		a.miss(name, err)
+		return
+	}
+	if len(data) > maxFile {
+		a.miss(name, fmt.Errorf("cut to %d of %d bytes", maxFile, len(data)))
+		data = data[:maxFile]
+	}
+	if a.size += len(data); a.size > maxAll {
+		a.miss(name, errors.New("left out: the bundle is too large"))
+		return
+	}
+	a.files = append(a.files, name)
+	header := &tar.Header{Name: root + name, Mode: 0o600, Size: int64(len(data)), ModTime: a.time, Format: tar.FormatPAX}
+	_ = a.tar.WriteHeader(header) // The writer keeps its first error for close.
+	_, _ = a.tar.Write(data)
+}
+
+// miss notes what is not in the archive.
+func (a *archive) miss(name string, err error) {
+	a.missing = append(a.missing, maskText(name+": "+strings.Join(strings.Fields(err.Error()), " ")))
+}
+
+// close adds the summary, and returns the first error of writing.
+func (a *archive) close() error {
+	a.size = 0 // There is always room for it.
+	a.add("summary.txt", fmt.Appendf(nil, "Setpoint's support bundle of %s. Secrets are not read; what looks like one is %s.\n"+
+		"Look at the files before you send them.\n\nFiles:\n  %s\n\nNot read:\n  %s\n", a.time.UTC().Format(time.RFC3339), masked,
+		strings.Join(a.files, "\n  "), strings.Join(a.missing, "\n  ")), nil)
+	return errors.Join(a.tar.Close(), a.compressed.Close())
+}
