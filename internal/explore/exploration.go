@@ -211,7 +211,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 		return Options{}, err
 	}
 	o := Options{External: x.External, Memo: memo}
-	o.Server, o.Environment = InMemory(server, environment.New(server, environment.Options{}).Steps)
+	o.Server, o.Environment = InMemory(server, environment.New(server).Steps)
 	var programs loop.Programs
 	shared := &sync.Mutex{}
 	for _, c := range x.controllers(w) {

@@ -76,15 +76,6 @@ func isModule(text string) bool {
 	return true
 }
 
-// String returns the files and modules as a user wrote them.
-func (p *Python) String() string {
-	words := append([]string(nil), p.Files...)
-	for _, module := range p.Modules {
-		words = append(words, "-m "+module)
-	}
-	return strings.Join(words, " ")
-}
-
 // arguments returns the name, the files and the modules as arguments of the package.
 func (p *Python) arguments() []string {
 	var args []string

@@ -176,8 +176,8 @@ func TestParsePython(t *testing.T) {
 		{err: "no file and no module of the operator is given"},
 	} {
 		p, err := ParsePython(c.args, c.modules)
-		if c.err == "" && (err != nil || p.String() != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-			t.Errorf("%v, %v: %s, %v", c.args, c.modules, &p, err)
+		if c.err == "" && (err != nil || strings.Join(p.arguments(), " ") != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%v, %v: %+v, %v", c.args, c.modules, p, err)
 		}
 	}
 }

@@ -156,7 +156,7 @@ type point struct {
 func newModel(t *testing.T, s scenario, namespace string) *model {
 	t.Helper()
 	server := apiservertest.New(t, modeled, "", namespace)
-	m := &model{t: t, scenario: s, server: server, environment: environment.New(server, environment.Options{})}
+	m := &model{t: t, scenario: s, server: server, environment: environment.New(server)}
 	m.frontier = map[string]point{"": {state: server.Empty()}}
 	return m
 }

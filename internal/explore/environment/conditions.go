@@ -13,8 +13,6 @@ type condition struct {
 	true    bool
 	reason  string
 	message string
-	// generation is observed by the condition; 0 leaves it out.
-	generation int64
 }
 
 // conditions returns the conditions of the status with some set.
@@ -43,9 +41,6 @@ func (c condition) fields() map[string]any {
 	if c.message != "" {
 		fields["message"] = c.message
 	}
-	if c.generation > 0 {
-		fields["observedGeneration"] = c.generation
-	}
 	return fields
 }
 
@@ -68,28 +63,3 @@ func (s *stepper) find(name string) map[string]any {
 
 // isTrue reports whether a condition is true.
 func (s *stepper) isTrue(name string) bool { return text(s.find(name), "status") == "True" }
-
-// conditioned is the model of a kind that another controller makes ready.
-func conditioned(s *stepper, ready string) {
-	if s.object.Deleting() {
-		return
-	}
-	generation := s.object.Generation()
-	set := func(is bool, reason string) write {
-		patch := map[string]any{"conditions": s.conditions(condition{
-			name: ready, true: is, reason: reason, message: "set by its controller", generation: generation,
-		})}
-		if generation > 0 {
-			patch["observedGeneration"] = generation
-		}
-		return s.setStatus(patch)
-	}
-	s.step("environment", "becomes ready", set(true, "Ready"))
-	if s.find(ready) == nil || !s.observed() && generation > 0 {
-		s.step("environment", "is seen by its controller, and not ready", set(false, "Progressing"))
-		return
-	}
-	if s.isTrue(ready) {
-		s.failure("environment", "becomes not ready", set(false, "Failed"))
-	}
-}

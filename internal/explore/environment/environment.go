@@ -1,5 +1,5 @@
 // Package environment models what other programs than controllers of Setpoint do to objects: the scheduler and the
-// kubelet, the controllers of Kubernetes, and those of kinds with conditions.
+// kubelet, and the controllers of Kubernetes.
 //
 // A model is a function from a state to the states that can follow by one step. It leaves out what a controller
 // cannot rely on, such as times, and makes no ReplicaSets and Pods for workloads: it counts them.
@@ -11,14 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Options configure an Environment.
-type Options struct {
-	// Conditioned are kinds that a controller outside the exploration makes ready, by a condition.
-	Conditioned []object.GroupKind
-	// Ready is the type of that condition; "Ready" if empty.
-	Ready string
-}
-
 // Environment has the models of a server. It is safe for concurrent use.
 type Environment struct {
 	server *apiserver.Server
@@ -29,8 +21,8 @@ type Environment struct {
 type model func(*stepper)
 
 // New returns the environment of a server.
-func New(server *apiserver.Server, options Options) *Environment {
-	e := &Environment{server: server, models: map[object.GroupKind]model{
+func New(server *apiserver.Server) *Environment {
+	return &Environment{server: server, models: map[object.GroupKind]model{
 		{Kind: "Pod"}:                        pod,
 		{Group: "apps", Kind: "Deployment"}:  deployment,
 		{Group: "apps", Kind: "ReplicaSet"}:  replicaSet,
@@ -39,14 +31,6 @@ func New(server *apiserver.Server, options Options) *Environment {
 		{Kind: "Service"}:                    service,
 		{Kind: "PersistentVolumeClaim"}:      claim,
 	}}
-	ready := options.Ready
-	if ready == "" {
-		ready = "Ready"
-	}
-	for _, kind := range options.Conditioned {
-		e.models[kind] = func(s *stepper) { conditioned(s, ready) }
-	}
-	return e
 }
 
 // Steps returns the states that can follow, in the order of the objects.

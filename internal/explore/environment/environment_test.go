@@ -20,7 +20,6 @@ var kinds = []object.Resource{
 	{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true, Status: true},
 	{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true},
 	{Version: "v1", Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, Status: true},
-	{Group: "example.com", Version: "v1", Plural: "databases", Kind: "Database", Namespaced: true, Status: true},
 }
 
 // TestWayToRest follows the steps that are no failures to the end, and compares them and the failures on the way.
@@ -59,10 +58,6 @@ func TestWayToRest(t *testing.T) {
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x, namespace: default}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
 			"is bound", "loses its volume",
 		},
-		{
-			`{apiVersion: example.com/v1, kind: Database, metadata: {name: x, namespace: default}, spec: {}}`,
-			"becomes ready", "becomes not ready",
-		},
 	} {
 		server, env := newServer(t)
 		state := create(t, server, test.object)
@@ -76,7 +71,7 @@ func TestWayToRest(t *testing.T) {
 func newServer(t *testing.T) (*apiserver.Server, *environment.Environment) {
 	t.Helper()
 	server := apiservertest.New(t, kinds, "")
-	return server, environment.New(server, environment.Options{Conditioned: []object.GroupKind{{Group: "example.com", Kind: "Database"}}})
+	return server, environment.New(server)
 }
 
 func create(t *testing.T, server *apiserver.Server, text string) *apiserver.State {
