@@ -25,6 +25,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -143,6 +144,15 @@ type Queue struct {
 	Scheduled  int `json:"scheduled"`
 	// Oldest is how long the oldest item has been queued.
 	Oldest time.Duration `json:"oldestNanoseconds"`
+}
+
+// Add adds the queue of one more controller.
+func (q *Queue) Add(s queue.Stats) {
+	q.Queued += s.Queued()
+	q.Active += s.Active
+	q.BackingOff += s.Backoff
+	q.Scheduled += s.Delayed
+	q.Oldest = max(q.Oldest, s.OldestWait)
 }
 
 // HistoryStats are the size and bounds of the history.

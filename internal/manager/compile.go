@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -55,12 +56,12 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	}
 	compiled.Notes = append(compiled.Notes, notes...)
 	m.setStatusOwners(compiled)
-	return &Compiled{compiled, refused, hasHeldDeletions(compile.StoredStatus(declared).Conditions)}, nil
+	return &Compiled{compiled, refused, controllers.HasHeldDeletions(compile.StoredStatus(declared).Conditions)}, nil
 }
 
 // CompileNamed compiles a controller of this process by its name.
 func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, error) {
-	if i := m.controllers.goControllerIndex(goControllerKey(name)); i >= 0 {
+	if i := slices.IndexFunc(m.options.GoControllers, func(own controllers.GoController) bool { return own.Name == name }); i >= 0 {
 		compiled, err := m.options.GoControllers[i].Compile(ctx, m.compileEnvironment())
 		if err != nil {
 			return nil, err
@@ -69,8 +70,8 @@ func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, err
 			compiled.Release = func() {}
 		}
 		m.setStatusOwners(compiled)
-		refused, _ := errors.AsType[*compile.Refusal](m.controllers.refusalOf(goControllerKey(name)))
-		return &Compiled{compiled, refused, m.controllers.health()[name].Held.Count > 0}, nil
+		refused, _ := errors.AsType[*compile.Refusal](m.controllers.RefusalOf(name))
+		return &Compiled{compiled, refused, m.controllers.Health()[name].Held.Count > 0}, nil
 	}
 	kindName, object, _ := strings.Cut(name, "/")
 	kinds := compile.Kinds()
@@ -118,14 +119,14 @@ func (m *Manager) CompileProgram(ctx context.Context) (*Compiled, error) {
 func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 	compiled.Programs = slices.Clone(compiled.Programs)
 	for i := range compiled.Programs {
-		compiled.Programs[i].StatusOwners = m.controllers.activeStatusOwners(&compiled.Programs[i])
+		compiled.Programs[i].StatusOwners = m.controllers.ActiveStatusOwners(&compiled.Programs[i])
 	}
 }
 
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() composite.Tools {
-	return composite.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.Resolve,
+	return composite.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.permissions.Accounts, Log: m.log, Resolve: m.resolver.Resolve,
 		Known: m.resolver.Known.Find}
 }
 

@@ -7,10 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 )
 
@@ -24,7 +22,7 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 		Client: m.client, Log: m.log, Resolve: m.resolver.Resolve,
 		Leads:   func() bool { return m.leader.Leads() },
 		EventAt: m.events.EventAt,
-		Checked: func() { m.controllers.resetReported() },
+		Checked: func() { m.controllers.ResetReported() },
 	}
 	var err error
 	if installer.Install, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
@@ -57,14 +55,6 @@ func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 	m.awaitingCRDs.Store(m.crds.Missing(ctx))
 	defer m.awaitingCRDs.Store(false)
 	return m.crds.Await(ctx)
-}
-
-// crdCondition returns the condition CRDCurrent of a controller kind.
-func (cs *controllerSet) crdCondition(kind *controllerKind) conditionState {
-	if problem := cs.manager.crds.Problem(kind.Resource); problem != nil {
-		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
-	}
-	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
 }
 
 // ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
@@ -29,7 +30,7 @@ func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
 // report it.
 func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s := &fakeAPIServer{}
-	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.awaitWatch(t)
 	s.deleteCRD()
@@ -54,7 +55,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 // Fault H13: with the option it is recreated at once.
 func TestDeletedCRDIsRecreated(t *testing.T) {
 	s := &fakeAPIServer{}
-	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
+	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.awaitWatch(t)
 	s.deleteCRD()

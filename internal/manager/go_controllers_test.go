@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,15 +22,14 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // fakeAPIServer is an API server that serves shops and their CRD.
@@ -190,12 +190,12 @@ func (s *fakeAPIServer) deny(verb string) {
 }
 
 // shopController returns a controller of shops.
-func shopController(name string) GoController { return shopControllerWithChildren(name) }
+func shopController(name string) controllers.GoController { return shopControllerWithChildren(name) }
 
 // shopControllerWithChildren returns a controller of shops with these child kinds.
-func shopControllerWithChildren(name string, children ...object.Resource) GoController {
+func shopControllerWithChildren(name string, children ...object.Resource) controllers.GoController {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
-	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+	return controllers.GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 		shops, err := env.ResolveKind(ctx, "example.org/v1", "Shop")
 		if err != nil {
 			return nil, fmt.Errorf("compile shops: %w", err)
@@ -205,6 +205,25 @@ func shopControllerWithChildren(name string, children ...object.Resource) GoCont
 			rules = append(rules, plan.Rule{Resource: child})
 		}
 		return &compile.Compiled{Programs: []composite.Program{{Name: name, Parent: shops, Children: rules, Sync: sync, Workers: 1}}}, nil
+	}}
+}
+
+// shopHandlerController is shopController with a handler beside its hook.
+func shopHandlerController(name string) controllers.GoController {
+	own := shopController(name)
+	return controllers.GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+		compiled, err := own.Compile(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{}, nil
+		})
+		compiled.Handlers = []handler.Program{{
+			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
+			Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+		}}
+		return compiled, nil
 	}}
 }
 
@@ -266,46 +285,23 @@ func eventually(t *testing.T, what string, is func() bool) {
 // A kind that is not served yet does not block the start, and is found once it is served.
 func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s := &fakeAPIServer{}
-	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}})
+	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}})
 	<-m.Ready()
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
-	if running := len(m.controllers.runningControllers()); running != 0 {
+	if running := len(m.controllers.Health()); running != 0 {
 		t.Errorf("%d run", running)
 	}
 	s.awaitWatch(t)
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	eventually(t, "the controller", func() bool { return len(m.controllers.runningControllers()) == 1 })
+	eventually(t, "the controller", func() bool { return len(m.controllers.Health()) == 1 })
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	eventually(t, "the metric", func() bool { return m.controllers.gauges()["keeper"].Ready })
-}
-
-// A waiting controller is reconciled when a CRD changes, with a short backoff from then on.
-func TestChangedCRDRequeuesWaitingController(t *testing.T) {
-	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler), options: Options{GoControllers: []GoController{shopController("keeper")}}})
-	key := goControllerKey("keeper")
-	cs.replace(t.Context(), key, controllerState{refusal: &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: errors.New("no")}}, nil)
-	fail := func() time.Duration {
-		item, _ := cs.queue.Next(t.Context())
-		return cs.queue.Done(item.Key, queue.Retry())
-	}
-	cs.queue.Add(key, queue.Cause{Kind: queue.Start})
-	first := fail()
-	for range 5 {
-		cs.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
-		_ = fail()
-	}
-	cs.goControllerCRDChanged(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
-	if cs.queue.Len() != 1 {
-		t.Error("not requeued")
-	} else if again := fail(); again > 2*first {
-		t.Errorf("retried in %s, not in %s", again, first)
-	}
+	eventually(t, "the metric", func() bool { return m.controllers.Gauges()["keeper"].Ready })
 }
 
 // Missing access is reported, and the controller starts once it is granted.
 func TestGoControllersReportMissingAccess(t *testing.T) {
 	s := &fakeAPIServer{denied: "list"}
-	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	// Fault D5: the roles can be applied unchanged.
 	const want = `keeper: Setpoint as system:serviceaccount:shops:keeper may not list shops.example.org/v1; the controller starts when this is granted
 # To grant it: kubectl apply -f -
@@ -327,7 +323,7 @@ roleRef:
 subjects:
   - {kind: ServiceAccount, name: keeper, namespace: shops}`
 	eventually(t, "the missing access", func() bool { return readyz(m) == want })
-	if got := m.controllers.gauges(); got["keeper"].Ready {
+	if got := m.controllers.Gauges(); got["keeper"].Ready {
 		t.Error(got)
 	}
 	s.deny("")
@@ -337,27 +333,27 @@ subjects:
 // Of two conflicting controllers the one that is listed first runs.
 func TestConflictingGoControllers(t *testing.T) {
 	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	const want = "another: one is already the controller of shops.example.org/v1; "
 	eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(m), want) })
-	if running := m.controllers.runningControllers(); len(running) != 1 || running[0].Name() != "one" {
-		t.Errorf("%d run", len(running))
+	if running := slices.Collect(maps.Keys(m.controllers.Health())); !slices.Equal(running, []string{"one"}) {
+		t.Errorf("%q run", running)
 	}
 }
 
 // Fault M15: two controllers of one kind run if one has no children.
 func TestGoControllersOfOneKind(t *testing.T) {
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.runningControllers()) == 2 })
-	for _, r := range m.controllers.runningControllers() {
-		if left := r.yieldsStatusTo("one"); left != (r.Name() == "another") {
-			t.Errorf("%s yields the status: %v", r.Name(), left)
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.Health()) == 2 })
+	for _, c := range m.controllers.Inspect() {
+		if yields := slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasPrefix(note, "one takes precedence") }); yields != (c.Name == "another") {
+			t.Errorf("%s yields the status: %v", c.Name, yields)
 		}
 	}
 }
 
 func TestGoControllersAreValidated(t *testing.T) {
-	for want, own := range map[string][]GoController{
+	for want, own := range map[string][]controllers.GoController{
 		"has no name or":         {{Compile: shopController("x").Compile}},
 		"no Compile function":    {{Name: "x"}},
 		`have the name "keeper"`: {shopController("keeper"), shopController("keeper")},
@@ -410,7 +406,7 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	t.Cleanup(server.Close)
 	m, err := New(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
-		GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: leader.Election{Enabled: true},
+		GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: leader.Election{Enabled: true},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -455,14 +451,14 @@ func TestShutdownTimeout(t *testing.T) {
 	t.Cleanup(server.Close)
 	begun, never := make(chan bool), make(chan bool)
 	t.Cleanup(func() { close(never) })
-	stuck := GoController{Name: "stuck", Compile: func(context.Context, compile.Environment) (*compile.Compiled, error) {
+	stuck := controllers.GoController{Name: "stuck", Compile: func(context.Context, compile.Environment) (*compile.Compiled, error) {
 		close(begun)
 		<-never
 		return nil, errors.New("too late")
 	}}
 	log := &syncBuffer{} // What did not stop may go on logging.
 	m, err := New(Options{
-		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), GoControllers: []GoController{stuck},
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), GoControllers: []controllers.GoController{stuck},
 		ShutdownTimeout: 50 * time.Millisecond, UnfinishedTasks: func() []string { return []string{"daemon watch of Shop town/books"} },
 	})
 	if err != nil {

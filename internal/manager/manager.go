@@ -1,9 +1,9 @@
 // Package manager runs controllers against one cluster. It wires all other packages
 // together and is the only one that knows them all.
 //
-// It installs the CRDs, discovers what the API server serves, starts and stops one
-// controller per controller object, and reports on each in its status, events, metrics and
-// health endpoints. How a controller works is in the packages below internal/controller.
+// It installs the CRDs, connects what controllers share, serves health and metrics, shows the state of the process, and
+// removes what a stopped process left. What starts, stops and reports on controllers is in package controllers; how a
+// controller works is in the packages below internal/controller.
 package manager
 
 import (
@@ -11,11 +11,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,18 +24,19 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lease"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
@@ -56,12 +58,11 @@ type Manager struct {
 	resolver        *kinds.Resolver
 	crds            *crds.Installer
 	store           *cache.Cache
-	access          *identity.Reviewer
 	permissions     *rbac.Access
-	leases          *lease.Observer
+	finalizers      *finalizers.Cluster
 	metrics         *serving.Metrics
 	events          *events.Writer
-	controllers     *controllerSet
+	controllers     *controllers.Set
 	webhooks        *serving.Webhooks
 	inFlight        *calls.InFlight
 	endpoints       *calls.Endpoints
@@ -77,7 +78,6 @@ type Manager struct {
 	stopTraces      func()
 	started         time.Time
 	lastDigest      digestCache
-	ready           chan struct{}
 	// awaitingCRDs is set while a standby replica waits for the leader to install CRDs.
 	awaitingCRDs atomic.Bool
 }
@@ -96,8 +96,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client},
 		inFlight:  calls.NewInFlight(),
-		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
-		ready: make(chan struct{})}
+		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now()}
 	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
@@ -107,9 +106,11 @@ func New(o Options) (*Manager, error) {
 			return nil, err
 		}
 	}
-	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
-	m.access, m.leases = identity.NewReviewer(client), lease.NewObserver(client, clock.RealClock{})
-	m.permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: m.access}
+	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: func(of cache.Selection, err error) { m.controllers.ObserveWatch(of, err) }})
+	m.permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: identity.NewReviewer(client)}
+	m.finalizers = &finalizers.Cluster{
+		Client: client, Resolver: m.resolver, Access: m.permissions.Accounts, FieldManager: programName, Limits: o.Namespaces,
+	}
 	if m.metrics = o.Metrics; m.metrics == nil {
 		m.metrics = serving.NewMetrics()
 	}
@@ -130,12 +131,12 @@ func New(o Options) (*Manager, error) {
 	}
 	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
 	m.others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
-	m.controllers = newControllerSet(m)
 	m.webhooks = newWebhooks(m)
+	m.controllers = controllers.New(m.shared())
 	if m.processLease != nil {
 		m.processLease.OnHeld = m.webhooks.Publish
 	}
-	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges}, m.webhooks)
+	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.Gauges}, m.webhooks)
 	if o.HookProcesses != nil {
 		m.metrics.MustRegister(o.HookProcesses)
 	}
@@ -143,22 +144,29 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// onWatchHealth retries failed writes when a watch works again: the API server is back. Where a
-// watch of one namespace is forbidden, it checks whether its controllers can go on in others, and
-// reports those whose code may no longer be read.
-func (m *Manager) onWatchHealth(selection cache.Selection, err error) {
-	if apierrors.IsForbidden(err) && selection.Namespace != "" {
-		m.controllers.enqueueUsersOf(selection.Resource)
+// shared returns what the controllers share.
+func (m *Manager) shared() controllers.Dependencies {
+	return controllers.Dependencies{
+		Process: m.name(), Log: m.log, Client: m.client, Store: m.store, Leader: m.leader,
+		Owners: &conflicts.Owners{
+			Own: m.instance, LeaderElection: m.options.LeaderElection.Enabled, Leases: lease.NewObserver(m.client, clock.RealClock{}),
+		},
+		Others: m.others, Metacontrollers: m.metacontrollers, Permissions: m.permissions, Finalizers: m.finalizers, Resolver: m.resolver,
+		CRDs: m.crds, Webhooks: m.webhooks, InFlight: m.inFlight, Endpoints: m.endpoints, Backends: m.backends,
+		Events: m.events, Metrics: m.metrics, History: m.history, Recorders: &m.recorders, Tracer: m.tracer, Unrecorded: m.recordsNoSteps(),
+		Environment: m.compileEnvironment, Inline: m.options.Inline,
+		Selector: m.options.controllerSelector(), GoControllers: m.options.GoControllers, Namespace: m.options.Namespace,
 	}
-	if err == nil || apierrors.IsForbidden(err) {
-		m.controllers.enqueueReadersOf(selection, err == nil)
+}
+
+// instance returns how this Manager appears in the status of controllers; nil if it has no Lease by which others see
+// that it is alive.
+func (m *Manager) instance() *setpoint.Instance {
+	o, e := &m.options, &m.options.LeaderElection
+	if len(o.GoControllers) > 0 || !e.Enabled && !m.processLease.Usable() {
+		return nil
 	}
-	if err != nil {
-		return
-	}
-	for _, r := range m.controllers.runningControllers() {
-		r.retryWrites()
-	}
+	return &setpoint.Instance{Lease: e.Namespace + "/" + e.Name, Namespaces: slices.Sorted(slices.Values(o.Namespaces))}
 }
 
 // newClient returns the client that all packages share. It has no rate limit by default,
@@ -180,13 +188,6 @@ func newClient(o Options) (rest.Interface, error) {
 		return nil, err
 	}
 	return rest.UnversionedRESTClientForConfigAndClient(c, client)
-}
-
-// finalizers returns where finalizers are removed.
-func (m *Manager) finalizers() *finalizers.Cluster {
-	return &finalizers.Cluster{
-		Client: m.client, Resolver: m.resolver, Access: m.access, FieldManager: programName, Limits: m.options.Namespaces,
-	}
 }
 
 // Run runs until the context ends. An error says why it could not start or stop.
@@ -223,7 +224,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // Ready is closed when the CRDs are installed, the caches of all controllers found at the
 // start are synced, and the API server calls their webhooks.
-func (m *Manager) Ready() <-chan struct{} { return m.ready }
+func (m *Manager) Ready() <-chan struct{} { return m.controllers.Ready() }
 
 // Leads reports whether this process is the leader; without leader election it always is, once it runs.
 func (m *Manager) Leads() bool { return m.leader.Leads() }
@@ -232,7 +233,7 @@ func (m *Manager) Leads() bool { return m.leader.Leads() }
 // host:port.
 func (m *Manager) HookRestarted(address string) {
 	m.endpoints.SetUp(address)
-	m.controllers.hookRestarted(address)
+	m.controllers.HookRestarted(address)
 }
 
 // HookDown marks the controllers with a hook at an address, host or host:port, as not ready
@@ -265,30 +266,18 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		DefaultAccount:     m.options.DefaultAccount,
 		OwnRights:          m.options.OwnRights,
 		Store:              m.store,
-		CredentialsRenewed: m.controllers.credentialsRenewed,
+		CredentialsRenewed: m.controllers.CredentialsRenewed,
 		ObserveCall:        m.called,
 	}
 }
 
-// handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
-func (m *Manager) handlerTools(account identity.Account) handler.Tools {
-	return handler.Tools{
-		Store: m.store, Writer: m.writer(), Access: m.access, Backends: m.backends,
-		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(), Log: m.log, Tracer: m.tracer,
-	}
-}
-
-// composeTools returns the dependencies of programs of hooks that act as a ServiceAccount.
-func (m *Manager) composeTools(account identity.Account) composite.Tools {
-	return composite.Tools{
-		Store:    m.store,
-		Writer:   m.writer(),
-		Access:   m.access,
-		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(),
-		Log:     m.log,
-		Tracer:  m.tracer,
-		Resolve: m.resolver.Resolve,
-		Known:   m.resolver.Known.Find,
+// called counts a call of a hook. Calls of handlers and reviews are counted by their names
+// instead.
+func (m *Manager) called(program, address string, e call.Result) {
+	m.endpoints.RecordCall(program, address, e)
+	m.metrics.ObserveHookCall(program, address, e)
+	if e.HookType != call.Handle && e.HookType != call.Admit {
+		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -51,7 +52,7 @@ type Options struct {
 	SkipCRDs bool
 	// GoControllers are the controllers of a Go program. With any, the Manager does not
 	// install Setpoint's CRDs and ignores controller objects.
-	GoControllers []GoController
+	GoControllers []controllers.GoController
 	// CRDs are CustomResourceDefinitions in YAML or JSON, one or more documents each. They
 	// are installed or upgraded before controllers start. An upgrade that could break
 	// stored objects or clients is refused unless AllowBreakingCRDs is set.
@@ -217,7 +218,7 @@ func (o *Options) userAgent() string {
 
 // check validates the options.
 func (o Options) check() error {
-	if err := checkGoControllers(o.GoControllers); err != nil {
+	if err := controllers.CheckGoControllers(o.GoControllers); err != nil {
 		return err
 	}
 	if o.Dashboard != nil {

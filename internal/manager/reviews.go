@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -33,7 +32,8 @@ func newWebhooks(m *Manager) *serving.Webhooks {
 		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log,
 		Tracer: m.tracer,
 		Lease:  m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
-		Started: m.controllers.started.Load, Listed: m.controllers.admissionControllersListed,
+		Started: func() bool { return m.controllers.Started() },
+		Listed:  func() bool { return m.controllers.AdmissionControllersListed() },
 	})
 }
 
@@ -53,33 +53,12 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 		m.history.Add(run)
 	}
 	if o.Err != nil {
-		m.controllers.recordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: failure.OneLine(o.Err)})
+		m.controllers.RecordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: failure.OneLine(o.Err)})
 	}
 }
 
 // EventAt records an event on an object that a review names.
 func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.events.EventAtAs(user, event) }
-
-// admissionWorker represents the reviews of a controller among its workers. The webhook server
-// runs them in every replica.
-type admissionWorker struct {
-	webhooks *serving.Webhooks
-	program  string
-}
-
-func (a admissionWorker) Run(ctx context.Context) { <-ctx.Done() }
-func (admissionWorker) RetryNow()                 {}
-func (admissionWorker) RetryWrites()              {}
-func (admissionWorker) Close()                    {}
-
-// SyncAll has no objects to enqueue. After a restart of the hook, earlier failures are void.
-func (a admissionWorker) SyncAll(cause queue.Cause) {
-	if cause.Kind == queue.HookChanged {
-		a.webhooks.ClearFailures(a.program)
-	}
-}
-
-func (a admissionWorker) Health() controller.Health { return a.webhooks.Health(a.program) }
 
 // reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {

@@ -7,12 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
+
+// withControllers adds controllers and webhooks to a Manager that has nothing else.
+func withControllers(m *Manager) {
+	m.inFlight, m.crds, m.options.Config = calls.NewInFlight(), crds.NewInstaller(crds.Options{}), &rest.Config{}
+	m.webhooks = newWebhooks(m)
+	m.controllers = controllers.New(m.shared())
+}
 
 // denyAllProgram denies all requests.
 func denyAllProgram(name string) *admission.Program {
@@ -27,7 +39,7 @@ func denyAllProgram(name string) *admission.Program {
 // A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
-	newTestControllers(m)
+	withControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
 	m.webhooks.Set(key, denyAllProgram("policy"))
 	m.webhooks.Reviewed(review)

@@ -84,7 +84,7 @@ func (m *Manager) watchAndRun(ctx context.Context) error {
 		return err
 	}
 	defer m.crds.Watch(ctx, m.store, len(m.options.GoControllers) > 0)()
-	return m.controllers.run(ctx)
+	return m.controllers.Run(ctx)
 }
 
 // listen opens all endpoints, except for webhooks. The address of the inspect endpoint is
@@ -137,7 +137,7 @@ func (m *Manager) checkReady() error {
 		return err
 	}
 	select {
-	case <-m.ready:
+	case <-m.controllers.Ready():
 	default:
 		if m.awaitingCRDs.Load() && !m.leader.Leads() {
 			return nil
@@ -157,10 +157,7 @@ func (m *Manager) checkReady() error {
 			return err
 		}
 	}
-	if err := m.controllers.checkSynced(); err != nil {
-		return err
-	}
-	return m.controllers.goControllerError()
+	return m.controllers.CheckReady()
 }
 
 // oldestKubernetes is the oldest supported version: `make test-oldest-kubernetes` runs it.

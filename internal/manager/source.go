@@ -6,24 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"log/slog"
 	"runtime"
 	runtimemetrics "runtime/metrics"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -56,10 +51,15 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Selector: m.options.Selector, LogLevel: m.logLevel(), Watches: m.watches(), History: m.history.Stats(),
 		Series: m.history.Series("", time.Now()),
 	}
-	for _, health := range m.controllers.health() {
-		addQueue(&p.Queue, health.Queue)
+	for _, health := range m.controllers.Health() {
+		p.Queue.Add(health.Queue)
 	}
 	return p, nil
+}
+
+// Controllers implements inspect.Source.
+func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
+	return s.manager.controllers.Inspect(), nil
 }
 
 // Requests implements inspect.Source.
@@ -90,83 +90,14 @@ func (m *Manager) watches() []inspect.Watch {
 	return all
 }
 
-func addQueue(sum *inspect.Queue, s queue.Stats) {
-	sum.Queued += s.Queued()
-	sum.Active += s.Active
-	sum.BackingOff += s.Backoff
-	sum.Scheduled += s.Delayed
-	sum.Oldest = max(sum.Oldest, s.OldestWait)
-}
-
 // Objects implements inspect.Source.
 func (s *source) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	r := s.manager.controllers.snapshot(controller)
-	if r == nil {
-		return inspect.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
-	}
-	var all []inspect.ManagedObject
-	if r.running != nil {
-		for _, w := range r.running.objectWorkers() {
-			for _, objectState := range w.ObjectStates() {
-				all = append(all, inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
-			}
-		}
-	}
-	page := inspect.NewPage(all, q)
-	for i := range page.Objects {
-		page.Objects[i].Controller, page.Objects[i].Process = controller, s.Name()
-	}
-	return page, nil
+	return s.manager.controllers.Objects(controller, q)
 }
 
 // States implements inspect.Source.
 func (s *source) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
-	all := []inspect.ObjectState{}
-	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
-	for _, r := range s.manager.controllers.runningControllers() {
-		for _, w := range r.objectWorkers() {
-			if !matchesKind(ref, w.Resource()) {
-				continue
-			}
-			objectState, ours := w.ObjectState(key)
-			if !ours || ref.UID != "" && ref.UID != objectState.Object.UID() {
-				continue
-			}
-			words := (&inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
-			words.Controller, words.Process, words.ChildStates = r.Name(), s.Name(), childrenOf(w, objectState.Object)
-			all = append(all, words)
-		}
-	}
-	all = append(all, s.suspended(ref)...)
-	slices.SortFunc(all, func(a, b inspect.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
-	return all, nil
-}
-
-// suspended returns the suspended controllers of a kind.
-func (s *source) suspended(ref object.Ref) (all []inspect.ObjectState) {
-	for _, one := range s.manager.controllers.snapshots() {
-		of := func(k object.Kind) bool {
-			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
-		}
-		if one.suspended && slices.ContainsFunc(one.kinds.managed, of) {
-			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Suspended: true, Controller: one.name,
-				Process: s.Name()})
-		}
-	}
-	return all
-}
-
-// matchesKind reports whether a reference is of a resource, in any version.
-func matchesKind(ref object.Ref, resource object.Resource) bool {
-	return ref.Group == resource.Group && (ref.Kind.Kind == resource.Kind || ref.Kind.Kind == "" && ref.Plural == resource.Plural)
-}
-
-func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
-	family := []inspect.Child{}
-	for _, child := range w.Children(o) {
-		family = append(family, inspect.ChildOf(child))
-	}
-	return family
+	return s.manager.controllers.States(ref), nil
 }
 
 // Runs implements inspect.Source.
@@ -176,7 +107,7 @@ func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.R
 
 // Reviews implements inspect.Source.
 func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
-	if s.manager.controllers.snapshot(controller) == nil {
+	if !s.manager.controllers.Has(controller) {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	return s.withProcess(s.manager.history.Reviews(controller, detailed)), nil
@@ -205,29 +136,6 @@ func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, ed
 		return inspect.Plan{}, errPlanUnsupported
 	}
 	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
-}
-
-// objectWorker is a worker that manages objects.
-type objectWorker interface {
-	worker
-	// Resource is the kind of the objects.
-	Resource() object.Resource
-	// ObjectStates returns the state of each object, ObjectState that of one.
-	ObjectStates() []record.ObjectState
-	ObjectState(key queue.Key) (record.ObjectState, bool)
-	// Children returns the children of an object.
-	Children(o *object.Object) []record.Child
-}
-
-// objectWorkers returns the workers that manage objects.
-func (r *runningController) objectWorkers() []objectWorker {
-	var all []objectWorker
-	for _, w := range r.workers {
-		if c, states := w.(objectWorker); states {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // digestInterval is how often the state of controllers is compared while a client waits.
@@ -268,44 +176,11 @@ func (l *digestCache) update(s *source) {
 		return
 	}
 	l.updated = time.Now()
-	if digest := s.digest(); digest != l.digest {
+	if digest := s.manager.controllers.Digest(); digest != l.digest {
 		l.digest = digest
 		s.manager.history.NotifyChange()
 	}
 }
-
-// controllerDigest is the part of a controller's state that clients are notified of.
-type controllerDigest struct {
-	name                                         string
-	suspended                                    bool
-	objects, owned, failing, paused, conflicting int
-	held                                         controller.HeldDeletions
-	version                                      uint64
-}
-
-// digest returns the digest of the state of all controllers and of leadership.
-func (s *source) digest() uint64 {
-	var h maphash.Hash
-	h.SetSeed(digestSeed)
-	maphash.WriteComparable(&h, s.manager.leader.Leads())
-	for _, one := range s.manager.controllers.snapshots() {
-		digest := controllerDigest{name: one.name, suspended: one.suspended}
-		if one.stored != nil {
-			digest.version = one.stored.Version()
-		}
-		health, _ := one.health()
-		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
-		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
-		maphash.WriteComparable(&h, digest)
-		condition := one.accepted(health)
-		maphash.WriteComparable(&h, condition)
-		maphash.WriteComparable(&h, readyCondition(condition, &one.controllerState, health))
-	}
-	return h.Sum64()
-}
-
-// digestSeed makes digests differ between processes.
-var digestSeed = maphash.MakeSeed()
 
 // Recording configures the continuous recording of hook calls.
 type Recording struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +12,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -25,7 +22,7 @@ import (
 
 // A source returns the state of the process, and Await returns on changes.
 func TestInspect(t *testing.T) {
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("greeter")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopHandlerController("greeter")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
 	s := m.Inspect()
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	process, err := s.Process(t.Context())
@@ -115,39 +112,6 @@ func TestReviewRecord(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v", run.Outcome, kind, run.Key, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
-	}
-}
-
-// Kinds that handlers may write count as child kinds.
-func TestControllerKinds(t *testing.T) {
-	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
-	r := &runningController{Compiled: &compile.Compiled{Handlers: []handler.Program{{
-		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
-		Writes: []handler.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
-	}}}}
-	kinds := kindsOf(r.Compiled)
-	if children := kinds.written; len(kinds.managed) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
-		t.Errorf("%+v", kinds)
-	}
-}
-
-// Reviews run in each replica, all other programs in the leader.
-func TestEverywhere(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), leader: &leader.Elector{Leadership: leader.NewLeadership()}}
-	newTestControllers(m)
-	pods := handler.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
-	for _, c := range []struct {
-		compiled compile.Compiled
-		want     bool
-	}{
-		{compile.Compiled{Admission: denyAllProgram("policy")}, true},
-		{compile.Compiled{Admission: denyAllProgram("policy"), Handlers: []handler.Program{pods}}, false},
-		{compile.Compiled{Handlers: []handler.Program{pods}}, false},
-	} {
-		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: m.webhooks}}}
-		if got := (&source{m}).controller(one).AllReplicas; got != c.want {
-			t.Errorf("%+v: %v", c.compiled, got)
 		}
 	}
 }

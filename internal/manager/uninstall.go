@@ -240,7 +240,7 @@ func (r *uninstaller) deleteCRDs(ctx context.Context) error {
 		case err == nil && kind.Metacontroller() && len(others) > 0:
 			r.report("%s/%s kept: a Metacontroller runs in this cluster (%s)", crdStyleName(crds.Resource), name, others[0])
 		case err == nil:
-			err = r.delete(ctx, crds.Resource, stored, ", with "+countObjects(r.declared[kind.Name]))
+			err = r.delete(ctx, crds.Resource, stored, ", with "+finalizers.CountObjects(r.declared[kind.Name]))
 		}
 		if ignoreNotFound(err) != nil {
 			return err
@@ -285,7 +285,7 @@ func (r *uninstaller) releaseAll(ctx context.Context) error {
 // Setpoint's on itself.
 func (r *uninstaller) releaseDeclared(ctx context.Context, kind compile.Kind, o *object.Object) error {
 	foot := kind.Footprint(o)
-	if !foot.Finalizes && !hasReleaseFinalizer(o) {
+	if !foot.Finalizes && !finalizers.ReleasesParents(o) {
 		return nil
 	}
 	if kind.Metacontroller() {
@@ -309,7 +309,7 @@ func (r *uninstaller) releaseDeclared(ctx context.Context, kind compile.Kind, o 
 // releaseItself removes Setpoint's finalizer from a controller object, and from its status
 // the kinds whose objects are released.
 func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *object.Object) error {
-	if !hasReleaseFinalizer(o) {
+	if !finalizers.ReleasesParents(o) {
 		return nil
 	}
 	// No other Setpoint has run the controllers of a dev run.
@@ -322,7 +322,7 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 		if err := r.clearFinalizes(ctx, path, o); err != nil {
 			return err
 		}
-		removal := finalizers.Removal{Cluster: r.finalizers(), Finalizer: setpoint.FinalizerReleaseParents}
+		removal := finalizers.Removal{Cluster: r.finalizers, Finalizer: setpoint.FinalizerReleaseParents}
 		declared := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.Name(), UID: types.UID(o.UID()),
 			Finalizers: o.Finalizers()}}
 		if err := removal.RemoveFromObject(ctx, kind.Resource, declared); err != nil {
@@ -378,27 +378,19 @@ func (r *uninstaller) releaseProgram(ctx context.Context) error {
 
 // release removes a finalizer from all objects of a kind, with the rights of the user.
 func (r *uninstaller) release(ctx context.Context, name compile.ResourceName, finalizer string) error {
-	removal := finalizers.Removal{Cluster: r.finalizers(), Finalizer: finalizer, DryRun: r.DryRun}
+	removal := finalizers.Removal{Cluster: r.finalizers, Finalizer: finalizer, DryRun: r.DryRun}
 	err := removal.RemoveFrom(ctx, name)
 	note := ""
 	if n := removal.Deleting.Load(); n > 0 {
 		note = fmt.Sprintf("; %d in deletion, without a call of the finalize hook", n)
 	}
 	if n := removal.Removed.Load(); n > 0 {
-		r.report("finalizer %s removed from %s of %s%s", finalizer, countObjects(int(n)), name, note)
+		r.report("finalizer %s removed from %s of %s%s", finalizer, finalizers.CountObjects(int(n)), name, note)
 	}
 	if err != nil {
 		return fmt.Errorf("remove the finalizer %s from %s: %w", finalizer, name, err)
 	}
 	return nil
-}
-
-// countObjects returns such as "2 objects".
-func countObjects(n int) string {
-	if n == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", n)
 }
 
 // handBack leaves the objects of handlers to the controller that they have replaced, if they
@@ -433,10 +425,10 @@ func (r *uninstaller) handBack(ctx context.Context, p *handler.Program) error {
 	kind := compile.ResourceName{APIVersion: p.Resource.APIVersion(), Plural: p.Resource.Plural}
 	err := writes.Wait()
 	if n := written.Load(); n > 0 {
-		r.report("annotation %s set on %s of %s", p.ReplacedAnnotation, countObjects(int(n)), kind)
+		r.report("annotation %s set on %s of %s", p.ReplacedAnnotation, finalizers.CountObjects(int(n)), kind)
 	}
 	if n := outdated.Load(); n > 0 {
-		r.report("record removed from %s of %s with changes that are not handled", countObjects(int(n)), kind)
+		r.report("record removed from %s of %s with changes that are not handled", finalizers.CountObjects(int(n)), kind)
 	}
 	return err
 }

@@ -8,18 +8,18 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // controllers returns the declared controllers for the manager.
-func (o *Operator) controllers() []manager.GoController {
-	var all []manager.GoController
+func (o *Operator) controllers() []controllers.GoController {
+	var all []controllers.GoController
 	for i := range o.declaration.Controllers {
 		declared := &o.declaration.Controllers[i]
 		c := &controller{declaredController: declared, field: fmt.Sprintf("controllers[%d]", i), operator: o}
-		own := manager.GoController{Name: o.declaration.Name + "/" + declared.Metadata.Name, Compile: c.compile}
+		own := controllers.GoController{Name: o.declaration.Name + "/" + declared.Metadata.Name, Compile: c.compile}
 		if declared.selects() {
 			own.Changed = o.discovery.notify()
 		}

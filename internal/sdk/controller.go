@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
@@ -86,8 +86,8 @@ func (c *Controller) register(app *App, goType reflect.Type, l logic) {
 // App returns the app of the controller.
 func (c *Controller) App() *App { return c.app }
 
-func (c *Controller) goController() manager.GoController {
-	return manager.GoController{Name: c.name(), Compile: c.logic.compile}
+func (c *Controller) goController() controllers.GoController {
+	return controllers.GoController{Name: c.name(), Compile: c.logic.compile}
 }
 
 // runs reports whether the controller does something itself, and is not only watched by another

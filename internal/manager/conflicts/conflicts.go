@@ -1,5 +1,5 @@
 // Package conflicts finds controllers that must not run together: two controllers that write
-// the same objects, and Metacontrollers in the same cluster.
+// the same objects, Metacontrollers in the same cluster, and controller objects of another Setpoint.
 package conflicts
 
 import (

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
@@ -65,6 +66,20 @@ type Cluster struct {
 	FieldManager string
 	// Limits are the namespaces that Setpoint is limited to; empty means all.
 	Limits []string
+}
+
+// ReleasesParents reports whether a controller object has Setpoint's finalizer, which stays until its finalizers on
+// parents are removed.
+func ReleasesParents(o *object.Object) bool {
+	return slices.Contains(o.Finalizers(), setpoint.FinalizerReleaseParents)
+}
+
+// CountObjects returns such as "2 objects".
+func CountObjects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
 }
 
 // RemoveFrom removes the finalizer from all objects of a kind, in whichever version it is served.

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &laggingServer{released: make(chan struct{})}
 		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
-		cs.manager.metrics = serving.NewMetrics()
+		cs.Metrics = serving.NewMetrics()
 		r := &runningController{versions: composite.NewVersions(nil), Compiled: &compile.Compiled{
 			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &composite.Logic{Version: "v1"}}},
 		}}
@@ -121,7 +121,7 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
 		e.running = r
 		status := cs.nextStatus(t.Context(), e, compile.StoredStatus(declared), declared)
-		if status.Rollout.Phase != setpoint.RolloutRolledBack || !hasHeldDeletions(status.Conditions) {
+		if status.Rollout.Phase != setpoint.RolloutRolledBack || !HasHeldDeletions(status.Conditions) {
 			t.Errorf("%s: rollout %+v, conditions %+v", key, status.Rollout, status.Conditions)
 		}
 	})
@@ -146,7 +146,7 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		r.Rollout = c.edited
 		e := &controllerEntry{controllerState: controllerState{object: declared, running: r}}
 		var status setpoint.ControllerStatus
-		new(controllerSet).followLogicVersion(e, &status)
+		new(Set).followLogicVersion(e, &status)
 		if status.LogicVersion != "one" {
 			t.Errorf("spec.rollout is %s: the version in the status is %q", name, status.LogicVersion)
 		}

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -39,7 +38,8 @@ type GoController struct {
 	Changed <-chan struct{}
 }
 
-func checkGoControllers(all []GoController) error {
+// CheckGoControllers refuses controllers of a program without a name of their own.
+func CheckGoControllers(all []GoController) error {
 	names := map[string]bool{}
 	for _, own := range all {
 		if own.Name == "" || own.Compile == nil {
@@ -60,13 +60,13 @@ func goControllerRank(i int) string { return fmt.Sprintf("%06d", i) }
 
 // goControllerIndex returns the index in Options.GoControllers; negative for a controller
 // object.
-func (cs *controllerSet) goControllerIndex(key queue.Key) int {
-	return slices.IndexFunc(cs.manager.options.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
+func (cs *Set) goControllerIndex(key queue.Key) int {
+	return slices.IndexFunc(cs.GoControllers, func(own GoController) bool { return goControllerKey(own.Name) == key })
 }
 
 // runGoControllers runs the controllers of a Go program until the context ends.
-func (cs *controllerSet) runGoControllers(ctx context.Context) error {
-	for _, name := range cs.manager.crds.Names() {
+func (cs *Set) runGoControllers(ctx context.Context) error {
+	for _, name := range cs.CRDs.Names() {
 		cs.watchCRD(name)
 	}
 	defer cs.stopAll()
@@ -74,7 +74,7 @@ func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.logGoControllers(ctx); return nil })
 	group.Go(func() error { cs.watchPermissions(ctx); return nil })
-	for _, own := range cs.manager.options.GoControllers {
+	for _, own := range cs.GoControllers {
 		group.Go(func() error { cs.compileAgain(ctx, own); return nil })
 	}
 	return group.Wait()
@@ -82,7 +82,7 @@ func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 
 // compileAgain compiles a controller of the program again whenever that may have another
 // result.
-func (cs *controllerSet) compileAgain(ctx context.Context, own GoController) {
+func (cs *Set) compileAgain(ctx context.Context, own GoController) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,7 +94,7 @@ func (cs *controllerSet) compileAgain(ctx context.Context, own GoController) {
 }
 
 // reconcileGoController compiles a controller of the program and starts or replaces it.
-func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
+func (cs *Set) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
 	compiled, err := cs.compileGoController(ctx, key, i)
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
@@ -104,14 +104,14 @@ func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Ke
 
 // compileHeld compiles a controller of the program. If a kind of it is not served and was not since the process
 // started, it has run with it before if objects have its finalizer: they must not wait for the kind.
-func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*compile.Compiled, error) {
+func (cs *Set) compileHeld(ctx context.Context, own GoController) (*compile.Compiled, error) {
 	env := cs.watchingEnvironment()
 	compiled, err := own.Compile(ctx, env)
 	if !errors.Is(err, compile.ErrNotServed) {
 		return compiled, err
 	}
 	env.Known = func(apiVersion, name string) (object.Resource, bool) {
-		if known, was := cs.manager.resolver.Known.Find(apiVersion, name); was {
+		if known, was := cs.Resolver.Known.Find(apiVersion, name); was {
 			return known, true
 		}
 		return served.Guess(apiVersion, name), true
@@ -121,7 +121,7 @@ func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*co
 		return nil, err
 	}
 	for resource, finalizer := range held.Finalizers() {
-		removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: finalizer, DryRun: true}
+		removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: finalizer, DryRun: true}
 		if removal.RemoveFrom(ctx, resource) == nil && removal.Removed.Load() > 0 {
 			return held, nil
 		}
@@ -130,8 +130,8 @@ func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*co
 	return nil, err
 }
 
-func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
-	compiled, err := cs.compileHeld(ctx, cs.manager.options.GoControllers[i])
+func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
+	compiled, err := cs.compileHeld(ctx, cs.GoControllers[i])
 	if _, refused := errors.AsType[*compile.Refusal](err); !refused && errors.Is(err, compile.ErrNotServed) {
 		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts when it is served", err)}
 	}
@@ -143,7 +143,7 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 	}
 	compiled.SetUnserved()
 	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
-		err = cs.manager.permissions.Check(ctx, object.Resource{}, compiled)
+		err = cs.Permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
 		compiled.Release()
@@ -153,8 +153,8 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 }
 
 // watchingEnvironment returns an environment that watches the CRDs of resolved kinds.
-func (cs *controllerSet) watchingEnvironment() compile.Environment {
-	env := cs.manager.compileEnvironment()
+func (cs *Set) watchingEnvironment() compile.Environment {
+	env := cs.Environment()
 	resolve, resolveKind := env.Resolve, env.ResolveKind
 	env.Resolve = func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
 		resource, err := resolve(ctx, apiVersion, plural)
@@ -171,7 +171,7 @@ func (cs *controllerSet) watchingEnvironment() compile.Environment {
 }
 
 // watchCRDOf watches the CRD of a resolved kind, if it has or may have one, and returns err.
-func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definition string) error {
+func (cs *Set) watchCRDOf(resource object.Resource, err error, definition string) error {
 	_, group, _ := strings.Cut(definition, ".")
 	switch {
 	case err == nil && resource.Custom:
@@ -184,32 +184,23 @@ func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definit
 
 // watchCRD watches one CRD, which need not exist. A program may be allowed to watch only its
 // own CRDs.
-func (cs *controllerSet) watchCRD(definition string) {
+func (cs *Set) watchCRD(definition string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.crdWatches[definition] == nil {
-		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true},
+		cs.crdWatches[definition] = cs.Store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true},
 			cs.goControllerCRDChanged)
 	}
 }
 
 // goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
 // their backoff.
-func (cs *controllerSet) goControllerCRDChanged(e cache.Event) {
+func (cs *Set) goControllerCRDChanged(e cache.Event) {
 	cs.enqueueUsers(e, queue.ParentChanged)
 }
 
-// overallCondition returns Accepted if it is False, else Ready.
-func (s *controllerState) overallCondition(health controller.Health) conditionState {
-	understood := acceptedCondition(s.refusal, s.notes, health)
-	if !understood.ok {
-		return understood
-	}
-	return readyCondition(understood, s, health)
-}
-
 // states returns the states of all controllers.
-func (cs *controllerSet) states() map[queue.Key]controllerState {
+func (cs *Set) states() map[queue.Key]controllerState {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	all := make(map[queue.Key]controllerState, len(cs.entries))
@@ -219,15 +210,14 @@ func (cs *controllerSet) states() map[queue.Key]controllerState {
 	return all
 }
 
-// gauges returns what metrics show of each controller, by name.
-func (cs *controllerSet) gauges() map[string]serving.ControllerState {
+// Gauges returns what metrics show of each controller, by name.
+func (cs *Set) Gauges() map[string]serving.ControllerState {
 	all := map[string]serving.ControllerState{}
-	read := source{cs.manager}
 	for _, one := range cs.snapshots() {
 		health, runs := one.health()
 		gauges := serving.ControllerState{
-			Ready: one.overallCondition(health).ok, Conditions: read.conditions(&one, health),
-			QueueKnown: read.knowsQueue(one.running != nil && one.running.allReplicas()),
+			Ready: one.overallCondition(health).ok, Conditions: cs.conditions(&one, health),
+			QueueKnown: cs.knowsQueue(one.running != nil && one.running.allReplicas()),
 		}
 		if runs {
 			gauges.Health = &health
@@ -240,7 +230,7 @@ func (cs *controllerSet) gauges() map[string]serving.ControllerState {
 
 // logGoControllers logs the conditions of a Go program's controllers when they change, since
 // they have no status.
-func (cs *controllerSet) logGoControllers(ctx context.Context) {
+func (cs *Set) logGoControllers(ctx context.Context) {
 	logged := map[queue.Key]conditionState{}
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for key, s := range cs.states() {
@@ -261,22 +251,22 @@ func (f conditionState) changedFrom(before conditionState, runs bool) bool {
 	return f.ok != before.ok || f.reason != before.reason || !runs && f.message != before.message
 }
 
-func (cs *controllerSet) logCondition(key queue.Key, now conditionState) {
+func (cs *Set) logCondition(key queue.Key, now conditionState) {
 	switch {
 	case now.ok:
-		cs.manager.log.Info("controller ready", "controller", key.String())
+		cs.Log.Info("controller ready", "controller", key.String())
 	case now.reason == setpoint.ReasonStarting:
-		cs.manager.log.Info("controller starting", "controller", key.String(), "message", now.message)
+		cs.Log.Info("controller starting", "controller", key.String(), "message", now.message)
 	default:
-		cs.manager.log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
+		cs.Log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
 	}
 }
 
 // goControllerError returns why a Go program is not ready although its caches are synced: a
 // refused controller. Kinds that are not served yet do not count.
-func (cs *controllerSet) goControllerError() error {
+func (cs *Set) goControllerError() error {
 	states := cs.states()
-	for _, own := range cs.manager.options.GoControllers {
+	for _, own := range cs.GoControllers {
 		s := states[goControllerKey(own.Name)]
 		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {
 			return fmt.Errorf("%s: %w", own.Name, s.refusal)

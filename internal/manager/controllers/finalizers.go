@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ import (
 // releaseFinalizers removes finalizers from parents: for deleted controllers, and where a
 // controller has no finalize hook, or no longer the kind of parents. The progress is stored
 // in the controller objects, so that the next leader continues.
-func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
+func (cs *Set) releaseFinalizers(ctx context.Context) {
 	for _, kind := range cs.kinds {
 		for o := range kind.view.All() {
 			cs.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
@@ -46,29 +46,25 @@ func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
 }
 
 // enqueueRelease enqueues a controller object that may have finalizers to remove.
-func (cs *controllerSet) enqueueRelease(key queue.Key, o *object.Object) {
-	if hasReleaseFinalizer(o) {
+func (cs *Set) enqueueRelease(key queue.Key, o *object.Object) {
+	if finalizers.ReleasesParents(o) {
 		cs.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 }
 
-func hasReleaseFinalizer(o *object.Object) bool {
-	return slices.Contains(o.Finalizers(), setpoint.FinalizerReleaseParents)
-}
-
 // releaseController removes the finalizers of one controller object. It does nothing while a
 // running controller would set them again; it is called again when that has stopped.
-func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) error {
+func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
 	kind := cs.kinds[key.Namespace]
 	o := kind.view.Get("", key.Name)
-	if o == nil || !hasReleaseFinalizer(o) {
+	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
 	if taken, err := cs.take(ctx, key); err != nil || !taken {
 		return cmp.Or(err, errNotOwner)
 	}
-	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
-	removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+	foot, env := kind.Footprint(o), cs.Environment()
+	removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
 		Namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
@@ -91,7 +87,7 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 
 // releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
 // before. It does so once for each generation that runs.
-func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
+func (cs *Set) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
 	cs.mu.Lock()
 	e := cs.entries[key]
 	runs := e != nil && e.object != nil && e.object.UID() == o.UID() && e.object.Generation() == o.Generation()
@@ -100,12 +96,12 @@ func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *o
 	if !runs || !foot.Finalizes || o.Deleting() || cs.releasedOutside[key] == generation {
 		return nil
 	}
-	env, released := cs.manager.compileEnvironment(), int64(0)
+	env, released := cs.Environment(), int64(0)
 	for i, resource := range foot.Parents {
 		if len(foot.Limits[i]) == 0 {
 			continue
 		}
-		removal := finalizers.Removal{Cluster: cs.manager.finalizers(), Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+		removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
 			Outside: foot.Limits[i]}
 		if err := removal.RemoveFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
@@ -114,15 +110,15 @@ func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *o
 	}
 	cs.releasedOutside[key] = generation
 	if released > 0 {
-		cs.manager.events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
+		cs.Events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
 			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook",
-				foot.Finalizer, countObjects(int(released)))})
+				foot.Finalizer, finalizers.CountObjects(int(released)))})
 	}
 	return nil
 }
 
 // finalizes reports whether a running controller sets its finalizer on a kind.
-func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName) bool {
+func (cs *Set) finalizes(key queue.Key, resource compile.ResourceName) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	e := cs.entries[key]
@@ -131,7 +127,7 @@ func (cs *controllerSet) finalizes(key queue.Key, resource compile.ResourceName)
 
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
 // object if no kind is left.
-func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
+func (cs *Set) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
 	kind := cs.kinds[key.Namespace]
 	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
@@ -144,17 +140,17 @@ func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *ob
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
-	cs.manager.log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
+	cs.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
 	return cs.patchFinalizers(ctx, key, o, others)
 }
 
 // recordReleaseFailure reports why finalizers are not removed.
-func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
+func (cs *Set) recordReleaseFailure(key queue.Key, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errNotOwner) || apierrors.IsConflict(err) {
 		return
 	}
-	cs.manager.log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
+	cs.Log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
 	cs.mu.Lock()
 	e := cs.entries[key]
 	if e != nil && e.releasing != "" {
@@ -162,14 +158,14 @@ func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
 	}
 	cs.mu.Unlock()
 	if o := cs.kinds[key.Namespace].view.Get("", key.Name); o != nil {
-		cs.manager.events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
+		cs.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }
 
 // setFinalizer sets Setpoint's finalizer on a controller object and stores in its status
 // which kinds of parents have finalizers, so that they are released before the controller
 // object is deleted. It returns false if the context ends first.
-func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
+func (cs *Set) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
 	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
 		return true
 	}
@@ -179,13 +175,13 @@ func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *run
 		err := cs.trySetFinalizer(ctx, key, r)
 		if err != nil && err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
-			cs.manager.log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
+			cs.Log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
 		}
 		return err == nil, nil
 	}) == nil
 }
 
-func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
+func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
 	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is being deleted", key)
@@ -203,7 +199,7 @@ func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *
 		}
 		declared = cs.kinds[key.Namespace].view.Get("", key.Name)
 	}
-	if declared == nil || hasReleaseFinalizer(declared) {
+	if declared == nil || finalizers.ReleasesParents(declared) {
 		return nil
 	}
 	return cs.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
@@ -211,7 +207,7 @@ func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *
 
 // patchFinalizedKinds stores in the controller's status which kinds have its finalizer, if
 // the object is unchanged.
-func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
+func (cs *Set) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
 	if len(finalizes) == 0 {
 		finalizes = nil // A null removes the field.
 	}
@@ -229,7 +225,7 @@ func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key,
 }
 
 // patchFinalizers sets the finalizers of a controller object, if it is unchanged.
-func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
+func (cs *Set) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(),
 		"finalizers": names}})
 	if err != nil {
@@ -243,9 +239,9 @@ func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *
 
 // patch patches a controller object or a subresource such as "/status". The result is in
 // the cache when it returns.
-func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
+func (cs *Set) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
 	kind := cs.kinds[key.Namespace]
-	data, err := request.Do(ctx, cs.manager.client.Patch(types.MergePatchType).
+	data, err := request.Do(ctx, cs.Client.Patch(types.MergePatchType).
 		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
 	if err != nil {
 		return err
@@ -260,17 +256,18 @@ func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, 
 
 // restoreHeldDeletions restores the deletions that a starting controller held when its
 // status was last written.
-func (cs *controllerSet) restoreHeldDeletions(key queue.Key, r *runningController) {
+func (cs *Set) restoreHeldDeletions(key queue.Key, r *runningController) {
 	kind := cs.kinds[key.Namespace]
 	if r.deletions == nil || kind == nil {
 		return
 	}
-	if stored := kind.view.Get("", key.Name); stored != nil && hasHeldDeletions(compile.StoredStatus(stored).Conditions) {
+	if stored := kind.view.Get("", key.Name); stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
 		r.deletions.RestoreHeld()
 	}
 }
 
-func hasHeldDeletions(conditions []metav1.Condition) bool {
+// HasHeldDeletions reports whether conditions say that deletions are held.
+func HasHeldDeletions(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, setpoint.ConditionDeletionsHeld)
 }
 
@@ -313,10 +310,10 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 }
 
 // recordDeletionsHeld records a warning when deletions become held.
-func (cs *controllerSet) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
-	if hasHeldDeletions(previous.Conditions) || !hasHeldDeletions(now.Conditions) {
+func (cs *Set) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+	if HasHeldDeletions(previous.Conditions) || !HasHeldDeletions(now.Conditions) {
 		return
 	}
 	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	cs.manager.events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
+	cs.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
 }

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"strings"
@@ -37,11 +37,11 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	}
 	previous := *status.DeepCopy()
 	setDeletionsHeld(&status, "tenants", 3, controller.Health{HeldUnknown: true})
-	if !hasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
+	if !HasHeldDeletions(status.Conditions) || status.HeldDeletions == nil {
 		t.Error("a restart drops held deletions")
 	}
 	setDeletionsHeld(&status, "tenants", 3, controller.Health{})
-	if hasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
+	if HasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}
 	patch, err := statusPatch(&object.Object{}, previous, status)

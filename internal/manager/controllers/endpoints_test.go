@@ -1,8 +1,7 @@
-package manager
+package controllers
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -18,8 +17,7 @@ import (
 // Fault G7: a controller is not ready while the process of its hook is down, for all kinds
 // of controllers and forms of the address.
 func TestHookDown(t *testing.T) {
-	m := &Manager{endpoints: calls.NewEndpoints(), inFlight: calls.NewInFlight()}
-	m.controllers = newControllerSet(m)
+	endpoints, inFlight := calls.NewEndpoints(), calls.NewInFlight()
 	controllers := map[string]*compile.Compiled{
 		"sync":    {Programs: []composite.Program{{Name: "sync"}}, HookAddresses: []string{"hook.web:80"}},
 		"handler": {Handlers: []handler.Program{{Name: "handler"}}, HookAddresses: []string{"elsewhere:443", "hook.web.svc:8080"}},
@@ -29,7 +27,7 @@ func TestHookDown(t *testing.T) {
 	downAt := func(want map[string]bool) {
 		t.Helper()
 		for name, compiled := range controllers {
-			r := &runningController{Compiled: compiled, inFlight: m.inFlight, endpoints: m.endpoints}
+			r := &runningController{Compiled: compiled, inFlight: inFlight, endpoints: endpoints}
 			got := readyCondition(conditionState{ok: true}, &controllerState{}, r.health())
 			if down := got.reason == setpoint.ReasonHookUnreachable; down != want[name] || down && got.message != "process worker: ended with exit code 1" {
 				t.Errorf("%s: %+v", name, got)
@@ -38,26 +36,25 @@ func TestHookDown(t *testing.T) {
 	}
 	downAt(nil)
 	for _, address := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
-		m.HookDown(address, errors.New("process worker:\n\tended with exit code 1"))
+		endpoints.SetDown(address, errors.New("process worker:\n\tended with exit code 1"))
 	}
 	downAt(map[string]bool{"sync": true, "handler": true, "review": true})
-	m.HookRestarted("hook.web")
+	endpoints.SetUp("hook.web")
 	downAt(map[string]bool{"handler": true, "review": true})
-	m.HookRestarted("hook.web.svc")
-	m.HookRestarted("hook.web.svc.cluster.local")
+	endpoints.SetUp("hook.web.svc")
+	endpoints.SetUp("hook.web.svc.cluster.local")
 	downAt(nil)
-	m.HookDown("hook.web.svc:9090", errors.New("another port"))
+	endpoints.SetDown("hook.web.svc:9090", errors.New("another port"))
 	downAt(nil)
 }
 
 // Fault G7: after a restart of the hook, failed reviews of its previous process do not make a
 // controller unready. The next review may be long in coming.
 func TestReviewFailuresOfPreviousProcess(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), options: Options{History: History{Off: true}}}
-	newTestControllers(m)
-	m.webhooks.Set(queue.Key{Name: "p"}, &admission.Program{Name: "p"})
-	m.webhooks.Reviewed(admission.ReviewRecord{Program: "p", Webhook: "check", Err: errors.New("connection refused")})
-	a := admissionWorker{m.webhooks, "p"}
+	cs := newTestSet(Dependencies{Metrics: serving.NewMetrics()})
+	cs.Webhooks.Set(queue.Key{Name: "p"}, &admission.Program{Name: "p"})
+	cs.Webhooks.Reviewed(admission.ReviewRecord{Program: "p", Webhook: "check", Err: errors.New("connection refused")})
+	a := admissionWorker{cs.Webhooks, "p"}
 	a.SyncAll(queue.Cause{Kind: queue.Resync})
 	if got := a.Health(); got.HookFailing != 1 || got.HookMessage != "connection refused" {
 		t.Errorf("%+v", got)

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -27,27 +27,27 @@ import (
 )
 
 // formerLogic reads the version that reconciles the parents which have not moved to another one.
-func (m *Manager) formerLogic(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
+func (cs *Set) formerLogic(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
 	name := rollout.Former(compile.StoredStatus(o).Rollout, version)
 	if name == "" {
 		return "", nil, nil
 	}
-	revision, err := m.writer().Get(ctx, plan.ControllerRevisions, m.options.Namespace, name)
+	revision, err := cs.writer().Get(ctx, plan.ControllerRevisions, cs.Namespace, name)
 	switch {
 	case apply.NotFound(err) || err == nil && !revision.ControlledBy(o.UID()):
 		return "", nil, &compile.Refusal{Reason: setpoint.ReasonRevisionNotFound, Err: fmt.Errorf(
 			"spec.rollout: the ControllerRevision %s/%s of this controller does not exist; it has the version of the hooks for parents "+
 				"that have not moved; without spec.rollout all parents move at once",
-			m.options.Namespace, name)}
+			cs.Namespace, name)}
 	case err != nil:
-		return "", nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", m.options.Namespace, name, err)
+		return "", nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", cs.Namespace, name, err)
 	}
 	return name, revision.Field("data"), nil
 }
 
 // restoreRollout moves the parents of a starting controller as far as the stored status says. It returns false if
 // the context ends first, or if the controller was compiled for another rollout.
-func (cs *controllerSet) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
+func (cs *Set) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
 	if r.versions == nil {
 		return true
 	}
@@ -55,7 +55,7 @@ func (cs *controllerSet) restoreRollout(ctx context.Context, key queue.Key, r *r
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		// The cache of a new leader may be behind what the leader before stored.
-		stored, err := cs.manager.writer().Get(ctx, kind.Resource, "", key.Name)
+		stored, err := cs.writer().Get(ctx, kind.Resource, "", key.Name)
 		gone = apply.NotFound(err)
 		cached := kind.view.Get("", key.Name)
 		return gone || err == nil && cached != nil && cached.Version() >= stored.Version(), nil
@@ -65,7 +65,7 @@ func (cs *controllerSet) restoreRollout(ctx context.Context, key queue.Key, r *r
 
 // setPosition moves parents as far as the stored status says. It compiles the controller again if that was compiled
 // with another version for the parents that have not moved.
-func (cs *controllerSet) setPosition(key queue.Key, r *runningController) bool {
+func (cs *Set) setPosition(key queue.Key, r *runningController) bool {
 	r.moving.Lock()
 	defer r.moving.Unlock()
 	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
@@ -110,7 +110,7 @@ func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
 }
 
 // policy returns the rollout that the spec of a running controller declares; nil for none.
-func (r *runningController) policy(cs *controllerSet) *compile.Rollout {
+func (r *runningController) policy(cs *Set) *compile.Rollout {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return r.Rollout
@@ -185,7 +185,7 @@ func (e *controllerEntry) observeRollout(status *setpoint.RolloutStatus) (all ro
 }
 
 // advanceRollout sets the next status of the rollout of a running controller.
-func (cs *controllerSet) advanceRollout(
+func (cs *Set) advanceRollout(
 	ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object, observed rollout.Observed,
 ) {
 	r := e.running
@@ -208,14 +208,14 @@ func (cs *controllerSet) advanceRollout(
 			next = rollout.NotStored(before, err)
 		}
 	}
-	next.Namespace, status.Rollout = cs.manager.options.Namespace, next
+	next.Namespace, status.Rollout = cs.Namespace, next
 	ok, reason, message := rollout.Condition(policy.Spec, next)
 	meta.SetStatusCondition(&status.Conditions, conditionState{ok, reason, message}.condition(setpoint.ConditionProgressing,
 		e.object.Generation()))
 }
 
 // carryOutRollout moves parents as far as the stored status says.
-func (cs *controllerSet) carryOutRollout(key queue.Key, e *controllerEntry) {
+func (cs *Set) carryOutRollout(key queue.Key, e *controllerEntry) {
 	if e.running == nil || !cs.setPosition(key, e.running) || e.running.versions == nil {
 		return
 	}
@@ -227,7 +227,7 @@ func (cs *controllerSet) carryOutRollout(key queue.Key, e *controllerEntry) {
 }
 
 // recordRollout records an event for each transition of a rollout. Its message may change without one.
-func (cs *controllerSet) recordRollout(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+func (cs *Set) recordRollout(e *controllerEntry, previous, now setpoint.ControllerStatus) {
 	before, after := meta.FindStatusCondition(previous.Conditions, setpoint.ConditionProgressing),
 		meta.FindStatusCondition(now.Conditions, setpoint.ConditionProgressing)
 	if after == nil || before == nil || before.Reason == after.Reason && rollout.SameStep(previous.Rollout, now.Rollout) {
@@ -237,7 +237,7 @@ func (cs *controllerSet) recordRollout(e *controllerEntry, previous, now setpoin
 	if after.Reason == setpoint.ReasonRolledBack || after.Reason == setpoint.ReasonRolloutBlocked {
 		event.Type = corev1.EventTypeWarning
 	}
-	cs.manager.events.Event(e.object, event)
+	cs.Events.Event(e.object, event)
 }
 
 // rolloutGauges returns what metrics show of the rollout that was reported of a controller; nil for none.
@@ -263,8 +263,8 @@ func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
 const maxVersions = 10
 
 // storeVersion stores the version in the spec of a controller as its latest revision.
-func (cs *controllerSet) storeVersion(ctx context.Context, declared *object.Object, version *compile.Rollout) error {
-	w, namespace := cs.manager.writer(), cs.manager.options.Namespace
+func (cs *Set) storeVersion(ctx context.Context, declared *object.Object, version *compile.Rollout) error {
+	w, namespace := cs.writer(), cs.Namespace
 	stored, err := w.List(ctx, plan.ControllerRevisions, namespace, setpoint.LabelControllerUID+"="+declared.UID())
 	if err != nil {
 		return fmt.Errorf("list the ControllerRevisions in %s: %w", namespace, err)
@@ -291,11 +291,11 @@ func (cs *controllerSet) storeVersion(ctx context.Context, declared *object.Obje
 	return cs.pruneVersions(ctx, declared, version.Version, stored)
 }
 
-func (cs *controllerSet) createVersion(ctx context.Context, declared *object.Object, version *compile.Rollout, number int64) error {
+func (cs *Set) createVersion(ctx context.Context, declared *object.Object, version *compile.Rollout, number int64) error {
 	revision, err := object.Encode(map[string]any{
 		"apiVersion": plan.ControllerRevisions.APIVersion(), "kind": plan.ControllerRevisions.Kind,
 		"metadata": map[string]any{
-			"name": version.Version, "namespace": cs.manager.options.Namespace,
+			"name": version.Version, "namespace": cs.Namespace,
 			"labels":          map[string]any{setpoint.LabelControllerUID: declared.UID()},
 			"ownerReferences": []any{plan.OwnerReferenceTo(declared)},
 		},
@@ -304,7 +304,7 @@ func (cs *controllerSet) createVersion(ctx context.Context, declared *object.Obj
 	if err != nil {
 		return err
 	}
-	_, err = cs.manager.writer().Create(ctx, plan.ControllerRevisions, revision)
+	_, err = cs.writer().Create(ctx, plan.ControllerRevisions, revision)
 	if apply.AlreadyExists(err) {
 		return fmt.Errorf("%w; it does not have the label %s of this controller: delete it", err, setpoint.LabelControllerUID)
 	}
@@ -312,7 +312,7 @@ func (cs *controllerSet) createVersion(ctx context.Context, declared *object.Obj
 }
 
 // pruneVersions deletes the oldest versions, but none that is in use.
-func (cs *controllerSet) pruneVersions(ctx context.Context, declared *object.Object, latest string, oldest []*object.Object) error {
+func (cs *Set) pruneVersions(ctx context.Context, declared *object.Object, latest string, oldest []*object.Object) error {
 	used := rollout.Used(compile.StoredStatus(declared).Rollout)
 	excess := len(oldest) - maxVersions
 	if !slices.ContainsFunc(oldest, func(o *object.Object) bool { return o.Name() == latest }) {
@@ -325,7 +325,7 @@ func (cs *controllerSet) pruneVersions(ctx context.Context, declared *object.Obj
 		if revision.Name() == latest || slices.Contains(used, revision.Name()) {
 			continue
 		}
-		if _, err := cs.manager.writer().Delete(ctx, plan.ControllerRevisions, revision); err != nil && !apply.NotFound(err) {
+		if _, err := cs.writer().Delete(ctx, plan.ControllerRevisions, revision); err != nil && !apply.NotFound(err) {
 			return fmt.Errorf("delete %s: %w", revision.Ref(), err)
 		}
 		excess--
@@ -343,7 +343,7 @@ func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *comp
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
-func (cs *controllerSet) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
+func (cs *Set) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
 	r := e.running
 	if r == nil || r.logicVersions == nil || e.object == nil {
 		return
@@ -361,13 +361,13 @@ func (cs *controllerSet) followLogicVersion(e *controllerEntry, status *setpoint
 	if state.Before != "" {
 		message := fmt.Sprintf("responses have logicVersion %q, before %q: objects with another one are reconciled again",
 			state.Current, state.Before)
-		cs.manager.events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
+		cs.Events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
 			Message: message})
 	}
 }
 
 // queueOlder queues objects that a hook of an older version has reconciled. It is called each second.
-func (cs *controllerSet) queueOlder(r *runningController) {
+func (cs *Set) queueOlder(r *runningController) {
 	if r == nil {
 		return
 	}

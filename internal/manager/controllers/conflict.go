@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 // checkConflict refuses a controller that conflicts with an older one. If both only share
 // parents, it yields their status to the older one. Here and below the rank decides which one is
 // older: see conflicts.Rank.
-func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
+func (cs *Set) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, older := range cs.olderControllers(key, rank, compiled) {
@@ -35,7 +35,7 @@ func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *com
 
 // olderControllers returns the running controllers that are older and share parents,
 // oldest first. The caller holds the lock.
-func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
+func (cs *Set) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
 	var olderKeys []queue.Key
 	for other, e := range cs.entries {
 		if other != key && e.running != nil && e.rank < rank && conflicts.Overlap(e.running.Compiled, compiled) {
@@ -48,7 +48,7 @@ func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *
 
 // yieldStatus makes older controllers the owners of the parents' status, with a note for
 // the user. The caller holds the lock.
-func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
+func (cs *Set) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
 	for i := range compiled.Programs {
 		p := &compiled.Programs[i]
 		if p.StatusOwners = cs.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
@@ -61,7 +61,7 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 }
 
 // statusOwners returns the older controllers that store the status of a program's parents.
-func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
+func (cs *Set) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
 	var owners []composite.StatusOwner
 	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []composite.Program{*p}}) {
 		for _, theirs := range cs.entries[older].running.Programs {
@@ -74,8 +74,8 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *composite.P
 	return owners
 }
 
-// activeStatusOwners returns the status owners of the running program that p is a copy of.
-func (cs *controllerSet) activeStatusOwners(p *composite.Program) []composite.StatusOwner {
+// ActiveStatusOwners returns the status owners of the running program that p is a copy of.
+func (cs *Set) ActiveStatusOwners(p *composite.Program) []composite.StatusOwner {
 	for _, r := range cs.runningControllers() {
 		for _, working := range r.Programs {
 			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
@@ -88,7 +88,7 @@ func (cs *controllerSet) activeStatusOwners(p *composite.Program) []composite.St
 
 // stopYounger stops the younger controllers that conflict with a starting one, before it
 // writes anything. Those that only have to yield the status restart.
-func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningController) {
+func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) {
 	for other, e := range cs.youngerConflicting(key, rank, next) {
 		found, conflicting := conflicts.Find(e.running.Compiled, next.Compiled)
 		e.running.shutdown()
@@ -109,7 +109,7 @@ func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningCo
 
 // youngerConflicting returns the younger running controllers that must stop or restart
 // because of a starting one.
-func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
+func (cs *Set) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	younger := map[queue.Key]*controllerEntry{}
@@ -126,7 +126,7 @@ func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *ru
 
 // statusOwnersChanged reports whether a running controller has other status owners now.
 // The caller holds the lock.
-func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
+func (cs *Set) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
 	return slices.ContainsFunc(e.running.Programs, func(p composite.Program) bool {
 		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
 	})
@@ -134,7 +134,7 @@ func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) 
 
 // requeueConflicting enqueues controllers that conflict with this one, or did before it
 // changed.
-func (cs *controllerSet) requeueConflicting(key queue.Key) {
+func (cs *Set) requeueConflicting(key queue.Key) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	changed := cs.entries[key]
@@ -171,13 +171,13 @@ const otherInterval = 5 * time.Second
 
 // watchOthers looks for the controllers of others in a dev run, and enqueues its own that have to yield, or need
 // not any more.
-func (cs *controllerSet) watchOthers(ctx context.Context) {
-	if cs.manager.options.DevRun == "" {
+func (cs *Set) watchOthers(ctx context.Context) {
+	if cs.Others.DevRun == "" {
 		return
 	}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := cs.manager.others.Refresh(ctx); err != nil {
-			cs.manager.log.Debug("controllers of others not listed", "error", failure.Text(err))
+		if err := cs.Others.Refresh(ctx); err != nil {
+			cs.Log.Debug("controllers of others not listed", "error", failure.Text(err))
 			return
 		}
 		for _, key := range cs.affectedByOthers() {
@@ -187,13 +187,13 @@ func (cs *controllerSet) watchOthers(ctx context.Context) {
 }
 
 // affectedByOthers returns the running controllers that must yield, and those that yield now.
-func (cs *controllerSet) affectedByOthers() []queue.Key {
+func (cs *Set) affectedByOthers() []queue.Key {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	var keys []queue.Key
 	for key, e := range cs.entries {
 		if e.refused(setpoint.ReasonConflictingController) || e.running != nil &&
-			cs.manager.others.Check(e.rank, e.running.Compiled) != nil {
+			cs.Others.Check(e.rank, e.running.Compiled) != nil {
 			keys = append(keys, key)
 		}
 	}
@@ -206,13 +206,13 @@ const metacontrollerInterval = 5 * time.Second
 
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
-func (cs *controllerSet) watchMetacontrollers(ctx context.Context) {
+func (cs *Set) watchMetacontrollers(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		concerned, waiting := cs.metacontrollerKeys()
-		if len(concerned) == 0 || !waiting && !cs.manager.metacontrollers.IsDue() {
+		if len(concerned) == 0 || !waiting && !cs.Metacontrollers.IsDue() {
 			return
 		}
-		if !cs.manager.metacontrollers.RefreshChanged(ctx) {
+		if !cs.Metacontrollers.RefreshChanged(ctx) {
 			return
 		}
 		for _, key := range concerned {
@@ -223,7 +223,7 @@ func (cs *controllerSet) watchMetacontrollers(ctx context.Context) {
 
 // metacontrollerKeys returns the controllers that Metacontroller could run too, and whether
 // one of them is refused because of it.
-func (cs *controllerSet) metacontrollerKeys() (keys []queue.Key, waiting bool) {
+func (cs *Set) metacontrollerKeys() (keys []queue.Key, waiting bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key, e := range cs.entries {

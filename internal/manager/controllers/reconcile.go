@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"context"
@@ -18,13 +18,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // reconcile starts, replaces or stops the controller of a controller object.
-func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
+func (cs *Set) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	if i := cs.goControllerIndex(key); i >= 0 {
 		return cs.reconcileGoController(ctx, key, i)
 	}
@@ -47,7 +48,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 
 // settle starts, replaces, stops or refuses a controller. One that runs goes on while the API server does not
 // answer what has to be known of its latest spec.
-func (cs *controllerSet) settle(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) queue.Outcome {
+func (cs *Set) settle(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) queue.Outcome {
 	refusal, refused := errors.AsType[*compile.Refusal](now.refusal)
 	if now.refusal != nil && !refused {
 		refusal = &compile.Refusal{Reason: setpoint.ReasonAPIUnavailable, Err: fmt.Errorf("%w; trying again", now.refusal)}
@@ -81,13 +82,13 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 }
 
 // compile returns the programs of a controller object if it may run.
-func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
-	env := cs.manager.compileEnvironment()
-	env.Sources, env.FormerLogic = cs.reader(key), cs.manager.formerLogic
+func (cs *Set) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
+	env := cs.Environment()
+	env.Sources, env.FormerLogic = cs.reader(key), cs.formerLogic
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
-	cs.manager.resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
+	cs.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
 	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -101,28 +102,28 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 }
 
 // reader returns what reads the code of a controller. A change compiles the controller again.
-func (cs *controllerSet) reader(key queue.Key) *configmap.Reader {
+func (cs *Set) reader(key queue.Key) *configmap.Reader {
 	if cs.readers[key] == nil {
 		changed := queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}
-		cs.readers[key] = configmap.NewReader(cs.manager.store, func() { cs.queue.Add(key, changed) })
+		cs.readers[key] = configmap.NewReader(cs.Store, func() { cs.queue.Add(key, changed) })
 	}
 	return cs.readers[key]
 }
 
 // codeCompiled enqueues a controller whose code is compiled.
-func (cs *controllerSet) codeCompiled(name string) {
+func (cs *Set) codeCompiled(name string) {
 	kind, object, _ := strings.Cut(name, "/")
 	cs.queue.Add(queue.Key{Namespace: kind, Name: object}, queue.Cause{Kind: queue.HookChanged})
 }
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
-func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
+func (cs *Set) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
 	kind := cs.kinds[key.Namespace]
-	if err := cs.manager.checkOwner(ctx, declared); err != nil {
+	if err := cs.Owners.Check(ctx, declared); err != nil {
 		return err
 	}
 	if kind.Metacontroller() {
-		note, err := cs.manager.metacontrollers.Check(ctx, declared)
+		note, err := cs.Metacontrollers.Check(ctx, declared)
 		if err != nil {
 			return err
 		}
@@ -133,14 +134,14 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	if err := cs.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
-	if err := cs.manager.others.Check(conflicts.Rank(declared), compiled); err != nil {
+	if err := cs.Others.Check(conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
-	return cs.manager.permissions.CheckNamespaces(ctx, kind.Resource, compiled)
+	return cs.Permissions.CheckNamespaces(ctx, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.
-func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
+func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) &&
 		cs.keepRunning(e, now.object, compiled) {
@@ -171,7 +172,7 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	cs.updateWebhooks(key, now)
 	if next := now.running; next != nil {
 		cs.stopYounger(key, now.rank, next)
-		next.launch(ctx, cs.manager.leader, func(ctx context.Context) bool {
+		next.launch(ctx, cs.Leader, func(ctx context.Context) bool {
 			if !cs.awaitOwnership(ctx, key) {
 				return false
 			}
@@ -196,27 +197,27 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 
 // logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user
 // has to act.
-func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
+func (cs *Set) logAcceptance(key queue.Key, now controllerState) {
 	refused, isRefused := errors.AsType[*compile.Refusal](now.problem())
 	if !isRefused && now.outdated != nil {
-		cs.manager.log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message",
+		cs.Log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message",
 			now.outdated.Error())
 		return
 	}
 	if !isRefused {
-		cs.manager.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
+		cs.Log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
 		return
 	}
-	cs.manager.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
-	if refused.Reason == setpoint.ReasonConflictingSetpoint && cs.manager.leader.Leads() {
+	cs.Log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
+	if refused.Reason == setpoint.ReasonConflictingSetpoint && cs.Leader.Leads() {
 		// The status is that of the other Setpoint.
-		cs.recordEvent(key, hook.Event{Type: corev1.EventTypeWarning, Reason: refused.Reason, Message: refused.Error()})
+		cs.RecordEvent(key, hook.Event{Type: corev1.EventTypeWarning, Reason: refused.Reason, Message: refused.Error()})
 	}
 }
 
 // report changes what is reported of a controller that keeps running: why it does not run in some
 // namespaces, or not with the latest code or spec.
-func (cs *controllerSet) report(key queue.Key, e *controllerEntry, change func(*controllerState)) {
+func (cs *Set) report(key queue.Key, e *controllerEntry, change func(*controllerState)) {
 	before := e.String()
 	cs.mu.Lock()
 	change(&e.controllerState)
@@ -228,7 +229,7 @@ func (cs *controllerSet) report(key queue.Key, e *controllerEntry, change func(*
 
 // keepRunning reports whether a controller keeps running after a change of its object. It
 // reconciles all objects if the user requested that.
-func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object, compiled *compile.Compiled) bool {
+func (cs *Set) keepRunning(e *controllerEntry, declared *object.Object, compiled *compile.Compiled) bool {
 	if unchanged(declared, e.object) {
 		return true
 	}
@@ -281,22 +282,22 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 }
 
 // updateWebhooks registers the webhooks of a controller, or removes them.
-func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
+func (cs *Set) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
 	case now.refused(setpoint.ReasonConflictingSetpoint), now.refused(setpoint.ReasonForbidden):
 		// Without the right to write webhook configurations, a deleted one must not come back.
-		cs.manager.webhooks.Yield(key)
+		cs.Webhooks.Yield(key)
 	case now.refusal != nil:
-		cs.manager.webhooks.Reject(key)
+		cs.Webhooks.Reject(key)
 	case now.running == nil:
-		cs.manager.webhooks.Set(key, nil)
+		cs.Webhooks.Set(key, nil)
 	default:
-		cs.manager.webhooks.Set(key, cs.manager.inFlight.WrapReviews(now.running.Admission))
+		cs.Webhooks.Set(key, cs.InFlight.WrapReviews(now.running.Admission))
 	}
 }
 
 // start returns a controller that is ready to run; nil if it is suspended.
-func (cs *controllerSet) start(compiled *compile.Compiled, declared *object.Object) *runningController {
+func (cs *Set) start(compiled *compile.Compiled, declared *object.Object) *runningController {
 	if compiled.Suspended {
 		compiled.Release()
 		return nil
@@ -311,7 +312,7 @@ func unchanged(declared, before *object.Object) bool {
 }
 
 // entry returns the entry of a key, and creates it if needed.
-func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
+func (cs *Set) entry(key queue.Key) *controllerEntry {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	e := cs.entries[key]
@@ -323,7 +324,7 @@ func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
 }
 
 // dropCode forgets the code of a removed controller.
-func (cs *controllerSet) dropCode(key queue.Key) {
+func (cs *Set) dropCode(key queue.Key) {
 	if reader := cs.readers[key]; reader != nil {
 		reader.Close()
 		delete(cs.readers, key)
@@ -335,7 +336,7 @@ func (cs *controllerSet) dropCode(key queue.Key) {
 
 // remove stops the controller of a deleted object. While the object is being deleted, its
 // entry stays until its finalizers are removed.
-func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
+func (cs *Set) remove(key queue.Key, going *object.Object) {
 	cs.mu.Lock()
 	e := cs.entries[key]
 	delete(cs.entries, key)
@@ -345,21 +346,21 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 		e.running.shutdown()
 		cs.recordStopped(key, e.object)
 	}
-	cs.manager.webhooks.Set(key, nil)
+	cs.Webhooks.Set(key, nil)
 	if e != nil && e.running != nil {
-		cs.manager.metrics.DeleteController(e.running.Name())
-		cs.manager.webhooks.DropFailures(e.running.Name())
-		cs.manager.endpoints.Remove(e.running.Name())
+		cs.Metrics.DeleteController(e.running.Name())
+		cs.Webhooks.DropFailures(e.running.Name())
+		cs.Endpoints.Remove(e.running.Name())
 	}
-	cs.manager.history.Drop(key.String())
+	cs.History.Drop(key.String())
 	if e != nil && e.releasing == "" {
 		cs.requeueConflicting(key)
-		cs.manager.log.Info("controller removed", "controller", key.String())
+		cs.Log.Info("controller removed", "controller", key.String())
 	}
 	if going == nil {
 		cs.unselected.Store(true)
 	}
-	if going == nil || !hasReleaseFinalizer(going) {
+	if going == nil || !finalizers.ReleasesParents(going) {
 		return
 	}
 	cs.mu.Lock()

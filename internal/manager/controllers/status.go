@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -26,14 +27,14 @@ import (
 const reportEvery = time.Second
 
 // reportStatuses updates the status of all controller objects.
-func (cs *controllerSet) reportStatuses(ctx context.Context) {
-	cs.resetReported()
+func (cs *Set) reportStatuses(ctx context.Context) {
+	cs.ResetReported()
 	cs.unselected.Store(true) // Labels may have changed while no process led.
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if cs.unselected.Swap(false) {
 			if err := cs.reportUnselected(ctx); err != nil {
 				cs.unselected.Store(true)
-				cs.manager.log.Debug("controller status not stored", "error", err.Error())
+				cs.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
 		cs.mu.Lock()
@@ -45,9 +46,9 @@ func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	}, reportEvery)
 }
 
-// resetReported forces new reports: another leader, or another CRD schema, may have changed
+// ResetReported forces new reports: another leader, or another CRD schema, may have changed
 // what is stored.
-func (cs *controllerSet) resetReported() {
+func (cs *Set) ResetReported() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, e := range cs.entries {
@@ -57,7 +58,7 @@ func (cs *controllerSet) resetReported() {
 
 // reportStatus stores the status of one controller object if it has changed. The next report
 // retries a failure.
-func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
+func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
 	cs.mu.Lock()
 	subject := *e
 	cs.mu.Unlock()
@@ -86,7 +87,7 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 			err = cs.patchStatus(ctx, key, text)
 		}
 		if err != nil {
-			cs.manager.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+			cs.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 			return
 		}
 		now.stored = comparableStatus(cs.kinds[key.Namespace].view.Get("", key.Name))
@@ -101,7 +102,7 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 }
 
 // nextStatus returns the status that follows the previous one.
-func (cs *controllerSet) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
+func (cs *Set) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
 	stored *object.Object) setpoint.ControllerStatus {
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
 	observed := e.observeRollout(previous.Rollout)
@@ -111,8 +112,16 @@ func (cs *controllerSet) nextStatus(ctx context.Context, e *controllerEntry, pre
 	return status
 }
 
+// crdCondition returns the condition CRDCurrent of a controller kind.
+func (cs *Set) crdCondition(kind *controllerKind) conditionState {
+	if problem := cs.CRDs.Problem(kind.Resource); problem != nil {
+		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
+	}
+	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
+}
+
 // stored returns the cached object of a controller; nil if it is gone, or another one by now.
-func (cs *controllerSet) stored(key queue.Key, e *controllerEntry) *object.Object {
+func (cs *Set) stored(key queue.Key, e *controllerEntry) *object.Object {
 	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
 	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
 		return nil
@@ -195,7 +204,7 @@ func addRemoved(before, after map[string]any) {
 	}
 }
 
-func (cs *controllerSet) patchStatus(ctx context.Context, key queue.Key, body []byte) error {
+func (cs *Set) patchStatus(ctx context.Context, key queue.Key, body []byte) error {
 	return cs.patch(ctx, key, "/status", body)
 }
 

@@ -1,10 +1,14 @@
-package manager
+// Package controllers runs the controllers of a process: one for each controller object, or those of a Go program. It
+// compiles, starts, replaces and stops them, and reports on each in its status and events. How a controller works is in
+// the packages below internal/controller; what one may not run beside is in package conflicts.
+package controllers
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -12,34 +16,47 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/request"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
-// controllerSet starts, stops and replaces controllers: one per controller object, or the
+// Set starts, stops and replaces controllers: one per controller object, or the
 // controllers of a Go program. It is itself a controller of controller objects. The
 // namespace of its keys is the kind's name, empty for controllers of a Go program.
-type controllerSet struct {
-	manager *Manager
-	kinds   map[string]*controllerKind
+type Set struct {
+	Dependencies
+
+	kinds map[string]*controllerKind
 	// crdWatches are the watches of the CRDs that controllers of a Go program need.
 	crdWatches map[string]*cache.View
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
-	// compiler compiles that code; nil if this process does not run inline hooks.
+	// compiler compiles that code; nil without Inline.
 	compiler *calls.Compiler
 	queue    *queue.Queue
 	// releaseQueue holds the controller objects whose finalizers are to be removed.
@@ -53,8 +70,53 @@ type controllerSet struct {
 	// unselected is set when controller objects may have left the selection.
 	unselected atomic.Bool
 
+	// ready is closed when all controllers found at the start are synced.
+	ready chan struct{}
+
 	mu      sync.Mutex
 	entries map[queue.Key]*controllerEntry
+}
+
+// Dependencies are what the controllers of a process share.
+type Dependencies struct {
+	// Process is the name of the program.
+	Process string
+	Log     *slog.Logger
+	Client  rest.Interface
+	Store   *cache.Cache
+	// Leader decides which replica runs controllers, and Owners which Setpoint.
+	Leader *leader.Elector
+	Owners *conflicts.Owners
+	// Others are the controllers of the cluster in a dev run.
+	Others          *conflicts.Others
+	Metacontrollers *conflicts.Detector
+	Permissions     *rbac.Access
+	Finalizers      *finalizers.Cluster
+	Resolver        *kinds.Resolver
+	CRDs            *crds.Installer
+	Webhooks        *serving.Webhooks
+	InFlight        *calls.InFlight
+	Endpoints       *calls.Endpoints
+	Backends        *backend.Backends
+
+	// Events, Metrics, History, Recorders and Tracer receive what controllers do. Unrecorded means that nothing could
+	// use the steps of runs.
+	Events     *events.Writer
+	Metrics    *serving.Metrics
+	History    *inspect.History
+	Recorders  *recording.Recorders
+	Tracer     *trace.Tracer
+	Unrecorded bool
+
+	// Environment returns what controllers are compiled with. Inline compiles the code of inline hooks; nil if this
+	// process does not run any.
+	Environment func() compile.Environment
+	Inline      func(ctx context.Context, script call.Script) (call.Program, error)
+	// Selector is the label selector of controller objects. With GoControllers these are ignored.
+	Selector      string
+	GoControllers []GoController
+	// Namespace is that of Setpoint itself.
+	Namespace string
 }
 
 type controllerKind struct {
@@ -62,125 +124,57 @@ type controllerKind struct {
 	view *cache.View
 }
 
-// controllerEntry is one controller and what was reported of it.
-type controllerEntry struct {
-	kind string
-	controllerState
-	lastReported reportedStatus
-	// taken is the UID of the object of which this process has stored itself as the owner.
-	taken string
-}
-
-// controllerState is the observed state of a controller.
-type controllerState struct {
-	// object declares the controller; nil for one of a Go program.
-	object *object.Object
-	// rank orders conflicting controllers: the older one has the lesser rank.
-	rank string
-	// refusal is why the controller does not run, unless it is suspended.
-	refusal   error
-	suspended bool
-	// incomplete is why a running controller does not run in some namespaces; nil if it does.
-	incomplete *compile.Refusal
-	// outdated is why a running controller uses older code of a ConfigMap; nil if it does not.
-	outdated *compile.Refusal
-	// absent are those of its namespaces that do not exist.
-	absent []string
-	// kinds are those of a suspended controller.
-	kinds controllerKinds
-	// releasing is the progress, or the error, of removing finalizers while the object
-	// is being deleted; "" otherwise.
-	releasing string
-	// notes are warnings about an accepted spec; unstored is that of compile.Compiled.
-	notes    []string
-	unstored string
-	running  *runningController
-}
-
-// health returns the health of a controller, if it runs.
-func (s *controllerState) health() (health controller.Health, runs bool) {
-	if s.running == nil {
-		return controller.Health{}, false
-	}
-	return s.running.health(), true
-}
-
-// refused reports whether the controller is refused for a reason.
-func (s controllerState) refused(reason string) bool {
-	refusal, ok := errors.AsType[*compile.Refusal](s.refusal)
-	return ok && refusal.Reason == reason
-}
-
-// String identifies states that are logged once each.
-func (s controllerState) String() string {
-	return fmt.Sprint(s.suspended, failure.Text(s.problem()), failure.Text(s.outdatedError()))
-}
-
-// outdatedError returns outdated as an error, nil if it is nil.
-func (s controllerState) outdatedError() error {
-	if s.outdated == nil {
-		return nil
-	}
-	return s.outdated
-}
-
-// problem returns why the controller does not run, or not in all namespaces.
-func (s *controllerState) problem() error {
-	if s.refusal == nil && s.incomplete != nil {
-		return s.incomplete
-	}
-	return s.refusal
-}
-
 // minRetryDelay is the first delay before a controller is started again.
 const minRetryDelay = 100 * time.Millisecond
 
-func newControllerSet(m *Manager) *controllerSet {
+// New returns a Set that runs nothing yet.
+func New(d Dependencies) *Set {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
-	cs := &controllerSet{
-		manager:    m,
-		kinds:      map[string]*controllerKind{},
-		crdWatches: map[string]*cache.View{},
-		readers:    map[queue.Key]*configmap.Reader{},
+	cs := &Set{
+		Dependencies: d,
+		kinds:        map[string]*controllerKind{},
+		crdWatches:   map[string]*cache.View{},
+		readers:      map[queue.Key]*configmap.Reader{},
 
 		releasedOutside: map[queue.Key]string{},
 
 		queue:        queue.New(backoff),
 		releaseQueue: queue.New(backoff),
+		ready:        make(chan struct{}),
 		entries:      map[queue.Key]*controllerEntry{},
 	}
-	if m.options.Inline != nil {
-		cs.compiler = calls.NewCompiler(m.options.Inline, cs.codeCompiled)
+	if d.Inline != nil {
+		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}
 	return cs
 }
 
-// run watches controller objects and runs their controllers until the context ends.
-func (cs *controllerSet) run(ctx context.Context) error {
-	if len(cs.manager.options.GoControllers) > 0 {
+// Run watches controller objects and runs their controllers until the context ends.
+func (cs *Set) Run(ctx context.Context) error {
+	if len(cs.GoControllers) > 0 {
 		return cs.runGoControllers(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(),
-			Managed: true, Optional: cs.manager.options.DevRun != ""}, cs.controllerChanged(kind))
+		view := cs.Store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.Selector,
+			Managed: true, Optional: cs.Others.DevRun != ""}, cs.controllerChanged(kind))
 		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
-	cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
+	cs.Store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
 	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
 	group.Go(func() error { cs.watchOthers(ctx); return nil })
 	group.Go(func() error { cs.watchPermissions(ctx); return nil })
-	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.reportStatuses); return nil })
-	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crds.Correct); return nil })
-	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })
+	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.reportStatuses); return nil })
+	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.CRDs.Correct); return nil })
+	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })
 	return group.Wait()
 }
 
 // controllerChanged returns a handler that enqueues controller objects with user edits.
 // What is listed at the start is reconciled by startAll, in the order of age.
-func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) {
+func (cs *Set) controllerChanged(kind compile.Kind) func(cache.Event) {
 	return func(e cache.Event) {
 		if !cs.enqueueing.Load() {
 			return
@@ -193,12 +187,12 @@ func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) 
 
 // crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
 // running ones were compiled with the CRDs that appear in the first list.
-func (cs *controllerSet) crdChanged(e cache.Event) {
-	cs.manager.crds.Changed(e)
+func (cs *Set) crdChanged(e cache.Event) {
+	cs.CRDs.Changed(e)
 	cs.enqueueUsers(e, queue.RelatedChanged)
 }
 
-func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
+func (cs *Set) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 	name := e.Object().Name()
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -210,7 +204,7 @@ func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 }
 
 // enqueueUsersOf enqueues the running controllers of objects that use a resource.
-func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
+func (cs *Set) enqueueUsersOf(resource object.Resource) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
@@ -222,7 +216,7 @@ func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
 
 // enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
 // older code.
-func (cs *controllerSet) enqueueReadersOf(selection cache.Selection, recovered bool) {
+func (cs *Set) enqueueReadersOf(selection cache.Selection, recovered bool) {
 	read := selection.Resource.Ref(selection.Namespace, selection.Name)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -237,8 +231,26 @@ func (cs *controllerSet) enqueueReadersOf(selection cache.Selection, recovered b
 	}
 }
 
+// ObserveWatch retries failed writes when a watch works again: the API server is back. Where a
+// watch of one namespace is forbidden, it checks whether its controllers can go on in others, and
+// reports those whose code may no longer be read.
+func (cs *Set) ObserveWatch(selection cache.Selection, err error) {
+	if apierrors.IsForbidden(err) && selection.Namespace != "" {
+		cs.enqueueUsersOf(selection.Resource)
+	}
+	if err == nil || apierrors.IsForbidden(err) {
+		cs.enqueueReadersOf(selection, err == nil)
+	}
+	if err != nil {
+		return
+	}
+	for _, r := range cs.runningControllers() {
+		r.retryWrites()
+	}
+}
+
 // processQueue starts, replaces and stops controllers, one at a time.
-func (cs *controllerSet) processQueue(ctx context.Context) {
+func (cs *Set) processQueue(ctx context.Context) {
 	go cs.signalReady(ctx)
 	cs.startAll(ctx)
 	cs.queue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
@@ -251,7 +263,7 @@ func (cs *controllerSet) processQueue(ctx context.Context) {
 
 // startAll starts the controllers that are listed at the start, oldest first: of two that
 // conflict, the younger one must not run before the conflict is detected.
-func (cs *controllerSet) startAll(ctx context.Context) {
+func (cs *Set) startAll(ctx context.Context) {
 	if !cs.awaitListed(ctx) {
 		return
 	}
@@ -263,14 +275,14 @@ func (cs *controllerSet) startAll(ctx context.Context) {
 		}
 	}
 	cs.started.Store(true)
-	cs.manager.backends.SetKnown()
-	cs.manager.webhooks.Publish()
+	cs.Backends.SetKnown()
+	cs.Webhooks.Publish()
 }
 
 // declaredKeys returns the keys of all controllers, oldest first.
-func (cs *controllerSet) declaredKeys() []queue.Key {
+func (cs *Set) declaredKeys() []queue.Key {
 	ranks := map[queue.Key]string{}
-	for i, own := range cs.manager.options.GoControllers {
+	for i, own := range cs.GoControllers {
 		ranks[goControllerKey(own.Name)] = goControllerRank(i)
 	}
 	for _, kind := range cs.kinds {
@@ -286,7 +298,7 @@ const listedInterval = 20 * time.Millisecond
 
 // awaitListed waits until all controller objects are listed. It skips kinds that are not
 // installed or that Setpoint may not watch.
-func (cs *controllerSet) awaitListed(ctx context.Context) bool {
+func (cs *Set) awaitListed(ctx context.Context) bool {
 	return wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
 		for _, kind := range cs.kinds {
 			if !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
@@ -297,9 +309,9 @@ func (cs *controllerSet) awaitListed(ctx context.Context) bool {
 	}) == nil
 }
 
-// admissionControllersListed reports whether all AdmissionControllers are known. They are
+// AdmissionControllersListed reports whether all AdmissionControllers are known. They are
 // not while the API server does not serve the kind or forbids the list.
-func (cs *controllerSet) admissionControllersListed() bool {
+func (cs *Set) AdmissionControllersListed() bool {
 	for _, kind := range cs.kinds {
 		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
 			return false
@@ -309,24 +321,38 @@ func (cs *controllerSet) admissionControllersListed() bool {
 }
 
 // signalReady closes the ready channel when all controllers listed at the start are synced.
-func (cs *controllerSet) signalReady(ctx context.Context) {
+func (cs *Set) signalReady(ctx context.Context) {
 	if !cs.awaitListed(ctx) {
 		return
 	}
 	err := wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
-		return cs.checkSynced() == nil && !cs.manager.webhooks.Registering(), nil
+		return cs.checkSynced() == nil && !cs.Webhooks.Registering(), nil
 	})
 	if err == nil {
-		close(cs.manager.ready)
+		close(cs.ready)
 	}
 }
 
+// Ready is closed when all controllers found at the start are synced, and the API server calls their webhooks.
+func (cs *Set) Ready() <-chan struct{} { return cs.ready }
+
+// Started reports whether all controllers found at the start have been reconciled once.
+func (cs *Set) Started() bool { return cs.started.Load() }
+
+// CheckReady returns why not all controllers work: one starts, or one of a Go program is refused.
+func (cs *Set) CheckReady() error {
+	if err := cs.checkSynced(); err != nil {
+		return err
+	}
+	return cs.goControllerError()
+}
+
 // checkSynced returns an error while a controller starts or its caches are not synced.
-func (cs *controllerSet) checkSynced() error {
+func (cs *Set) checkSynced() error {
 	if stats := cs.queue.Stats(); !cs.started.Load() || stats.Queued()+stats.Active > 0 {
 		return errors.New("controllers are starting")
 	}
-	for name, health := range cs.health() {
+	for name, health := range cs.Health() {
 		if !health.Synced && len(health.WatchErrors) == 0 {
 			return fmt.Errorf("%s: caches are not synced", name)
 		}
@@ -334,8 +360,8 @@ func (cs *controllerSet) checkSynced() error {
 	return nil
 }
 
-// health returns the health of the running controllers by name.
-func (cs *controllerSet) health() map[string]controller.Health {
+// Health returns the health of the running controllers by name.
+func (cs *Set) Health() map[string]controller.Health {
 	all := map[string]controller.Health{}
 	for _, r := range cs.runningControllers() {
 		all[r.Name()] = r.health()
@@ -343,18 +369,18 @@ func (cs *controllerSet) health() map[string]controller.Health {
 	return all
 }
 
-// refusalOf returns why a controller does not run; nil if it is not refused.
-func (cs *controllerSet) refusalOf(key queue.Key) error {
+// RefusalOf returns why a controller of a Go program does not run; nil if it is not refused.
+func (cs *Set) RefusalOf(name string) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if e := cs.entries[key]; e != nil {
+	if e := cs.entries[goControllerKey(name)]; e != nil {
 		return e.refusal
 	}
 	return nil
 }
 
 // runningControllers returns the controllers that run.
-func (cs *controllerSet) runningControllers() []*runningController {
+func (cs *Set) runningControllers() []*runningController {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	var all []*runningController
@@ -366,8 +392,8 @@ func (cs *controllerSet) runningControllers() []*runningController {
 	return all
 }
 
-// hookRestarted syncs all parents of the controllers with a hook at an address.
-func (cs *controllerSet) hookRestarted(address string) {
+// HookRestarted syncs all parents of the controllers with a hook at an address.
+func (cs *Set) HookRestarted(address string) {
 	behind := func(full string) bool { return calls.SameHost(full, address) }
 	for _, r := range cs.runningControllers() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
@@ -376,8 +402,8 @@ func (cs *controllerSet) hookRestarted(address string) {
 	}
 }
 
-// credentialsRenewed retries the failed objects of a controller.
-func (cs *controllerSet) credentialsRenewed(name string) {
+// CredentialsRenewed retries the failed objects of a controller.
+func (cs *Set) CredentialsRenewed(name string) {
 	for _, r := range cs.runningControllers() {
 		if r.Name() == name {
 			r.retryNow()
@@ -385,20 +411,20 @@ func (cs *controllerSet) credentialsRenewed(name string) {
 	}
 }
 
-// recordEvent records an event on a controller object, if there is one.
-func (cs *controllerSet) recordEvent(key queue.Key, event hook.Event) {
+// RecordEvent records an event on a controller object, if there is one.
+func (cs *Set) RecordEvent(key queue.Key, event hook.Event) {
 	cs.mu.Lock()
 	e := cs.entries[key]
 	cs.mu.Unlock()
 	if e != nil && e.object != nil {
-		cs.manager.events.Event(e.object, event)
+		cs.Events.Event(e.object, event)
 	}
 }
 
-func (cs *controllerSet) stopAll() {
+func (cs *Set) stopAll() {
 	cs.queue.Close()
 	cs.releaseQueue.Close()
-	cs.manager.crds.Close()
+	cs.CRDs.Close()
 	for _, r := range cs.runningControllers() {
 		r.shutdown()
 	}

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"io"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -37,7 +35,7 @@ func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 		if got := s.patches.Load(); got != 1 {
 			t.Errorf("%d writes of what cannot be stored, want 1", got)
 		}
-		cs.resetReported()
+		cs.ResetReported()
 		cs.reportStatus(t.Context(), key, e)
 		if got := s.patches.Load(); got != 2 {
 			t.Errorf("%d writes after the CRD changed, want 2", got)
@@ -72,24 +70,16 @@ func (s *pruningServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// controllersOf returns the controllers of a Manager with one DecoratorController.
-func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*controllerSet, queue.Key, *controllerEntry) {
+// controllersOf returns the controllers of a process with one DecoratorController.
+func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set, queue.Key, *controllerEntry) {
 	t.Helper()
-	client, err := newClient(Options{Config: &rest.Config{Host: "http://server", Transport: server}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &Manager{client: client, resolver: &kinds.Resolver{Client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
-	t.Cleanup(m.store.Close)
-	m.events = events.NewWriter(client, events.Options{Dropped: func(string) {}})
-	t.Cleanup(m.events.Close)
-	if m.crds, err = newInstaller(m); err != nil {
-		t.Fatal(err)
-	}
-	cs := newTestControllers(m)
+	client := clientOf(t, server)
+	cs := newTestSet(Dependencies{Client: client, Resolver: &kinds.Resolver{Client: client}, Store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)}), Events: events.NewWriter(client, events.Options{Dropped: func(string) {}})})
+	t.Cleanup(cs.Store.Close)
+	t.Cleanup(cs.Events.Close)
 	kinds := compile.Kinds()
 	kind := kinds[len(kinds)-1]
-	view := m.store.Watch(cache.Selection{Resource: kind.Resource}, nil)
+	view := cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)
 	<-view.Ready()
 	cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	key := queue.Key{Namespace: kind.Name, Name: "a"}

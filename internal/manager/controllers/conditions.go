@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"errors"
@@ -115,6 +115,15 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	return conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails"}
 }
 
+// overallCondition returns Accepted if it is False, else Ready.
+func (s *controllerState) overallCondition(health controller.Health) conditionState {
+	understood := acceptedCondition(s.refusal, s.notes, health)
+	if !understood.ok {
+		return understood
+	}
+	return readyCondition(understood, s, health)
+}
+
 // registeredCondition reports whether the API server calls the controller's webhooks, if
 // it has any.
 func (s *controllerState) registeredCondition() conditionState {
@@ -198,37 +207,37 @@ func (f conditionState) condition(kind string, generation int64) metav1.Conditio
 
 // recordStarted and recordStopped record the same events as Metacontroller on controllers
 // that it serves too: users wait for these events.
-func (cs *controllerSet) recordStarted(key queue.Key, declared *object.Object) {
+func (cs *Set) recordStarted(key queue.Key, declared *object.Object) {
 	cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStarting, Message: "Starting controller: " + key.Name},
 		hook.Event{Reason: metacontroller.EventStarted, Message: "Started controller: " + key.Name})
 }
 
-func (cs *controllerSet) recordStopped(key queue.Key, declared *object.Object) {
-	if cs.manager.leader.Leads() {
+func (cs *Set) recordStopped(key queue.Key, declared *object.Object) {
+	if cs.Leader.Leads() {
 		cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStopping, Message: "Stopping controller: " + key.Name},
 			hook.Event{Reason: metacontroller.EventStopped, Message: "Stopped controller: " + key.Name})
 	}
 }
 
-func (cs *controllerSet) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
+func (cs *Set) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
 	if declared == nil || !cs.isMetacontrollerKind(key) {
 		return
 	}
 	for _, phase := range phases {
 		phase.Type = corev1.EventTypeNormal
-		cs.manager.events.Event(declared, phase)
+		cs.Events.Event(declared, phase)
 	}
 }
 
 // isMetacontrollerKind reports whether Metacontroller serves this kind too.
-func (cs *controllerSet) isMetacontrollerKind(key queue.Key) bool {
+func (cs *Set) isMetacontrollerKind(key queue.Key) bool {
 	kind := cs.kinds[key.Namespace]
 	return kind != nil && kind.Metacontroller()
 }
 
 // recordTransitions records a warning for each condition that became False, and for code that is
 // outdated. Failures of hooks are recorded on the parents instead.
-func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
+func (cs *Set) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
 	for _, condition := range now {
 		previous := meta.FindStatusCondition(before, condition.Type)
 		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
@@ -237,14 +246,14 @@ func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, be
 			continue
 		}
 		if event, found := cs.warningFor(key, s, condition); found {
-			cs.manager.events.Event(s.object, event)
+			cs.Events.Event(s.object, event)
 		}
 	}
 }
 
 // warningFor returns the event for a condition that became False, if it has one. The reason
 // is the condition's, or Metacontroller's for its kinds.
-func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
+func (cs *Set) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:

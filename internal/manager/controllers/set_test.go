@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -7,24 +7,31 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -32,12 +39,38 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// newTestControllers returns the controllers of a Manager that has nothing else.
-func newTestControllers(m *Manager) *controllerSet {
-	m.controllers, m.inFlight = newControllerSet(m), calls.NewInFlight()
-	m.options.Config, m.crds = &rest.Config{}, cmp.Or(m.crds, crds.NewInstaller(crds.Options{}))
-	m.webhooks = newWebhooks(m)
-	return m.controllers
+// newTestSet returns controllers of a process that has nothing but these dependencies.
+func newTestSet(d Dependencies) *Set {
+	d.InFlight, d.CRDs, d.Log = calls.NewInFlight(), cmp.Or(d.CRDs, crds.NewInstaller(crds.Options{})), slog.New(slog.DiscardHandler)
+	d.Leader, d.Resolver = cmp.Or(d.Leader, &leader.Elector{Leadership: leader.NewLeadership()}), cmp.Or(d.Resolver, &kinds.Resolver{})
+	d.Environment = func() compile.Environment {
+		return compile.Environment{Resolve: d.Resolver.Resolve, ResolveKind: d.Resolver.ResolveKind, Known: d.Resolver.Known.Find, StatusOf: d.CRDs.StatusOf, Store: d.Store}
+	}
+	d.Permissions, d.Owners = &rbac.Access{}, &conflicts.Owners{Own: func() *setpoint.Instance { return nil }}
+	var cs *Set
+	d.Webhooks = serving.NewWebhooks(serving.WebhookOptions{
+		Log: d.Log, Store: d.Store, Client: d.Client, Leader: d.Leader, Observer: noReviews{},
+		Started: func() bool { return cs.Started() }, Listed: func() bool { return cs.AdmissionControllersListed() },
+	})
+	cs = New(d)
+	return cs
+}
+
+// noReviews records no reviews.
+type noReviews struct{}
+
+func (noReviews) Reviewed(admission.ReviewRecord, queue.Key, bool) {}
+func (noReviews) EventAt(string, hook.ObjectEvent)                 {}
+
+// clientOf returns a client of a server.
+func clientOf(t *testing.T, server http.RoundTripper) rest.Interface {
+	t.Helper()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://server", Transport: server,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 func compositeController(t *testing.T, name string) *object.Object {
@@ -51,7 +84,7 @@ func compositeController(t *testing.T, name string) *object.Object {
 
 // Two controllers that are both refused because of a third must not requeue each other.
 func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
-	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
+	cs := newTestSet(Dependencies{})
 	refused := conflicts.Conflict{}.Refusal(queue.Key{Namespace: "kind", Name: "older"})
 	for _, name := range []string{"one", "two", "one"} {
 		cs.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
@@ -63,7 +96,7 @@ func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 
 // A starting controller is not ready, although it is no longer queued.
 func TestNotReadyWhileControllerStarts(t *testing.T) {
-	cs := newControllerSet(&Manager{log: slog.New(slog.DiscardHandler)})
+	cs := newTestSet(Dependencies{})
 	if cs.checkSynced() == nil {
 		t.Error("ready before the start")
 	}
@@ -85,17 +118,13 @@ func TestNotReadyWhileControllerStarts(t *testing.T) {
 // Objects may be watched both whole and by metadata. That is one series: two equal series
 // would fail the scrape.
 func TestMetricsSumWatchesOfOneResource(t *testing.T) {
-	client, err := newClient(Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
+	s := cache.New(clientOf(t, nil), cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	for _, metadata := range []bool{false, true} {
 		t.Cleanup(s.Watch(cache.Selection{Resource: crds.Resource, Metadata: metadata}, nil).Close)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&serving.Collector{Cache: s, Controllers: newControllerSet(&Manager{}).gauges})
+	registry.MustRegister(&serving.Collector{Cache: s, Controllers: New(Dependencies{}).Gauges})
 	if _, err := registry.Gather(); err != nil {
 		t.Error(err)
 	}
@@ -108,43 +137,6 @@ func controllerObject(t *testing.T, metadata string) *object.Object {
 		t.Fatal(err)
 	}
 	return o
-}
-
-// shopHandlerController is shopController with a handler beside its hook.
-func shopHandlerController(name string) GoController {
-	own := shopController(name)
-	return GoController{Name: name, Compile: func(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
-		compiled, err := own.Compile(ctx, env)
-		if err != nil {
-			return nil, err
-		}
-		do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{}, nil
-		})
-		compiled.Handlers = []handler.Program{{
-			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
-			Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
-		}}
-		return compiled, nil
-	}}
-}
-
-// Hooks and handlers of one controller start and stop together.
-func TestHooksAndHandlersAreOneController(t *testing.T) {
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("greeter")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
-	r := m.controllers.runningControllers()[0]
-	if len(r.workers) != 2 || !r.usesCRD(shopsCRD) || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
-		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())
-	}
-	again := &compile.Compiled{Programs: slices.Clone(r.Programs), Handlers: slices.Clone(r.Handlers)}
-	if !r.equivalent(again) {
-		t.Error("not equivalent to itself")
-	}
-	again.Handlers[0].Resource.Status = false
-	if r.equivalent(again) {
-		t.Error("equivalent to another kind")
-	}
 }
 
 // An operator's webhooks select kinds. One that is served while they are looked up, one after another, is a kind of
@@ -241,3 +233,30 @@ func (s staticWorker) RetryWrites()              {}
 func (s staticWorker) SyncAll(queue.Cause)       {}
 func (s staticWorker) Health() controller.Health { return s.health }
 func (s staticWorker) Close()                    {}
+
+// Hooks and handlers of one controller start and stop together.
+func TestHooksAndHandlersAreOneController(t *testing.T) {
+	client := clientOf(t, restartingServer{})
+	cs := newTestSet(Dependencies{Client: client, Store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)}), Resolver: &kinds.Resolver{Client: client}})
+	t.Cleanup(cs.Store.Close)
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true, Status: true, Custom: true}
+	do := hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{}, nil
+	})
+	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
+	r := cs.newRunningController(&compile.Compiled{
+		Programs: []composite.Program{{Name: "greeter", Parent: shops, Sync: sync, Workers: 1}},
+		Handlers: []handler.Program{{Name: "greeter", Resource: shops, HandledAnnotation: "example.org/handled", Workers: 1, Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}}},
+	}, nil)
+	if len(r.workers) != 2 || !r.usesCRD("shops.example.org") || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
+		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())
+	}
+	again := &compile.Compiled{Programs: slices.Clone(r.Programs), Handlers: slices.Clone(r.Handlers)}
+	if !r.equivalent(again) {
+		t.Error("not equivalent to itself")
+	}
+	again.Handlers[0].Resource.Status = false
+	if r.equivalent(again) {
+		t.Error("equivalent to another kind")
+	}
+}

@@ -1,8 +1,8 @@
-package manager
+package controllers
 
 import (
 	"cmp"
-	"context"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"time"
@@ -32,7 +32,7 @@ type controllerSnapshot struct {
 }
 
 // snapshots returns all controllers, sorted by name.
-func (cs *controllerSet) snapshots() []controllerSnapshot {
+func (cs *Set) snapshots() []controllerSnapshot {
 	cs.mu.Lock()
 	members := maps.Clone(cs.entries)
 	cs.mu.Unlock()
@@ -54,7 +54,7 @@ func (cs *controllerSet) snapshots() []controllerSnapshot {
 }
 
 // snapshot returns a controller by its name; nil if there is none.
-func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
+func (cs *Set) snapshot(name string) *controllerSnapshot {
 	all := cs.snapshots()
 	for i := range all {
 		if all[i].name == name {
@@ -64,21 +64,24 @@ func (cs *controllerSet) snapshot(name string) *controllerSnapshot {
 	return nil
 }
 
-// Controllers implements inspect.Source.
-func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
+// Has reports whether there is a controller with a name.
+func (cs *Set) Has(name string) bool { return cs.snapshot(name) != nil }
+
+// Inspect returns what others see of all controllers, sorted by name.
+func (cs *Set) Inspect() []inspect.Controller {
 	all := []inspect.Controller{}
-	for _, one := range s.manager.controllers.snapshots() {
-		all = append(all, s.controller(&one))
+	for _, one := range cs.snapshots() {
+		all = append(all, cs.controller(&one))
 	}
-	return all, nil
+	return all
 }
 
 // controller converts a snapshot.
-func (s *source) controller(one *controllerSnapshot) inspect.Controller {
+func (cs *Set) controller(one *controllerSnapshot) inspect.Controller {
 	c := inspect.Controller{
-		Name: one.name, Process: s.Name(), Description: []string{},
+		Name: one.name, Process: cs.Process, Description: []string{},
 		Notes: one.notes, Suspended: one.suspended, Reviews: one.resource.Kind == setpoint.AdmissionControllerKind,
-		Calls: s.manager.history.Calls(one.name), Series: s.manager.history.Series(one.name, time.Now()),
+		Calls: cs.History.Calls(one.name), Series: cs.History.Series(one.name, time.Now()),
 	}
 	if one.object != nil {
 		declared := inspect.RefOf(one.resource, one.object)
@@ -96,13 +99,13 @@ func (s *source) controller(one *controllerSnapshot) inspect.Controller {
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
-	if s.knowsQueue(c.AllReplicas) {
-		addQueue(&c.Queue, health.Queue)
+	if cs.knowsQueue(c.AllReplicas) {
+		c.Queue.Add(health.Queue)
 	}
 	c.Rollout, c.LogicVersion = one.previous.Rollout, one.previous.LogicVersion
 	c.Last = inspect.FailureOf(health.LastError)
-	c.Conditions = s.conditions(one, health)
-	if s.isStandby(one) {
+	c.Conditions = cs.conditions(one, health)
+	if cs.isStandby(one) {
 		applyLeaderStatus(&c, one)
 	}
 	return c
@@ -110,16 +113,16 @@ func (s *source) controller(one *controllerSnapshot) inspect.Controller {
 
 // knowsQueue reports whether the queue of a controller is that of its work: a standby replica has all
 // objects queued. Every replica serves webhooks.
-func (s *source) knowsQueue(allReplicas bool) bool {
-	return !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || allReplicas
+func (cs *Set) knowsQueue(allReplicas bool) bool {
+	return !cs.Leader.Enabled || cs.Leader.Leads() || allReplicas
 }
 
 // allReplicas reports whether every replica does what the controller does: it has only webhooks.
 func (r *runningController) allReplicas() bool { return len(r.Programs)+len(r.Handlers) == 0 }
 
 // isStandby reports whether another replica runs a controller object and reports its status.
-func (s *source) isStandby(one *controllerSnapshot) bool {
-	return one.stored != nil && s.manager.options.LeaderElection.Enabled && !s.manager.leader.Leads()
+func (cs *Set) isStandby(one *controllerSnapshot) bool {
+	return one.stored != nil && cs.Leader.Enabled && !cs.Leader.Leads()
 }
 
 // applyLeaderStatus adds the status that the leader reported.
@@ -135,9 +138,9 @@ func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
 }
 
 // conditions returns the reported conditions in a standby replica, else current ones.
-func (s *source) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
+func (cs *Set) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
 	switch {
-	case s.isStandby(one):
+	case cs.isStandby(one):
 		return modelConditions(compile.StoredStatus(one.stored).Conditions)
 	case one.stored != nil && one.object != nil:
 		e := controllerEntry{controllerState: one.controllerState}
@@ -211,3 +214,36 @@ func (r *runningController) relatedResources() []object.Resource {
 	}
 	return all
 }
+
+// controllerDigest is the part of a controller's state that clients are notified of.
+type controllerDigest struct {
+	name                                         string
+	suspended                                    bool
+	objects, owned, failing, paused, conflicting int
+	held                                         controller.HeldDeletions
+	version                                      uint64
+}
+
+// Digest returns the digest of the state of all controllers and of leadership.
+func (cs *Set) Digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(digestSeed)
+	maphash.WriteComparable(&h, cs.Leader.Leads())
+	for _, one := range cs.snapshots() {
+		digest := controllerDigest{name: one.name, suspended: one.suspended}
+		if one.stored != nil {
+			digest.version = one.stored.Version()
+		}
+		health, _ := one.health()
+		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
+		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
+		maphash.WriteComparable(&h, digest)
+		condition := one.accepted(health)
+		maphash.WriteComparable(&h, condition)
+		maphash.WriteComparable(&h, readyCondition(condition, &one.controllerState, health))
+	}
+	return h.Sum64()
+}
+
+// digestSeed makes digests differ between processes.
+var digestSeed = maphash.MakeSeed()

@@ -1,4 +1,4 @@
-package manager
+package controllers
 
 import (
 	"cmp"
@@ -6,30 +6,21 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
-	"github.com/setpoint-dev/setpoint/internal/identity"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // runningController runs all programs of a controller.
@@ -70,9 +61,9 @@ type worker interface {
 
 // newRunningController creates the workers and opens their watches, before those of a
 // replaced controller are closed, so that both share them.
-func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
-	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight,
-		endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
+func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
+	r := &runningController{Compiled: compiled, webhooks: cs.Webhooks, inFlight: cs.InFlight,
+		endpoints: cs.Endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
 		r.deletions = guard.New(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
@@ -83,15 +74,15 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
-		tools := cs.manager.composeTools(compiled.Account)
+		tools := cs.composeTools(compiled.Account)
 		tools.DeletionGuard, tools.Versions, tools.LogicVersions = r.deletions, r.versions, r.logicVersions
-		r.workers = append(r.workers, composite.New(cs.manager.inFlight.WrapProgram(program), tools))
+		r.workers = append(r.workers, composite.New(cs.InFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handler.New(cs.manager.inFlight.WrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
+		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.handlerTools(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
-		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})
+		r.workers = append(r.workers, admissionWorker{cs.Webhooks, p.Name})
 	}
 	return r
 }
@@ -247,51 +238,23 @@ func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 		})
 }
 
-// observer passes what controllers report to metrics, events and the history.
-type observer struct {
-	*serving.Metrics
-	events  *events.Writer
-	account identity.Account
-	history *inspect.History
-	// recorders are those of the process.
-	recorders *recording.Recorders
+// admissionWorker represents the reviews of a controller among its workers. The webhook server
+// runs them in every replica.
+type admissionWorker struct {
+	webhooks *serving.Webhooks
+	program  string
 }
 
-// observer returns what observes controllers that act as a ServiceAccount.
-func (m *Manager) observer(account identity.Account) observer {
-	return observer{m.metrics, m.events, account, m.history, &m.recorders}
-}
+func (a admissionWorker) Run(ctx context.Context) { <-ctx.Done() }
+func (admissionWorker) RetryNow()                 {}
+func (admissionWorker) RetryWrites()              {}
+func (admissionWorker) Close()                    {}
 
-// Event sends an event as the ServiceAccount.
-func (o observer) Event(at *object.Object, event hook.Event) {
-	o.events.EventAs(o.account.UserFor(at.Namespace()), at, event)
-}
-
-// OwnEvent sends an event as Setpoint.
-func (o observer) OwnEvent(at *object.Object, event hook.Event) { o.events.Event(at, event) }
-
-// Ran records a run.
-func (o observer) Ran(run record.Run) {
-	o.ObserveRun(&run)
-	o.recorders.Ran(&run)
-	o.history.Add(run)
-}
-
-// Deleted records a deletion, which is not counted as a run.
-func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
-
-// Handled counts a handler call.
-func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
-	o.ObserveHandler(program, handler, reason, took, err)
-	o.history.AddCall(program, handler, inspect.CallOutcome(err), took)
-}
-
-// called counts a call of a hook. Calls of handlers and reviews are counted by their names
-// instead.
-func (m *Manager) called(program, address string, e call.Result) {
-	m.endpoints.RecordCall(program, address, e)
-	m.metrics.ObserveHookCall(program, address, e)
-	if e.HookType != call.Handle && e.HookType != call.Admit {
-		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
+// SyncAll has no objects to enqueue. After a restart of the hook, earlier failures are void.
+func (a admissionWorker) SyncAll(cause queue.Cause) {
+	if cause.Kind == queue.HookChanged {
+		a.webhooks.ClearFailures(a.program)
 	}
 }
+
+func (a admissionWorker) Health() controller.Health { return a.webhooks.Health(a.program) }

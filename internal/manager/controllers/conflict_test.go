@@ -1,7 +1,6 @@
-package manager
+package controllers
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 // Fault M15: the status belongs to the older controllers of the same parents, and to the
 // younger one when they stop.
 func TestStatusIsYieldedToOlderControllers(t *testing.T) {
-	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
+	cs := newTestSet(Dependencies{})
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}
 	started := func(name, rank string, children ...plan.Rule) *compile.Compiled {
 		t.Helper()

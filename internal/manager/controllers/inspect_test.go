@@ -1,0 +1,46 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Kinds that handlers may write count as child kinds.
+func TestControllerKinds(t *testing.T) {
+	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
+	r := &runningController{Compiled: &compile.Compiled{Handlers: []handler.Program{{
+		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
+		Writes: []handler.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
+	}}}}
+	kinds := kindsOf(r.Compiled)
+	if children := kinds.written; len(kinds.managed) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
+		t.Errorf("%+v", kinds)
+	}
+}
+
+// Reviews run in each replica, all other programs in the leader.
+func TestEverywhere(t *testing.T) {
+	cs := newTestSet(Dependencies{History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Leader: &leader.Elector{Leadership: leader.NewLeadership()}})
+	reviews := &admission.Program{Name: "policy", Configuration: "setpoint-policy"}
+	pods := handler.Program{Name: "policy", Resource: object.Resource{Version: "v1", Kind: "Pod"}}
+	for _, c := range []struct {
+		compiled compile.Compiled
+		want     bool
+	}{
+		{compile.Compiled{Admission: reviews}, true},
+		{compile.Compiled{Admission: reviews, Handlers: []handler.Program{pods}}, false},
+		{compile.Compiled{Handlers: []handler.Program{pods}}, false},
+	} {
+		one := &controllerSnapshot{name: "policy", controllerState: controllerState{running: &runningController{Compiled: &c.compiled, webhooks: cs.Webhooks}}}
+		if got := cs.controller(one).AllReplicas; got != c.want {
+			t.Errorf("%+v: %v", c.compiled, got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
+)
+
+// handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
+func (cs *Set) handlerTools(account identity.Account) handler.Tools {
+	return handler.Tools{
+		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Backends: cs.Backends,
+		Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
+	}
+}
+
+// composeTools returns the dependencies of programs of hooks that act as a ServiceAccount.
+func (cs *Set) composeTools(account identity.Account) composite.Tools {
+	return composite.Tools{
+		Store:    cs.Store,
+		Writer:   cs.writer(),
+		Access:   cs.Permissions.Accounts,
+		Observer: cs.observer(account), Unrecorded: cs.Unrecorded,
+		Log:     cs.Log,
+		Tracer:  cs.Tracer,
+		Resolve: cs.Resolver.Resolve,
+		Known:   cs.Resolver.Known.Find,
+	}
+}
+
+func (cs *Set) writer() *apply.Writer {
+	return apply.New(cs.Client, apply.Options{Observe: cs.Metrics.ObserveRequest})
+}
+
+// observer passes what controllers report to metrics, events and the history.
+type observer struct {
+	*serving.Metrics
+	events  *events.Writer
+	account identity.Account
+	history *inspect.History
+	// recorders are those of the process.
+	recorders *recording.Recorders
+}
+
+// observer returns what observes controllers that act as a ServiceAccount.
+func (cs *Set) observer(account identity.Account) observer {
+	return observer{cs.Metrics, cs.Events, account, cs.History, cs.Recorders}
+}
+
+// Event sends an event as the ServiceAccount.
+func (o observer) Event(at *object.Object, event hook.Event) {
+	o.events.EventAs(o.account.UserFor(at.Namespace()), at, event)
+}
+
+// OwnEvent sends an event as Setpoint.
+func (o observer) OwnEvent(at *object.Object, event hook.Event) { o.events.Event(at, event) }
+
+// Ran records a run.
+func (o observer) Ran(run record.Run) {
+	o.ObserveRun(&run)
+	o.recorders.Ran(&run)
+	o.history.Add(run)
+}
+
+// Deleted records a deletion, which is not counted as a run.
+func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
+
+// Handled counts a handler call.
+func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
+	o.ObserveHandler(program, handler, reason, took, err)
+	o.history.AddCall(program, handler, inspect.CallOutcome(err), took)
+}
