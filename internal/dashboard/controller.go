@@ -1,19 +1,13 @@
 package dashboard
 
 import (
-	"context"
-	"encoding/json"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // controllerPage is the data of a controller's page.
@@ -44,7 +38,7 @@ func (p *controllerPage) ObjectCount() int {
 }
 
 // ReviewsURL returns the reviews of the controller.
-func (p *controllerPage) ReviewsURL() string { return reviewsURL(p.Process, p.Name, object.Ref{}) }
+func (p *controllerPage) ReviewsURL() string { return web.ReviewsURL(p.Process, p.Name, object.Ref{}) }
 
 // reviewCount is the number of reviews with one outcome since the process started.
 type reviewCount struct {
@@ -178,14 +172,14 @@ func suspendController(req *request) error {
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
 			return map[string]any{"spec": map[string]any{"suspend": true}}
 		}
-		return annotationPatch(v1alpha1.AnnotationPaused, "true")
+		return web.AnnotationPatch(v1alpha1.AnnotationPaused, "true")
 	})
 }
 
 func resumeController(req *request) error {
 	return req.patchController("Resumed.", func(c *inspect.Controller) map[string]any {
 		// Either of the two may have suspended it.
-		patch := annotationPatch(v1alpha1.AnnotationPaused, nil)
+		patch := web.AnnotationPatch(v1alpha1.AnnotationPaused, nil)
 		if c.Declared.Group == v1alpha1.GroupVersion.Group {
 			patch["spec"] = map[string]any{"suspend": nil}
 		}
@@ -200,7 +194,7 @@ func reconcileAll(req *request) error {
 	}
 	if c.Declared != nil {
 		return req.patchController("Reconciling all of its objects.",
-			func(*inspect.Controller) map[string]any { return req.reconcilePatch() })
+			func(*inspect.Controller) map[string]any { return web.ReconcilePatch(req.Request) })
 	}
 	reason := req.notReconcilable(c)
 	if err := req.AccessError(); err != nil {
@@ -212,16 +206,6 @@ func reconcileAll(req *request) error {
 	return req.reconcileObjects(source, c)
 }
 
-// annotationPatch returns a merge patch that sets an annotation, or removes it if value is nil.
-func annotationPatch(name string, value any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
-}
-
-// reconcilePatch returns a merge patch that requests a reconcile.
-func (req *request) reconcilePatch() map[string]any {
-	return annotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.Now(), By: req.Identity.User.Name}.String())
-}
-
 // patchController patches the manifest of a controller as the user.
 func (req *request) patchController(done string, change func(*inspect.Controller) map[string]any) error {
 	_, c, err := req.controller()
@@ -231,26 +215,11 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 	if c.Declared == nil {
 		return web.BadRequest("Controller %s is part of a Go program and has no manifest in the cluster.", c.Name)
 	}
-	if err := req.patch(req.Context(), *c.Declared, change(c)); err != nil {
+	if err := web.Patch(req.Context(), req.Request, *c.Declared, change(c)); err != nil {
 		return err
 	}
 	req.Flash(done)
 	return req.Redirect(web.ControllerURL(c.Process, c.Name))
-}
-
-// patch merges a change into an object as the user.
-func (req *request) patch(ctx context.Context, ref object.Ref, change map[string]any) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	if ref.Plural == "" || ref.Version == "" {
-		if ref.Kind, err = req.API.Kind(ctx, ref.Resource()); err != nil {
-			return err
-		}
-	}
-	_, err = req.API.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
-	return err
 }
 
 // rolloutActions returns the actions for the rollout of a controller; none without one to pause
@@ -284,7 +253,8 @@ func changeRollout(req *request) error {
 		done, change = "Rollout resumed.", func(c *inspect.Controller) map[string]any {
 			patch := rolloutPatch(false)
 			if c.Rollout != nil && c.Rollout.Phase == v1alpha1.RolloutRolledBack {
-				patch["metadata"] = annotationPatch(v1alpha1.AnnotationRolloutRetryAt, req.Now().UTC().Format(time.RFC3339Nano))["metadata"]
+				patch["metadata"] = web.AnnotationPatch(v1alpha1.AnnotationRolloutRetryAt,
+					req.Now().UTC().Format(time.RFC3339Nano))["metadata"]
 			}
 			return patch
 		}

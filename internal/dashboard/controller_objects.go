@@ -82,7 +82,8 @@ func objectSpec() *web.ListSpec[inspect.ObjectState] {
 		State: func(o *inspect.ObjectState) string { return string(o.State) },
 		Texts: func(o *inspect.ObjectState) []string { return []string{o.Name, o.Namespace} },
 		Columns: []web.ListColumn[inspect.ObjectState]{
-			{Name: "Object", Sort: "name", Compare: web.CompareText(func(o *inspect.ObjectState) string { return o.Namespace + "/" + o.Name })},
+			{Name: "Object", Sort: "name",
+				Compare: web.CompareText(func(o *inspect.ObjectState) string { return o.Namespace + "/" + o.Name })},
 			{Name: "State", Sort: "state", Compare: web.CompareText(func(o *inspect.ObjectState) string { return string(o.State) })},
 			{Name: "Children", Sort: "children", Class: "number",
 				Compare: web.CompareMost(func(o *inspect.ObjectState) int { return o.Children })},
@@ -173,9 +174,10 @@ func (req *request) listUnwatched(l *objectList) error {
 }
 
 func (req *request) fetchObjects(source inspect.Source, controller string, query inspect.Query) (inspect.Page, error) {
-	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
-		return s.Objects(ctx, controller, query)
-	})
+	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
+		func(ctx context.Context, s inspect.Source) (inspect.Page, error) {
+			return s.Objects(ctx, controller, query)
+		})
 }
 
 // hasKind reports whether the list can be filtered by a kind.
@@ -198,21 +200,14 @@ func (l *objectList) KindOptions() []kindOption {
 func kindOptions(kinds []object.Kind, group, kind string) []kindOption {
 	var choices []kindOption
 	for _, each := range kinds {
-		choice := kindOption{Name: each.Kind, Value: kindValue(each.Group, each.Kind), Current: each.Kind == kind && each.Group == group}
+		choice := kindOption{Name: each.Kind, Value: web.KindValue(each.Group, each.Kind)}
+		choice.Current = each.Kind == kind && each.Group == group
 		if slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.Kind == each.Kind && k.Group != each.Group }) {
 			choice.Name = choice.Value
 		}
 		choices = append(choices, choice)
 	}
 	return choices
-}
-
-// kindValue returns a kind as a URL parameter, such as "Pod" or "Deployment.apps".
-func kindValue(group, kind string) string {
-	if group == "" || kind == "" {
-		return kind
-	}
-	return kind + "." + group
 }
 
 // Objects of a controller without a manifest are annotated one by one: at most
@@ -279,13 +274,13 @@ func (req *request) listUnpaused(source inspect.Source, controller string, query
 func (req *request) annotateObjects(states []inspect.ObjectState, done *reconcileTally) error {
 	group, ctx := errgroup.WithContext(req.Context())
 	group.SetLimit(bulkParallelism)
-	change := req.reconcilePatch()
+	change := web.ReconcilePatch(req.Request)
 	for i := range states {
 		group.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return done.record(req.patch(ctx, states[i].Ref, change))
+			return done.record(web.Patch(ctx, req.Request, states[i].Ref, change))
 		})
 	}
 	return group.Wait()

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -80,7 +79,8 @@ func reviewSpec() *web.ListSpec[reviewRow] {
 				return cmp.Compare(slices.Index(inspect.ReviewOutcomes(), a.Outcome), slices.Index(inspect.ReviewOutcomes(), b.Outcome))
 			}},
 			{Name: "User", Sort: "user", Compare: web.CompareText(func(r *reviewRow) string { return r.User })},
-			{Name: "Duration", Sort: "duration", Class: "number", Compare: web.CompareMost(func(r *reviewRow) time.Duration { return r.Took })},
+			{Name: "Duration", Sort: "duration", Class: "number",
+				Compare: web.CompareMost(func(r *reviewRow) time.Duration { return r.Took })},
 			{Name: "When", Sort: "time", Compare: web.CompareLatest(func(r *reviewRow) time.Time { return r.Began })},
 		},
 	}
@@ -119,9 +119,10 @@ func (r reviewRow) IsBad() bool {
 }
 
 func (req *request) fetchReviews(source inspect.Source, controller string) ([]inspect.Run, error) {
-	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
-		return s.Reviews(ctx, controller, false)
-	})
+	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
+		func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
+			return s.Reviews(ctx, controller, false)
+		})
 }
 
 // reviewFilter returns the filter in the URL.
@@ -147,12 +148,6 @@ func (l *reviewList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Filter.Kind.Group, l.Filter.Kind.Kind)
 }
 
-// reviewsURL returns the list of reviews by a controller, of one object unless that is zero.
-func reviewsURL(process, controller string, of object.Ref) string {
-	at := &url.URL{Path: web.ControllerURL(process, controller) + "/reviews"}
-	return web.URLWith(at, "kind", kindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)
-}
-
 // reviewURL returns the page of a review.
 func reviewURL(run *inspect.Run) string {
 	return web.ControllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
@@ -165,34 +160,30 @@ func showReview(req *request) error {
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
+	loader := req.objects().NewLoader()
 	id, _ := strconv.ParseUint(req.Path("id"), 10, 64) // No review has the ID 0.
-	run, err := loader.load(source.Name(), id)
+	run, err := loader.Load(source.Name(), id)
 	if err != nil {
 		return err
 	}
 	if run.Controller != c.Name || run.Review() == nil || !req.CanRead(run.Object.Kind, run.Object.Namespace) {
 		return web.NotFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, processes.ShortName(c.Name))
 	}
-	of := &pageObject{Ref: run.Object}
-	p := &reviewPage{runPage: runPage{pageObject: of, Entry: newEntry(of, timeline.Entry{Run: run})}, Row: newReviewRow(run), Controller: c}
-	p.Entry.page = p.Row.URL
-	if shown := req.Query("show"); shown != "" {
-		if p.Body, err = loader.body(&run, req.Query("step"), shown); err != nil {
-			return err
-		}
-		if req.IsFragment() {
-			return req.RenderFragment("review", "run-body", p.Body)
-		}
+	shown, err := loader.NewRunPage(&objects.Object{Ref: run.Object}, &run, reviewURL(&run))
+	if err != nil {
+		return err
 	}
-	p.Steps = stepViews(&p.Entry)
-	p.openBody()
+	if shown.Body != nil && req.IsFragment() {
+		return req.RenderFragment("review", "run-body", shown.Body)
+	}
+	shown.SetSteps()
+	p := &reviewPage{RunPage: *shown, Row: newReviewRow(run), Controller: c}
 	return req.Render(web.Page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
 }
 
 // reviewPage is the data of a review's page.
 type reviewPage struct {
-	runPage
+	objects.RunPage
 	Row        reviewRow
 	Controller *inspect.Controller
 }
@@ -202,5 +193,5 @@ func (p *reviewPage) ShortName() string { return processes.ShortName(p.Controlle
 
 // ReviewsURL returns the reviews of the controller.
 func (p *reviewPage) ReviewsURL() string {
-	return reviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
+	return web.ReviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
 }

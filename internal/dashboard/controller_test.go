@@ -239,7 +239,7 @@ func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 // A request names the user, for the reconcile history.
 func TestReconcileRequestNamesTheUser(t *testing.T) {
 	s := newFakeAPI(t, discoveryResponses()).newServer(t)
-	text, err := json.Marshal((&request{&web.Request{Site: s.Site, Identity: &access.Identity{User: userclient.User{Name: "ann"}}}, s}).reconcilePatch())
+	text, err := json.Marshal(web.ReconcilePatch(&web.Request{Site: s.Site, Identity: &access.Identity{User: userclient.User{Name: "ann"}}}))
 	if err != nil || !strings.Contains(string(text), `"setpoint.dev/reconcile-at":"20`) || !strings.Contains(string(text), ` by ann"`) {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -465,7 +465,7 @@ func TestObjectsByKind(t *testing.T) {
 
 func TestKindValue(t *testing.T) {
 	for _, c := range []struct{ group, kind, want string }{{"", "", ""}, {"", "Pod", "Pod"}, {"apps", "Deployment", "Deployment.apps"}} {
-		if got := kindValue(c.group, c.kind); got != c.want {
+		if got := web.KindValue(c.group, c.kind); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

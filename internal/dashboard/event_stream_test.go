@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -88,49 +87,5 @@ func TestPageWatchesItsObject(t *testing.T) {
 	}
 	if a.count("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
 		t.Errorf("requests: %q", a.requests)
-	}
-}
-
-// countingSource counts how often full runs are read.
-type countingSource struct {
-	*fakeSource
-	reads int
-}
-
-func (c *countingSource) Run(ctx context.Context, id uint64) (inspect.Run, error) {
-	c.reads++
-	return c.fakeSource.Run(ctx, id)
-}
-
-func TestTriggersAreCached(t *testing.T) {
-	before, after := newRun(7, "p"), newRun(9, "p")
-	before.Steps[0].Call.Request, after.Steps[0].Call.Request = []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":1}}}`), []byte(`{"parent":{"kind":"Web","metadata":{"name":"a","uid":"u1"},"spec":{"a":2}}}`)
-	after.Steps[0].Call.Previous, after.Causes = 7, []string{"the object changed"}
-	source := &countingSource{fakeSource: &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}}}
-	server := newServer(t, source)
-	look := func(reader string, run inspect.Run) int {
-		source.reads = 0
-		api, err := server.options.Cluster.As(userclient.User{Name: reader})
-		if err != nil {
-			t.Fatal(err)
-		}
-		req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: api,
-			Identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}}}, server}
-		entries := req.timelineEntries(webSubject("a", ""), []inspect.Run{run}, 10)
-		if len(entries[0].ObjectChanges) != 1 || entries[0].ObjectChanges[0].Fields[0].Path != "spec.a" {
-			t.Errorf("%s sees %+v", reader, entries[0].ObjectChanges)
-		}
-		return source.reads
-	}
-	first, again, another := look("ann", after), look("ann", after), look("bob", after)
-	if first != 2 || again != 0 || another != 2 {
-		t.Errorf("read %d, then %d, for another %d", first, again, another)
-	}
-	recent := after
-	recent.Began = noon.Add(-time.Second)
-	source.runs[0] = recent
-	look("ann", recent)
-	if look("ann", recent) != 2 {
-		t.Error("what may have been before the object was read is kept")
 	}
 }

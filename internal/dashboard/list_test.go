@@ -29,7 +29,7 @@ func TestListsInURLs(t *testing.T) {
 
 // A filter that fits nothing says of how many.
 func TestNoMatches(t *testing.T) {
-	run := newRun(7, "x")
+	run := newRun(7)
 	run.Steps = []inspect.Step{{Call: &inspect.Call{Name: "w", Review: &inspect.Review{Operation: "create", User: "ann"}}}}
 	c := teamsController()
 	c.Reviews, c.AllReplicas = true, true

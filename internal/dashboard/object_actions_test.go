@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -45,7 +45,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	fields := url.Values{"csrf": {req.CSRF}, "process": {"setpoint"}, "controller": {teamsController().Name}}
 	const path = "/resources/configmaps/shop/a/plan"
 	responses := make(chan int)
-	for range maxPlans {
+	for range 2 {
 		go func() { responses <- post(t, s, path, fields).Code }()
 		<-process.started
 	}
@@ -53,12 +53,12 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 		t.Errorf("one too many has status %d: %s", w.Code, w.Body)
 	}
 	close(process.release)
-	for range maxPlans {
+	for range 2 {
 		if code := <-responses; code != http.StatusOK {
 			t.Errorf("a plan has status %d", code)
 		}
 	}
-	if got := log.String(); strings.Count(got, "planned for a dashboard user") != maxPlans ||
+	if got := log.String(); strings.Count(got, "planned for a dashboard user") != 2 ||
 		!strings.Contains(got, "user=dev") || !strings.Contains(got, "resource=configmaps namespace=shop name=a") {
 		t.Errorf("the log is %s", got)
 	}
@@ -220,8 +220,8 @@ func TestOutputOfPrograms(t *testing.T) {
 	ran := source.runs[2].Began
 	printed := []timeline.OutputLine{{At: ran, Text: "resize a " + hostile}, {At: ran, Text: "cache of 7"}, {At: ran, Text: `object="ConfigMap shop/b"`}}
 	process := "other"
-	s.options.Programs = func() []Program {
-		return []Program{{Name: process, Serves: func(string) bool { return false }, Output: func() []timeline.OutputLine { return printed }}}
+	s.objects.Programs = func() []objects.Program {
+		return []objects.Program{{Name: process, Serves: func(string) bool { return false }, Output: func() []timeline.OutputLine { return printed }}}
 	}
 	page := func() string { return get(t, s, objectPath+"/runs/1?in=setpoint").Body.String() }
 	wantNone := func(when string) {
@@ -245,19 +245,6 @@ func TestOutputOfPrograms(t *testing.T) {
 	call.Dropped = false
 	source.controllers[0].Declared = &source.runs[2].Object
 	wantNone("the hook is not in the program")
-}
-
-// Fault U6: children of a suspended controller, whose health is unknown, were counted as not
-// current.
-func TestTreeSummary(t *testing.T) {
-	for want, of := range map[string]tree{
-		"2 of 3 current": {Current: 2, Total: 3}, "1, health unknown": {Unknown: 1, Total: 1},
-		"1 of 3 current, health of 2 unknown": {Current: 1, Unknown: 2, Total: 3},
-	} {
-		if got := of.Summary(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
 }
 
 // childrenSource is a process that manages objects by name.
@@ -308,24 +295,31 @@ func TestTreeSpansControllers(t *testing.T) {
 	}
 }
 
-func TestTreeLimits(t *testing.T) {
-	families := map[string][]inspect.Child{"loop": {newChild("example.org", "Web", "loop"), newChild("example.org", "Web", "a")}}
-	for i := range maxNodes + 7 {
-		families["a"] = append(families["a"], newChild("example.org", "Web", fmt.Sprintf("w%03d", i)))
+func TestExports(t *testing.T) {
+	_, s, _ := newIncidentServer(t)
+	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
+	wantTexts(t, page, "Export", objectPath+"/runs/1/file?in=setpoint", objectPath+"/runs/1/case?in=setpoint", objectPath+"/runs/1/request?in=setpoint&amp;step=0", "Values of Secrets are masked")
+	for path, want := range map[string]string{"file?in=setpoint": `"outcome": "synced"`, "request?in=setpoint&step=0": `"size":"3"`} {
+		w := get(t, s, objectPath+"/runs/1/"+path)
+		if !strings.Contains(w.Body.String(), want) || !json.Valid(w.Body.Bytes()) || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment; filename=a-1-") {
+			t.Errorf("%s has %v: %s", path, w.Header(), w.Body)
+		}
 	}
-	families["a"][3].Name, families["a"][3].Health = "loop", "Failed"
-	source := newChildrenSource(families)
-	panel := ownertree.NewProcesses(inspect.NewTimeouts(time.Second), func() []inspect.Result[[]inspect.Controller] {
-		return []inspect.Result[[]inspect.Controller]{{Source: source, Value: source.controllers}}
-	})
-	states, _ := source.States(t.Context(), newChild("example.org", "Web", "a").Ref)
-	got, err := buildTree(t.Context(), newChild("example.org", "Web", "a").Ref, states, &ownertree.Builder{
-		Processes: panel, May: func(object.Kind, string) bool { return true },
-	})
-	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
-		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)
+	for _, path := range []string{"request?in=setpoint&step=1", "request?in=setpoint&step=x", "request?in=setpoint"} {
+		if w := get(t, s, objectPath+"/runs/1/"+path); w.Code != http.StatusNotFound {
+			t.Errorf("%s has status %d", path, w.Code)
+		}
 	}
-	if requests := source.calls.Load() - 1; requests != maxCalls || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprint(maxNodes-maxCalls)) {
-		t.Errorf("%d requests, warnings %q", requests, got.Warnings)
+}
+
+func TestExportOfDroppedCalls(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	source.runs[2].Steps[0].Call = &inspect.Call{Name: "sync", Dropped: true}
+	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
+	if strings.Contains(page, "Test case") || !strings.Contains(page, "Run (JSON)") {
+		t.Errorf("the page is %s", page)
+	}
+	if w := get(t, s, objectPath+"/runs/1/request?in=setpoint&step=0"); w.Code != http.StatusNotFound {
+		t.Errorf("status %d", w.Code)
 	}
 }

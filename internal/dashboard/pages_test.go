@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/templates"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -67,11 +68,11 @@ func TestHostileTextIsEscaped(t *testing.T) {
 }
 
 func TestTemplatesHaveNothingInline(t *testing.T) {
-	err := fs.WalkDir(templateFiles, "templates", func(file string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(templates.Files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := templateFiles.ReadFile(file)
+		text, err := templates.Files.ReadFile(file)
 		if found := findInlineCode(string(text)); found != "" {
 			t.Errorf("%s has %q, which the policy of its page forbids", file, found)
 		}
@@ -122,7 +123,7 @@ func newSignInServer(t *testing.T) *Server {
 
 func TestSignInRedirect(t *testing.T) {
 	s := newSignInServer(t)
-	for _, each := range slices.Concat(web.SiteRoutes(), s.routes()) {
+	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.routes()) {
 		method, path, _ := strings.Cut(each.Pattern, " ")
 		if each.Public || method != http.MethodGet || path == "/live" {
 			continue
@@ -147,7 +148,7 @@ func TestSignInRedirect(t *testing.T) {
 
 func TestWritesRequireCSRFToken(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
-	for _, each := range slices.Concat(web.SiteRoutes(), s.routes()) {
+	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.routes()) {
 		method, path, _ := strings.Cut(each.Pattern, " ")
 		if each.Public || method != http.MethodPost {
 			continue

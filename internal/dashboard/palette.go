@@ -127,7 +127,8 @@ func (s *paletteSearch) search() {
 	s.add("Pages", s.findPages())
 	var controllers []paletteItem
 	for _, c := range s.findControllers() {
-		controllers = append(controllers, paletteItem{c.ShortName, web.ControllerURL(c.Process, c.Name), c.TypeLabel + " · " + c.Health.Label})
+		detail := c.TypeLabel + " · " + c.Health.Label
+		controllers = append(controllers, paletteItem{c.ShortName, web.ControllerURL(c.Process, c.Name), detail})
 	}
 	s.add("Controllers", controllers)
 	s.add("Kinds", s.findKinds(kind))

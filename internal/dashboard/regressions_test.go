@@ -3,36 +3,12 @@ package dashboard
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// Fault U4: users who may not list events saw a raw error and the empty state.
-func TestForbiddenEvents(t *testing.T) {
-	refusal := web.PermissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
-	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
-	body := renderPage(t, "object", p)
-	wantTexts(t, body, "User &#34;ann&#34; cannot list resource &#34;events&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", "kubectl create role events-list --verb=list --resource=events -n shop")
-	if strings.Contains(body, "No events") {
-		t.Error("the page says that there are none")
-	}
-}
-
-// Fault U6: "Nothing was done about it yet" stood beside "last run 20m ago".
-func TestRunsWithoutHistory(t *testing.T) {
-	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Name: "web"}}, States: []stateView{{ObjectState: inspect.ObjectState{State: inspect.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
-	body := renderPage(t, "object", p)
-	wantTexts(t, body, "History is no longer in memory")
-	if strings.Contains(body, "Not reconciled yet") {
-		t.Error("the page says that it was never reconciled")
-	}
-}
 
 // Fault U9: "failing" in a URL is the state Failing.
 func TestStateInURL(t *testing.T) {

@@ -70,9 +70,11 @@ func kindSpec(controllers string) *web.ListSpec[*kindRow] {
 		Default: "name",
 		State:   func(row **kindRow) string { return string((*row).worst().State) },
 		Columns: []web.ListColumn[*kindRow]{
-			{Name: "Kind", Sort: "name", Compare: web.CompareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
+			{Name: "Kind", Sort: "name",
+				Compare: web.CompareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
 			{Name: "Group", Sort: "group", Compare: web.CompareText(func(row **kindRow) string { return (*row).Group })},
-			{Name: "Objects", Sort: "objects", Class: "number", Compare: web.CompareMost(func(row **kindRow) int64 { return (*row).Count })},
+			{Name: "Objects", Sort: "objects", Class: "number",
+				Compare: web.CompareMost(func(row **kindRow) int64 { return (*row).Count })},
 			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int {
 				return cmp.Compare((*a).worst().Rank,
 					(*b).worst().Rank)

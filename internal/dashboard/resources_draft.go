@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
@@ -409,12 +410,12 @@ const (
 // preview is what saving a draft would do. Nothing was written.
 type preview struct {
 	// Stored is what the API server would store, as a diff.
-	Stored body
+	Stored objects.Body
 	// Additions are what the API server would change in the input: defaults and admission.
-	Additions fieldChanges
+	Additions objects.FieldChanges
 	// Plans are what controllers would do afterwards. NoPlanReason is why there are none, and
 	// Warnings say which are missing.
-	Plans        []planPage
+	Plans        []objects.Plan
 	NoPlanReason string
 	Warnings     []string
 	// Digest identifies the input. Outdated reports that the user saved another input than the
@@ -461,8 +462,8 @@ func (req *request) renderPreview(d *draft, input, wanted map[string]any, result
 	if err != nil {
 		return err
 	}
-	s := &pageObject{Ref: object.Ref{Kind: d.Kind}}
-	if err := s.parse(result); err != nil {
+	s := &objects.Object{Ref: object.Ref{Kind: d.Kind}}
+	if err := s.Parse(result); err != nil {
 		return err
 	}
 	s.Namespace, s.Name = s.Meta.Namespace, s.Meta.Name
@@ -470,7 +471,7 @@ func (req *request) renderPreview(d *draft, input, wanted map[string]any, result
 	after := req.server.digester.digest(s.UID, editableFields(stored))
 	p.Stored = storedDiff(d.loaded, after)
 	if !object.IsSecret(stored) { // The values of a Secret are digests on one side.
-		p.Additions = firstFields(diffObjects(editableFields(wanted), after))
+		p.Additions = objects.FirstFields(diffObjects(editableFields(wanted), after))
 	}
 	d.Preview = p
 	d.release() // Plans may take long, and other drafts wait.
@@ -481,18 +482,18 @@ func (req *request) renderPreview(d *draft, input, wanted map[string]any, result
 }
 
 // storedDiff compares two objects as YAML, without the values of Secrets.
-func storedDiff(before, after map[string]any) body {
-	b := body{ID: "preview-stored"}
+func storedDiff(before, after map[string]any) objects.Body {
+	b := objects.Body{ID: "preview-stored"}
 	known := map[string]any{}
 	hidden := replaceSecretValues(before, func(path string, value any) string {
 		known[path] = value
-		return hiddenValue
+		return objects.HiddenValue
 	})
 	shown := replaceSecretValues(after, func(path string, value any) string {
 		if before != nil && known[path] != value {
-			return hiddenValue + ", changed"
+			return objects.HiddenValue + ", changed"
 		}
-		return hiddenValue
+		return objects.HiddenValue
 	})
 	left, right := "", form.FormatYAML(shown)
 	if before != nil {
@@ -507,7 +508,7 @@ func storedDiff(before, after map[string]any) body {
 }
 
 // addPlans adds what the controllers of the kind would do to the object.
-func (req *request) addPlans(p *preview, s *pageObject) error {
+func (req *request) addPlans(p *preview, s *objects.Object) error {
 	known := req.Processes.Fetch(req.Context())
 	planners, hidden := processes.PlannersOf(known, s.Kind, req.Can)
 	for i := range known {
@@ -517,9 +518,9 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 		}
 	}
 	for _, by := range planners {
-		plan := planPage{pageObject: s, Controller: by.Controller.Name, CreatedAt: p.At, Edited: s.raw}
-		if err := req.planBy(&plan, by.Source, &by.Controller); err != nil {
-			plan.Fault = describeFault(err.Error(), nil, planFailedTitle)
+		plan := objects.Plan{Object: s, Controller: by.Controller.Name, CreatedAt: p.At, Edited: s.Raw}
+		if err := req.objects().PlanBy(&plan, by.Source, &by.Controller); err != nil {
+			plan.Fail(err)
 		}
 		if !plan.NotManaged {
 			p.Plans = append(p.Plans, plan)
@@ -534,3 +535,10 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 	}
 	return req.AccessError()
 }
+
+// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
+// processed at a time. A form takes several times the memory of its object.
+const (
+	maxDrafts       = 3
+	maxActiveDrafts = 4
+)

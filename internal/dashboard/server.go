@@ -17,16 +17,19 @@ import (
 	"fmt"
 	"html/template"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/templates"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -45,7 +48,7 @@ type Options struct {
 	// Exits returns the processes whose supervisor knows that they ended; nil without one.
 	Exits func() []processes.Exit
 	// Programs returns the programs that the supervisor runs; nil without one.
-	Programs func() []Program
+	Programs func() []objects.Program
 	// Version is the version of Setpoint.
 	Version string
 	// Log is slog.Default if nil.
@@ -62,12 +65,10 @@ type Server struct {
 	probe    *apiProbe
 	digester *secretDigester
 	streams  web.Limiter
-	plans    web.Limiter
 	// drafts limits the forms per user, draftSlots those that are processed.
 	drafts     web.Limiter
 	draftSlots chan struct{}
-	// changeCache has the object changes of runs as a user may see them.
-	changeCache *cache.LRUExpireCache
+	objects    *objects.Pages
 }
 
 // New returns a Server. It makes no request yet.
@@ -83,31 +84,29 @@ func New(o Options) (*Server, error) {
 		Cluster: o.Cluster, Processes: processes.New(o.Sources, o.Exits, o.Now), Authenticator: access.New(o.Access, o.Cluster.Verify),
 		Log: cmp.Or(o.Log, slog.Default()), Now: o.Now, Version: o.Version,
 	}}
-	s.streams.PerUser, s.plans.PerUser, s.plans.Total = maxStreams, maxPlans, maxTotalPlans
+	s.streams.PerUser = maxStreams
 	s.drafts.PerUser, s.draftSlots = maxDrafts, make(chan struct{}, maxActiveDrafts)
-	s.changeCache = cache.NewLRUExpireCache(maxCachedChanges)
+	s.objects = objects.New()
+	s.objects.Programs = o.Programs
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: o.Now}, newSecretDigester()
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	if s.Templates, err = web.ParseTemplates(templateFiles, templateFuncs(s.Site)); err != nil {
+	if s.Templates, err = web.ParseTemplates(templates.Files, templateFuncs(s.Site)); err != nil {
 		return nil, fmt.Errorf("parse templates: %w", err)
 	}
-	s.ServeRoutes(s.routes())
+	s.ServeRoutes(slices.Concat(s.routes(), s.objects.Routes()))
 	return s, nil
 }
 
 //go:embed assets
 var assetFiles embed.FS
 
-//go:embed templates
-var templateFiles embed.FS
-
 // templateFuncs returns the functions of the templates.
 func templateFuncs(s *web.Site) template.FuncMap {
 	all := s.Functions()
-	all["significantFields"], all["firstFields"], all["sign"] = significantFields, firstFields, signOf
+	maps.Copy(all, objects.Functions())
 	return all
 }
 
@@ -117,7 +116,10 @@ type request struct {
 	server *Server
 }
 
-// routes returns the routes of all pages.
+// objects returns the request as one to a page of an object.
+func (req *request) objects() *objects.Request { return req.server.objects.Of(req.Request) }
+
+// routes returns the routes of the pages, but those of objects.
 func (s *Server) routes() []web.Route {
 	get := func(path string, handle func(*request) error) web.Route {
 		return web.Route{Pattern: "GET " + path, Handle: func(r *web.Request) error { return handle(&request{r, s}) }}
@@ -149,35 +151,11 @@ func (s *Server) routes() []web.Route {
 		draft("/resources/{resource}/{namespace}/{name}/edit", saveObject),
 		get("/resources/{resource}/{namespace}/{name}/delete", showDelete),
 		post("/resources/{resource}/{namespace}/{name}/delete", deleteObject),
-		get("/resources/{resource}/{namespace}/{name}", showObject),
-		get("/resources/{resource}/{namespace}/{name}/timeline", showTimeline),
-		get("/resources/{resource}/{namespace}/{name}/runs/{id}", showRun),
-		get("/resources/{resource}/{namespace}/{name}/runs/{id}/case", downloadCase),
-		get("/resources/{resource}/{namespace}/{name}/runs/{id}/file", downloadRun),
-		get("/resources/{resource}/{namespace}/{name}/runs/{id}/request", downloadRequest),
-		get("/resources/{resource}/{namespace}/{name}/runs/{id}/compare", compareRuns),
-		get("/resources/{resource}/{namespace}/{name}/yaml", showObjectYAML),
-		post("/resources/{resource}/{namespace}/{name}/plan", showPlan),
-		post("/resources/{resource}/{namespace}/{name}/annotate", annotateObject),
 	}
 }
 
 // maxStreams is the number of event streams of one user: each takes a connection and watches.
 const maxStreams = 32
-
-// Plans call hooks and list objects, so few run at a time: maxPlans of one user and
-// maxTotalPlans of all.
-const (
-	maxPlans      = 2
-	maxTotalPlans = 8
-)
-
-// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
-// processed at a time. A form takes several times the memory of its object.
-const (
-	maxDrafts       = 3
-	maxActiveDrafts = 4
-)
 
 // NewForConfig is New with a client of a cluster that logs what users change.
 func NewForConfig(config *rest.Config, o Options) (*Server, error) {

@@ -72,7 +72,7 @@ func newPodCluster(t *testing.T) *userclient.Cluster {
 
 // A hung process does not block pages, and pages report it.
 func TestHungProcessDoesNotBlockPages(t *testing.T) {
-	run := newRun(7, "x")
+	run := newRun(7)
 	run.Object = podRef("a")
 	healthy := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, runs: []inspect.Run{run}}
 	healthy.states = []inspect.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: inspect.StateSynced}}

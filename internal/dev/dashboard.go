@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
@@ -47,7 +48,7 @@ type devDashboard struct {
 	listener     net.Listener
 	otherSources func(context.Context) []inspect.Source
 	exits        func() []processes.Exit
-	programs     func() []dashboard.Program
+	programs     func() []objects.Program
 }
 
 // Check implements manager.Dashboard.

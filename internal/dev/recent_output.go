@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -75,11 +75,11 @@ func (r *recentOutput) list() []timeline.OutputLine {
 }
 
 // programs returns the processes with their output, for the dashboard.
-func (s *session) programs() []dashboard.Program {
-	all := make([]dashboard.Program, 0, len(s.locals))
+func (s *session) programs() []objects.Program {
+	all := make([]objects.Program, 0, len(s.locals))
 	for _, l := range s.locals {
 		serves := func(address string) bool { return l.Service != nil && l.Service.Matches(address) }
-		all = append(all, dashboard.Program{Name: l.Name, Serves: serves, Output: l.recent.list})
+		all = append(all, objects.Program{Name: l.Name, Serves: serves, Output: l.recent.list})
 	}
 	return all
 }

@@ -137,7 +137,8 @@ func ProblemOf(err error) *Problem {
 		return &Problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
 	case userclient.IsUnreachable(err):
 		return &Problem{
-			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: format.Capitalize(err.Error()) + ".", AutoRetry: true,
+			Status: http.StatusServiceUnavailable, Title: "API server unreachable", AutoRetry: true,
+			Text: format.Capitalize(err.Error()) + ".",
 			Hint: "This page reloads automatically when it responds.",
 		}
 	default:

@@ -96,17 +96,17 @@ func (req *Request) renderBlock(p *Page, block string) error {
 }
 
 // Templates are those of the pages by name. Each includes the blocks of layout.html and of
-// templates/parts.
+// parts.
 type Templates map[string]*template.Template
 
-// ParseTemplates parses the files of the folder templates.
+// ParseTemplates parses the files of package templates.
 func ParseTemplates(files fs.FS, functions template.FuncMap) (Templates, error) {
 	shared, err := template.New("").Option("missingkey=error").Funcs(functions).
-		ParseFS(files, "templates/layout.html", "templates/parts/*.html")
+		ParseFS(files, "layout.html", "parts/*.html")
 	if err != nil {
 		return nil, err
 	}
-	names, err := fs.Glob(files, "templates/*.html")
+	names, err := fs.Glob(files, "*.html")
 	if err != nil {
 		return nil, err
 	}

@@ -56,3 +56,17 @@ func URLWith(at *url.URL, parameters ...string) string {
 	changed.RawQuery = query.Encode()
 	return changed.RequestURI()
 }
+
+// ReviewsURL returns the list of reviews by a controller, of one object unless that is zero.
+func ReviewsURL(process, controller string, of object.Ref) string {
+	at := &url.URL{Path: ControllerURL(process, controller) + "/reviews"}
+	return URLWith(at, "kind", KindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)
+}
+
+// KindValue returns a kind as a URL parameter, such as "Pod" or "Deployment.apps".
+func KindValue(group, kind string) string {
+	if group == "" || kind == "" {
+		return kind
+	}
+	return kind + "." + group
+}

@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // objectActions returns the actions for an object.
-func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) []web.Action {
+func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web.Action {
 	if s.Deleted {
 		return nil
 	}
@@ -38,16 +38,17 @@ func (req *request) objectActions(s *pageObject, states []inspect.ObjectState) [
 	}
 	return append(all,
 		web.Action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), DisabledReason: missing},
-		web.Action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: req.MissingPermission("delete", s.Ref)})
+		web.Action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true,
+			DisabledReason: req.MissingPermission("delete", s.Ref)})
 }
 
 // annotateAction returns an action that sets an annotation.
-func annotateAction(s *pageObject, do, label, icon, missing string) web.Action {
+func annotateAction(s *Object, do, label, icon, missing string) web.Action {
 	return web.Action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
 		DisabledReason: missing}
 }
 
-func planAction(s *pageObject, state inspect.ObjectState, several bool) web.Action {
+func planAction(s *Object, state inspect.ObjectState, several bool) web.Action {
 	label := "Plan"
 	if several {
 		label += " by " + processes.ShortName(state.Controller)
@@ -59,10 +60,10 @@ func planAction(s *pageObject, state inspect.ObjectState, several bool) web.Acti
 }
 
 // Paused reports whether the object has the paused annotation.
-func (s *pageObject) Paused() bool { return s.Meta.Annotations[v1alpha1.AnnotationPaused] == "true" }
+func (s *Object) Paused() bool { return s.Meta.Annotations[v1alpha1.AnnotationPaused] == "true" }
 
 // annotateObject sets an annotation that tells the controllers of an object what to do.
-func annotateObject(req *request) error {
+func annotateObject(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
@@ -74,25 +75,25 @@ func annotateObject(req *request) error {
 	var message string
 	switch do := req.Field("do"); do {
 	case "reconcile":
-		patch, message = req.reconcilePatch(), "Reconcile requested. The run appears in the timeline."
+		patch, message = web.ReconcilePatch(req.Request), "Reconcile requested. The run appears in the timeline."
 	case "pause":
-		patch, message = annotationPatch(v1alpha1.AnnotationPaused, "true"),
+		patch, message = web.AnnotationPatch(v1alpha1.AnnotationPaused, "true"),
 			"Paused. The controller writes nothing until the object is resumed."
 	case "resume":
-		patch, message = annotationPatch(v1alpha1.AnnotationPaused, nil), "Resumed."
+		patch, message = web.AnnotationPatch(v1alpha1.AnnotationPaused, nil), "Resumed."
 	default:
 		return web.BadRequest("Unknown action %q.", do)
 	}
-	if err := req.patch(req.Context(), s.Ref, patch); err != nil {
+	if err := web.Patch(req.Context(), req.Request, s.Ref, patch); err != nil {
 		return err
 	}
 	req.Flash(message)
 	return req.Redirect(s.URL())
 }
 
-// planPage is the data of a dry run.
-type planPage struct {
-	*pageObject
+// Plan is the data of a dry run.
+type Plan struct {
+	*Object
 	Controller string
 	Lines      []planLine
 	Report     string
@@ -113,7 +114,7 @@ type planLine struct{ Text, Class string }
 // maxPlanBytes is how much of a plan is shown.
 const maxPlanBytes = 256 << 10
 
-func showPlan(req *request) error {
+func showPlan(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func showPlan(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := planPage{pageObject: s, Controller: req.Field("controller"), CreatedAt: req.Now()}
+	p := Plan{Object: s, Controller: req.Field("controller"), CreatedAt: req.Now()}
 	if err := req.loadPlan(&p, source); err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func showPlan(req *request) error {
 
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all
 // objects in it, which are known only afterwards.
-func (req *request) loadPlan(p *planPage, source inspect.Source) error {
+func (req *Request) loadPlan(p *Plan, source inspect.Source) error {
 	controllers, err := req.Processes.Controllers(req.Context(), source)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (req *request) loadPlan(p *planPage, source inspect.Source) error {
 		if c.Name != p.Controller || !req.CanSee(&c) {
 			continue
 		}
-		return req.planBy(p, source, &c)
+		return req.PlanBy(p, source, &c)
 	}
 	if err := req.AccessError(); err != nil {
 		return err
@@ -152,16 +153,19 @@ func (req *request) loadPlan(p *planPage, source inspect.Source) error {
 	return web.NotFound("There is no controller %s in process %s.", p.Controller, source.Name())
 }
 
-// planBy makes the plan of a controller if the user may read its child kinds.
-func (req *request) planBy(p *planPage, source inspect.Source, c *inspect.Controller) error {
+// PlanBy makes the plan of a controller if the user may read its child kinds.
+func (req *Request) PlanBy(p *Plan, source inspect.Source, c *inspect.Controller) error {
 	if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
 		return nil
 	}
 	return req.makePlan(p, source)
 }
 
+// Fail shows that there is no plan because of an error.
+func (p *Plan) Fail(err error) { p.Fault = describeFault(err.Error(), nil, planFailedTitle) }
+
 // setPlan sets the plan if the user may read all objects in it.
-func (p *planPage) setPlan(plan *inspect.Plan, own bool, reads func(object.Kind, string) bool) {
+func (p *Plan) setPlan(plan *inspect.Plan, own bool, reads func(object.Kind, string) bool) {
 	if !own {
 		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
 	}
@@ -186,7 +190,7 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 }
 
 // forbiddenKind returns a message if the user may not read a child kind.
-func (req *request) forbiddenKind(kinds []object.Kind, namespace string) string {
+func (req *Request) forbiddenKind(kinds []object.Kind, namespace string) string {
 	for _, kind := range kinds {
 		in := namespace
 		if !kind.Namespaced {
@@ -230,9 +234,9 @@ const planTimeout = 70 * time.Second
 
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
 // logged and limited per user.
-func (req *request) makePlan(p *planPage, source inspect.Source) error {
+func (req *Request) makePlan(p *Plan, source inspect.Source) error {
 	user := req.Identity.User.Name
-	if !req.server.plans.Acquire(user) {
+	if !req.pages.plans.Acquire(user) {
 		req.W.Header().Set("Retry-After", web.RetryAfterSeconds)
 		return &web.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many plans",
@@ -240,7 +244,7 @@ func (req *request) makePlan(p *planPage, source inspect.Source) error {
 			Hint: "Try again in a moment.",
 		}
 	}
-	defer req.server.plans.Release(user)
+	defer req.pages.plans.Release(user)
 	ctx, cancel := context.WithTimeout(req.Context(), planTimeout)
 	defer cancel()
 	began := time.Now()

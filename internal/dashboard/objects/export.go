@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ type callExport struct {
 }
 
 // exportOf returns the exports of a run.
-func (req *request) exportOf(p *runPage) runExport {
+func (req *Request) exportOf(p *RunPage) runExport {
 	run := &p.Entry.Run
 	in := "?" + url.Values{"in": {run.Process}}.Encode()
 	below := func(name string) string { return p.URL("runs", strconv.FormatUint(run.ID, 10), name) + in }
@@ -51,7 +51,7 @@ func (req *request) exportOf(p *runPage) runExport {
 		}
 		all.CaseURL = below("case")
 		one := callExport{Name: call.Name, ID: bodyID(run, i, "curl"), RequestURL: below("request") + "&step=" + strconv.Itoa(i)}
-		one.setCurl(hooks, call, requestFile(p.pageObject, run, i))
+		one.setCurl(hooks, call, requestFile(p.Object, run, i))
 		all.Calls = append(all.Calls, one)
 	}
 	return all
@@ -148,7 +148,7 @@ func (h *hookURLs) declared() bool { return h.of != nil || h.unknownReason != ""
 
 // hookURLsOf returns the webhooks of the controller of a run, which the user may have to be allowed
 // to get.
-func (req *request) hookURLsOf(run *inspect.Run) *hookURLs {
+func (req *Request) hookURLsOf(run *inspect.Run) *hookURLs {
 	c := req.controllerOfRun(run)
 	if c == nil || c.Declared == nil {
 		return &hookURLs{}
@@ -165,7 +165,7 @@ func (req *request) hookURLsOf(run *inspect.Run) *hookURLs {
 }
 
 // controllerOfRun returns the controller of a run; nil if the user may not see it.
-func (req *request) controllerOfRun(run *inspect.Run) *inspect.Controller {
+func (req *Request) controllerOfRun(run *inspect.Run) *inspect.Controller {
 	source, err := req.Source(run.Process)
 	if err != nil {
 		return nil
@@ -214,21 +214,21 @@ func (h *hookURLs) add(name string, w *webhookSpec) {
 }
 
 // requestFile is the name of the file with the request of a step.
-func requestFile(s *pageObject, run *inspect.Run, step int) string {
+func requestFile(s *Object, run *inspect.Run, step int) string {
 	return fmt.Sprintf("%s-%d-%d.json", s.Name, run.ID, step)
 }
 
 // downloadRun sends a run as JSON. Values of Secrets are masked.
-func downloadRun(req *request) error {
-	return req.downloadFromRun(func(s *pageObject, run *inspect.Run) (string, []byte, error) {
+func downloadRun(req *Request) error {
+	return req.downloadFromRun(func(s *Object, run *inspect.Run) (string, []byte, error) {
 		text, err := json.MarshalIndent(run, "", "  ")
 		return fmt.Sprintf("%s-%d-run.json", s.Name, run.ID), append(text, '\n'), err
 	})
 }
 
 // downloadRequest sends the request of a call as JSON. Values of Secrets are masked.
-func downloadRequest(req *request) error {
-	return req.downloadFromRun(func(s *pageObject, run *inspect.Run) (string, []byte, error) {
+func downloadRequest(req *Request) error {
+	return req.downloadFromRun(func(s *Object, run *inspect.Run) (string, []byte, error) {
 		i, err := strconv.Atoi(req.Query("step"))
 		if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
 			return "", nil, web.NotFound("Run %d has no call in step %q.", run.ID, req.Query("step"))
@@ -241,12 +241,12 @@ func downloadRequest(req *request) error {
 	})
 }
 
-func (req *request) downloadFromRun(render func(*pageObject, *inspect.Run) (name string, text []byte, err error)) error {
+func (req *Request) downloadFromRun(render func(*Object, *inspect.Run) (name string, text []byte, err error)) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]inspect.Run{}}, s)
+	run, err := req.runFromURL(req.NewLoader(), s)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (req *request) downloadFromRun(render func(*pageObject, *inspect.Run) (name
 }
 
 // sendFile sends a file to save.
-func (req *request) sendFile(name, mediaType string, text []byte) error {
+func (req *Request) sendFile(name, mediaType string, text []byte) error {
 	// A page with unknown permissions would lack what the user may read.
 	if err := req.AccessError(); err != nil {
 		return err

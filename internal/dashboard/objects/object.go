@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"cmp"
@@ -25,24 +25,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// pageObject is the object of a page as the user may see it.
-type pageObject struct {
+// Object is the object of a page as the user may see it.
+type Object struct {
 	object.Ref
 	// Deleted reports that the object no longer exists. Only its history is known.
 	Deleted bool
 	Meta    metav1.ObjectMeta
 	// Conditions are its status conditions.
 	Conditions []metav1.Condition
-	// raw is its JSON; nil if it is deleted.
-	raw json.RawMessage
+	// Raw is its JSON; nil if it is deleted.
+	Raw json.RawMessage
 }
 
 // URL returns the URL of its page, or of a page below it.
-func (s *pageObject) URL(below ...string) string { return web.ObjectURL(s.Ref, below...) }
+func (s *Object) URL(below ...string) string { return web.ObjectURL(s.Ref, below...) }
 
 // objectPage is the data of an object's page.
 type objectPage struct {
-	*pageObject
+	*Object
 	Owners  []owner
 	States  []stateView
 	Actions []web.Action
@@ -69,16 +69,16 @@ const (
 	maxRuns      = 500
 )
 
-func showObject(req *request) error { return req.renderObject(firstEntries) }
+func showObject(req *Request) error { return req.renderObject(firstEntries) }
 
-func showTimeline(req *request) error { return req.renderObject(maxRuns) }
+func showTimeline(req *Request) error { return req.renderObject(maxRuns) }
 
-func (req *request) renderObject(limit int) error {
+func (req *Request) renderObject(limit int) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	p := objectPage{pageObject: s}
+	p := objectPage{Object: s}
 	runs, missing := req.fetchRuns(s, maxRuns)
 	p.setDeletion(runs)
 	p.addWarnings(missing...)
@@ -105,9 +105,9 @@ func (p *objectPage) setDeletion(runs []inspect.Run) {
 }
 
 // loadDetails adds states with their incidents, owners, actions, children and events.
-func (req *request) loadDetails(p *objectPage, runs []inspect.Run) error {
-	s := p.pageObject
-	states, unavailable := req.objectStates(s.Ref)
+func (req *Request) loadDetails(p *objectPage, runs []inspect.Run) error {
+	s := p.Object
+	states, unavailable := req.ObjectStates(s.Ref)
 	p.addWarnings(unavailable...)
 	if s.Deleted && len(states)+len(runs)+len(unavailable) == 0 {
 		return web.NotFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
@@ -149,12 +149,12 @@ func (p *objectPage) addWarnings(why ...string) {
 
 // loadObject loads the object of the URL. A deleted object shows its history to users who could
 // get it.
-func (req *request) loadObject() (*pageObject, error) {
+func (req *Request) loadObject() (*Object, error) {
 	ref, err := req.RefFromURL()
 	if err != nil {
 		return nil, err
 	}
-	s := &pageObject{Ref: ref}
+	s := &Object{Ref: ref}
 	raw, err := req.API.Get(req.Context(), s.Kind, s.Namespace, s.Name)
 	switch {
 	case errors.Is(err, failure.ErrNotFound) && req.Can("get", s.Kind, s.Namespace, s.Name):
@@ -165,21 +165,21 @@ func (req *request) loadObject() (*pageObject, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := s.parse(raw); err != nil {
+	if err := s.Parse(raw); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// parse reads the metadata and conditions of an object.
-func (s *pageObject) parse(raw json.RawMessage) error {
+// Parse reads the metadata and conditions of an object.
+func (s *Object) Parse(raw json.RawMessage) error {
 	var o struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
 	}
-	s.raw, s.Meta, s.UID = raw, o.Metadata, string(o.Metadata.UID)
+	s.Raw, s.Meta, s.UID = raw, o.Metadata, string(o.Metadata.UID)
 	var status struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
@@ -199,7 +199,7 @@ type owner struct {
 }
 
 // owners returns the owners whose kinds are served.
-func (req *request) owners(s *pageObject) []owner {
+func (req *Request) owners(s *Object) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
 		version, _ := schema.ParseGroupVersion(o.APIVersion)
@@ -217,7 +217,7 @@ func (req *request) owners(s *pageObject) []owner {
 }
 
 // servedKind returns a kind as the API server serves it.
-func (req *request) servedKind(group, kind string) (object.Kind, error) {
+func (req *Request) servedKind(group, kind string) (object.Kind, error) {
 	return req.API.Kind(req.Context(), schema.GroupKind{Group: group, Kind: strings.ToLower(kind)}.String())
 }
 
@@ -238,7 +238,7 @@ const (
 )
 
 // tree returns the children that controllers and workloads own.
-func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, error) {
+func (req *Request) tree(s *Object, states []inspect.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
 	t, failed := buildTree(req.Context(), s.Ref, states, &ownertree.Builder{
 		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, req.listControllers),
@@ -251,7 +251,7 @@ func (req *request) tree(s *pageObject, states []inspect.ObjectState) (tree, err
 
 // addSuspendedChildren lists the children of suspended controllers from the API server, since
 // such controllers watch nothing.
-func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.ObjectState) (all []inspect.ObjectState, err error) {
+func (req *Request) addSuspendedChildren(ref object.Ref, states []inspect.ObjectState) (all []inspect.ObjectState, err error) {
 	if !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Suspended }) {
 		return states, nil
 	}
@@ -272,7 +272,7 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []inspect.Object
 }
 
 // listControllers returns the controllers of all processes.
-func (req *request) listControllers() []inspect.Result[[]inspect.Controller] {
+func (req *Request) listControllers() []inspect.Result[[]inspect.Controller] {
 	return inspect.QueryAll(req.Context(), req.Processes.Timeouts, req.Processes.Sources(req.Context()),
 		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
 			return s.Controllers(ctx)
@@ -360,7 +360,7 @@ func (c stateView) Label() string {
 }
 
 // managingProcesses returns the processes that manage the object.
-func (req *request) managingProcesses(states []inspect.ObjectState) []processes.Info {
+func (req *Request) managingProcesses(states []inspect.ObjectState) []processes.Info {
 	if len(states) == 0 {
 		return nil
 	}
@@ -392,7 +392,7 @@ func caveats(all []processes.Info) (found []string) {
 }
 
 // stateViews returns the states as a page shows them. The runs are all of the object, newest first.
-func (s *pageObject) stateViews(states []inspect.ObjectState, all []processes.Info, runs []inspect.Run) []stateView {
+func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, runs []inspect.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
@@ -417,7 +417,7 @@ func (s *pageObject) stateViews(states []inspect.ObjectState, all []processes.In
 
 // failureURL returns the page of the last run of a controller if it failed; "" if it did not.
 // Reviews are no runs.
-func (s *pageObject) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
+func (s *Object) failureURL(state *inspect.ObjectState, runs []inspect.Run) string {
 	for i := range runs {
 		run := &runs[i]
 		if run.Controller != state.Controller || run.Process != state.Process || run.Review() != nil {
@@ -436,7 +436,7 @@ func (c stateView) ControllerName() string { return processes.ShortName(c.Contro
 
 // yamlPage is the data of the YAML tab.
 type yamlPage struct {
-	*pageObject
+	*Object
 	// Text is the object without its managed fields, which ManagedFields has.
 	Text, ManagedFields string
 	// Masked reports that values are hidden.
@@ -447,12 +447,12 @@ type yamlPage struct {
 // maxYAMLBytes is how much of an object is shown.
 const maxYAMLBytes = 1 << 20
 
-func showObjectYAML(req *request) error {
+func showObjectYAML(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	p := yamlPage{pageObject: s}
+	p := yamlPage{Object: s}
 	if !s.Deleted {
 		if err := p.setText(s); err != nil {
 			return err
@@ -464,15 +464,15 @@ func showObjectYAML(req *request) error {
 	})
 }
 
-func (p *yamlPage) setText(s *pageObject) error {
+func (p *yamlPage) setText(s *Object) error {
 	var o map[string]any
-	if err := json.Unmarshal(s.raw, &o); err != nil {
+	if err := json.Unmarshal(s.Raw, &o); err != nil {
 		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
 	}
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]
 	delete(metadata, "managedFields")
-	p.Masked = object.IsSecret(o) && redact.Secret(o, hiddenValue) > 0
+	p.Masked = object.IsSecret(o) && redact.Secret(o, HiddenValue) > 0
 	var err error
 	if p.Text, p.Truncated, err = toYAML(o); err != nil {
 		return err
@@ -494,12 +494,12 @@ func toYAML(value any) (text string, cut bool, err error) {
 	return diff.EscapeInvisible(string(data)), cut, nil
 }
 
-// hiddenValue replaces the values of Secrets.
-const hiddenValue = "*** (hidden)"
+// HiddenValue replaces the values of Secrets.
+const HiddenValue = "*** (hidden)"
 
-// objectStates returns the states of an object as far as the user may read them, and messages
+// ObjectStates returns the states of an object as far as the user may read them, and messages
 // for unavailable processes.
-func (req *request) objectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
+func (req *Request) ObjectStates(ref object.Ref) (states []inspect.ObjectState, missing []string) {
 	found, missing := processes.FetchAll(req.Context(), req.Processes, func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState,
 		error) {
 		return s.States(ctx, ref)

@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"bytes"
@@ -6,24 +6,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"html/template"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // objectChange is an object that changed between two calls.
 type objectChange struct {
 	diff.ObjectChange
-	fieldChanges
+	FieldChanges
 	// Authors are the field managers that changed it, if known.
 	Authors []string
 	// Others is the number of further objects.
@@ -41,16 +37,21 @@ type runKey struct {
 	id      uint64
 }
 
-// runLoader loads full runs, each once.
-type runLoader struct {
-	*request
+// Loader loads full runs, each once.
+type Loader struct {
+	*Request
 	runs map[runKey]inspect.Run
 	// tokens stand for the values of Secrets, instead of the mask.
 	tokens bool
 }
 
-// load returns a run without what the user may not read.
-func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
+// NewLoader returns a loader that has loaded nothing yet.
+func (req *Request) NewLoader() *Loader {
+	return &Loader{Request: req, runs: map[runKey]inspect.Run{}}
+}
+
+// Load returns a run without what the user may not read.
+func (l *Loader) Load(process string, id uint64) (inspect.Run, error) {
 	key := runKey{process, id}
 	if known, ok := l.runs[key]; ok {
 		return known, nil
@@ -59,12 +60,13 @@ func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
 	if err != nil {
 		return inspect.Run{}, err
 	}
-	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source, func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
-		if calls, can := s.(inspect.CallSource); can && l.tokens {
-			return calls.RunWithTokens(ctx, id)
-		}
-		return s.Run(ctx, id)
-	})
+	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source,
+		func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+			if calls, can := s.(inspect.CallSource); can && l.tokens {
+				return calls.RunWithTokens(ctx, id)
+			}
+			return s.Run(ctx, id)
+		})
 	if err != nil {
 		return inspect.Run{}, err
 	}
@@ -73,10 +75,10 @@ func (l *runLoader) load(process string, id uint64) (inspect.Run, error) {
 }
 
 // addTriggers adds why an entry ran, and why the first run of the entry did.
-func (l *runLoader) addTriggers(s *pageObject, e *entry) {
+func (l *Loader) addTriggers(s *Object, e *entry) {
 	e.runTriggers = l.triggersOf(s, e.Run)
 	if e.Review != nil {
-		if full, err := l.load(e.Process, e.ID); err == nil && full.Review() != nil {
+		if full, err := l.Load(e.Process, e.ID); err == nil && full.Review() != nil {
 			e.Review = full.Review()
 		}
 	}
@@ -98,7 +100,7 @@ type runTriggers struct {
 	OtherChanges []objectChange
 }
 
-func (l *runLoader) triggersOf(s *pageObject, run inspect.Run) runTriggers {
+func (l *Loader) triggersOf(s *Object, run inspect.Run) runTriggers {
 	if run.Review() != nil {
 		return runTriggers{LeadingCauses: run.Causes} // A user request caused it, so there is nothing to compare.
 	}
@@ -155,11 +157,11 @@ func matchesCause(part *diff.ObjectChange, cause string) bool {
 
 // findChanges returns what changed since the previous call. Runs that are no longer in memory
 // explain nothing. It returns false if a run cannot be read now.
-func (l *runLoader) findChanges(s *pageObject, of inspect.Run) (found []objectChange, known bool) {
+func (l *Loader) findChanges(s *Object, of inspect.Run) (found []objectChange, known bool) {
 	if call, _ := timeline.MainCall(of.Steps); call == nil {
 		return nil, true
 	}
-	full, err := l.load(of.Process, of.ID)
+	full, err := l.Load(of.Process, of.ID)
 	if err != nil {
 		return nil, errors.Is(err, failure.ErrNotFound)
 	}
@@ -197,12 +199,12 @@ func triggerRank(part *diff.ObjectChange, causes []string) int {
 
 // previousCall returns the previous comparable call, in the same run or in an earlier one; nil
 // if it is no longer in memory.
-func (l *runLoader) previousCall(run *inspect.Run, step int) (call *inspect.Call, began time.Time, err error) {
+func (l *Loader) previousCall(run *inspect.Run, step int) (call *inspect.Call, began time.Time, err error) {
 	as := run.Steps[step].Call
 	if call := inspect.LastComparable(run.Steps[:step], as); call != nil {
 		return call, run.Began, nil
 	}
-	earlier, err := l.load(run.Process, as.Previous)
+	earlier, err := l.Load(run.Process, as.Previous)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -213,7 +215,7 @@ func (l *runLoader) previousCall(run *inspect.Run, step int) (call *inspect.Call
 const wasCreated diff.ChangeType = "was created"
 
 // creationChange returns who created an object, for its first run.
-func creationChange(s *pageObject, call *inspect.Call, began time.Time) []objectChange {
+func creationChange(s *Object, call *inspect.Call, began time.Time) []objectChange {
 	created := s.Meta.CreationTimestamp.Time
 	if s.Deleted || began.Sub(created) > time.Minute {
 		return nil
@@ -222,29 +224,29 @@ func creationChange(s *pageObject, call *inspect.Call, began time.Time) []object
 	if err != nil || len(parts) == 0 || parts[0].Role != "object" || parts[0].Object.UID != s.UID {
 		return nil
 	}
-	made := newObjectChange(parts[0], fieldChanges{})
+	made := newObjectChange(parts[0], FieldChanges{})
 	made.Type, made.Authors = wasCreated, s.authors(parts[0], created, began)
 	return []objectChange{made}
 }
 
 // newObjectChange returns a change without the compared objects, which are large.
-func newObjectChange(part diff.ObjectChange, shown fieldChanges) objectChange {
+func newObjectChange(part diff.ObjectChange, shown FieldChanges) objectChange {
 	part.Changes, part.Before, part.After = nil, nil, nil
 	shown.Fields = slices.Clone(shown.Fields)
 	for i, f := range shown.Fields {
 		shown.Fields[i] = inspect.Change{Path: f.Path, From: bytes.Clone(f.From), To: bytes.Clone(f.To)}
 	}
-	return objectChange{ObjectChange: part, fieldChanges: shown}
+	return objectChange{ObjectChange: part, FieldChanges: shown}
 }
 
-func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until time.Time) []objectChange {
+func newObjectChanges(s *Object, parts []diff.ObjectChange, since, until time.Time) []objectChange {
 	var objectChanges []objectChange
 	for _, part := range parts {
 		if len(objectChanges) == maxObjectChanges {
 			objectChanges[maxObjectChanges-1].Others++
 			continue
 		}
-		var shown fieldChanges
+		var shown FieldChanges
 		switch part.Type {
 		case diff.Replaced:
 			// Most differences follow from the replacement, so only spec changes are shown.
@@ -270,7 +272,7 @@ func specChanges(changes []inspect.Change) []inspect.Change {
 }
 
 // authors returns who changed the object, according to its managed fields.
-func (s *pageObject) authors(part diff.ObjectChange, since, until time.Time) []string {
+func (s *Object) authors(part diff.ObjectChange, since, until time.Time) []string {
 	managed, err := json.Marshal(s.Meta.ManagedFields)
 	if err != nil {
 		return nil
@@ -282,13 +284,13 @@ func (s *pageObject) authors(part diff.ObjectChange, since, until time.Time) []s
 	return authors
 }
 
-// fieldChanges are the shown changes, and the number of others.
-type fieldChanges struct {
+// FieldChanges are the shown changes, and the number of others.
+type FieldChanges struct {
 	Fields []inspect.Change
 	More   int
 }
 
-func significantFields(changes []inspect.Change) (shown fieldChanges) {
+func significantFields(changes []inspect.Change) (shown FieldChanges) {
 	shown.Fields, shown.More = diff.Significant(changes, maxFields)
 	return shown
 }
@@ -296,81 +298,8 @@ func significantFields(changes []inspect.Change) (shown fieldChanges) {
 // maxActionFields limits the changes of a planned write.
 const maxActionFields = 30
 
-func firstFields(changes []inspect.Change) fieldChanges {
+// FirstFields returns as many changes as a page shows of a write, and the number of the others.
+func FirstFields(changes []inspect.Change) FieldChanges {
 	n := min(len(changes), maxActionFields)
-	return fieldChanges{changes[:n], len(changes) - n}
-}
-
-// Story is the timeline of a violation that an exploration has found.
-type Story struct {
-	Name, Property, Violation string
-	// Ways are the steps, and those to the other end that the violation speaks of.
-	Ways []StoryWay
-}
-
-// StoryWay is a sequence of steps.
-type StoryWay struct {
-	Title string
-	Steps []StoryStep
-}
-
-// StoryStep is a step, what it changes, and the state after it.
-type StoryStep struct {
-	Number int
-	// Lane is one of the StoryPage's.
-	Lane, Text string
-	// Repeats marks the first of the steps that go on for ever.
-	Repeats bool
-	Changes []StoryChange
-	Objects []StoryObject
-}
-
-// StoryChange is a change of an object.
-type StoryChange struct {
-	Object string
-	// What is "created", "deleted" or "changed".
-	What   string
-	Fields []object.FieldChange
-}
-
-// StoryObject is an object after a step, as YAML.
-type StoryObject struct{ Name, YAML string }
-
-// StoryPage has the timelines of some stories.
-type StoryPage struct {
-	Version string
-	// Lanes are those who make steps, from left to right.
-	Lanes   []string
-	Stories []Story
-}
-
-// Title is that of the page.
-func (p *StoryPage) Title() string {
-	if len(p.Stories) == 1 {
-		return p.Stories[0].Name
-	}
-	return "Stories"
-}
-
-// LaneNumber returns the column of a lane, from 1.
-func (p *StoryPage) LaneNumber(lane string) int { return slices.Index(p.Lanes, lane) + 1 }
-
-// Style is the element with the styles of all pages: this one loads no files.
-func (*StoryPage) Style() (template.HTML, error) {
-	all, err := web.LoadAssets(assetFiles)
-	style := slices.Concat([]byte("<style>"), all["app.css"].Data, all["object.css"].Data, []byte("</style>"))
-	return template.HTML(style), err //nolint:gosec // The files are ours.
-}
-
-// Write writes a page that needs no server and no scripts.
-func (p *StoryPage) Write(w io.Writer) error {
-	pages, err := web.ParseTemplates(templateFiles, templateFuncs(&web.Site{Now: time.Now}))
-	if err != nil {
-		return err
-	}
-	page := pages["stories"]
-	if page == nil {
-		return errors.New("there is no page of stories")
-	}
-	return page.ExecuteTemplate(w, "document", p)
+	return FieldChanges{changes[:n], len(changes) - n}
 }

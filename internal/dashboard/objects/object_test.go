@@ -1,18 +1,15 @@
-package dashboard
+package objects
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -24,21 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// hostile is text in names, labels and responses.
-const hostile = "<script>alert(1)</script>\" onmouseover=\"x\u202e\u0007"
-
-var noon = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func webKind() object.Kind {
-	return object.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
-}
-
-func podRef(name string) object.Ref {
-	return object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
-}
-
-func webSubject(name, label string) *pageObject {
-	return &pageObject{
+func webSubject(name, label string) *Object {
+	return &Object{
 		Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: "u1"},
 		Meta: metav1.ObjectMeta{
 			Labels: map[string]string{"app": label}, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Generation: 3,
@@ -73,45 +57,9 @@ func newFailedRun(id uint64, text string) inspect.Run {
 	return run
 }
 
-// renderPage renders a page without its layout.
-func renderPage(t *testing.T, name string, data any) string {
-	t.Helper()
-	s := newServer(t)
-	var out bytes.Buffer
-	if err := s.Templates[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
-		t.Fatal(err)
-	}
-	checkInert(t, out.String())
-	return out.String()
-}
-
-// checkInert finds content that the policy would block or that an attacker could have injected.
-func checkInert(t *testing.T, html string) {
-	t.Helper()
-	lower := strings.ToLower(html)
-	for _, bad := range []string{" style=", "<style", "<script>", "onmouseover=\"x", "href=\"javascript:", " onclick=", "\u202e", "#zgotmplz", "<no value>"} {
-		if at := strings.Index(lower, strings.ToLower(bad)); at >= 0 {
-			t.Errorf("the page has %q: …%s…", bad, html[max(0, at-80):min(len(html), at+80)])
-		}
-	}
-}
-
-func wantTexts(t *testing.T, html string, texts ...string) {
-	t.Helper()
-	plain := strings.Join(strings.Fields(html), " ")
-	for _, text := range texts {
-		if !strings.Contains(plain, text) {
-			t.Errorf("the page lacks %q", text)
-		}
-	}
-	if t.Failed() {
-		t.Log(plain)
-	}
-}
-
 func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 	s := webSubject(name, message)
-	p := objectPage{pageObject: s}
+	p := objectPage{Object: s}
 	for _, each := range timeline.Entries(runs) {
 		p.Entries = append(p.Entries, newEntry(s, each))
 	}
@@ -124,7 +72,7 @@ func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 		state.Fault, state.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
 	}
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
-	by := processes.Info{Source: &fakeSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
+	by := processes.Info{Source: &runSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
 	p.States = s.stateViews([]inspect.ObjectState{state}, []processes.Info{by}, runs)
 	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
@@ -170,7 +118,7 @@ func TestObjectPageFailure(t *testing.T) {
 
 func TestObjectPageDeleted(t *testing.T) {
 	p := newObjectPage("a", "p", newRun(2, "p"))
-	p.pageObject = &pageObject{Ref: p.Ref, Deleted: true}
+	p.Object = &Object{Ref: p.Ref, Deleted: true}
 	p.Actions = nil
 	// Fault U7: a deletion ends the timeline.
 	p.setDeletion([]inspect.Run{newRun(2, "p")})
@@ -178,7 +126,7 @@ func TestObjectPageDeleted(t *testing.T) {
 	// A deletion that a watch delivered is sorted by time and has no details.
 	gone := newRun(3, "p")
 	gone.Outcome, gone.Steps, gone.Causes = "deleted", nil, nil
-	p.Entries = (&request{}).timelineEntries(p.pageObject, []inspect.Run{gone}, 1)
+	p.Entries = (&Request{}).timelineEntries(p.Object, []inspect.Run{gone}, 1)
 	p.setDeletion([]inspect.Run{gone, newRun(2, "p")})
 	if html := renderPage(t, "object", p); strings.Contains(html, `id="deletion"`) || !strings.Contains(html, ">Deleted</h3>") || strings.Contains(html, "Details<") {
 		t.Error(html)
@@ -186,23 +134,23 @@ func TestObjectPageDeleted(t *testing.T) {
 	p.Deleted, p.Meta.DeletionTimestamp, p.Meta.Finalizers = false, &metav1.Time{Time: noon}, []string{"example.com/a", "example.com/b"}
 	p.setDeletion(nil)
 	wantTexts(t, renderPage(t, "object", p), "Deletion requested, waiting for the finalizers example.com/a, example.com/b")
-	empty := objectPage{pageObject: webSubject("a", "b")}
+	empty := objectPage{Object: webSubject("a", "b")}
 	wantTexts(t, renderPage(t, "object", empty), "Not managed by a Setpoint controller")
 }
 
 func TestRunPage(t *testing.T) {
 	s := webSubject("a", hostile)
 	run := newRun(9, hostile)
-	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run})}
+	p := RunPage{Object: s, Entry: newEntry(s, timeline.Entry{Run: run})}
 	p.Steps = stepViews(&p.Entry)
-	p.Body = &body{ID: bodyID(&run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
+	p.Body = &Body{ID: bodyID(&run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
 	p.openBody()
 	wantTexts(t, renderPage(t, "object_run", p), "called sync", "planned", "1 write", "resource version 7",
 		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
 }
 
 func TestPlanPage(t *testing.T) {
-	p := planPage{pageObject: webSubject("a", "b"), Controller: "webs", CreatedAt: noon, Report: "{}",
+	p := Plan{Object: webSubject("a", "b"), Controller: "webs", CreatedAt: noon, Report: "{}",
 		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
 	wantTexts(t, renderPage(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
 	p.Fault = describeFault("sync hook: POST http://x: connection refused", &inspect.Fault{Kind: failure.HookUnreachable}, runFailedTitle)
@@ -212,8 +160,8 @@ func TestPlanPage(t *testing.T) {
 func TestYAMLPage(t *testing.T) {
 	s := webSubject("a", "b")
 	s.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
-	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
-	p := yamlPage{pageObject: s}
+	s.Raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
+	p := yamlPage{Object: s}
 	if err := p.setText(s); err != nil {
 		t.Fatal(err)
 	}
@@ -323,9 +271,7 @@ func TestObjectChanges(t *testing.T) {
 	own := inspect.Call{Name: "sync", Request: callBody("c", "Failed"), Previous: 7}
 	after.Steps = append(after.Steps, inspect.Step{Call: &own})
 	after.Causes = []string{"the object changed", "child Pod shop/p changed", "recheck"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	req := &request{&web.Request{Site: server.Site, R: r, API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
+	req := newObjectRequest(&runSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries) != 1 || len(entries[0].ObjectChanges) != 2 || strings.Join(entries[0].OtherCauses, ",") != "recheck" {
 		t.Fatalf("%+v", entries)
@@ -334,7 +280,7 @@ func TestObjectChanges(t *testing.T) {
 	if objectChanges[0].Fields[0].Path != "spec.image" || len(objectChanges[0].Authors) != 1 || objectChanges[0].Authors[0] != "kubectl-edit" || objectChanges[1].Object.Name != "p" {
 		t.Errorf("%+v", objectChanges)
 	}
-	html := renderPage(t, "object", objectPage{pageObject: s, Entries: entries})
+	html := renderPage(t, "object", objectPage{Object: s, Entries: entries})
 	wantTexts(t, html, `the object itself</span> changed<span class="by">, field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
 }
 
@@ -347,14 +293,13 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 	before.Steps[0].Call.Request = callBody("1", `"p":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p"}}`)
 	after.Steps[0].Call.Request, after.Steps[0].Call.Previous = callBody("2", ""), 7
 	after.Causes = []string{"child Pod shop/p changed", "retry"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
-	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
+	req := newObjectRequest(&runSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	got := req.timelineEntries(webSubject("a", "b"), []inspect.Run{after}, 10)
 	r := got[0].runTriggers
 	if len(r.ObjectChanges) != 1 || r.ObjectChanges[0].Object.Name != "p" || len(r.OtherChanges) != 1 || r.OtherChanges[0].Role != "object" || strings.Join(r.OtherCauses, ",") != "retry" {
 		t.Fatalf("%+v", r)
 	}
-	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Entries: got})
+	html := renderPage(t, "object", objectPage{Object: webSubject("a", "b"), Entries: got})
 	if gone, also := strings.Index(html, "deleted"), strings.Index(html, "Also changed since the previous call"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
 		t.Errorf("the child at %d, the other change at %d", gone, also)
 	}
@@ -372,13 +317,12 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 	before, after := newRun(7, "p"), newRun(9, "p")
 	before.Steps = []inspect.Step{called("b", latest), called("a", old)}
 	after.Steps, after.Causes = []inspect.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{after, before}})
-	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
+	req := newObjectRequest(&runSource{name: "setpoint", runs: []inspect.Run{after, before}})
 	entries := req.timelineEntries(s, []inspect.Run{after}, 10)
 	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
 		t.Errorf("%+v", entries[0].runTriggers)
 	}
-	p := runPage{pageObject: s, Entry: entries[0], Steps: stepViews(&entries[0])}
+	p := RunPage{Object: s, Entry: entries[0], Steps: stepViews(&entries[0])}
 	html := renderPage(t, "object_run", p)
 	wantTexts(t, html, "at the former revision 1", "at the latest revision 2")
 	if strings.Contains(html, "after its writes") {
@@ -399,10 +343,9 @@ func TestObjectPageReviews(t *testing.T) {
 	}
 	denied := reviewed(9, "denied", inspect.Review{Operation: "create", Denied: true, Message: "no digest"})
 	mutated := reviewed(8, "mutated", inspect.Review{Operation: "create", Changes: []inspect.Change{{Path: "spec.tier", To: json.RawMessage(`"gold"`)}}})
-	server := newServer(t, &fakeSource{name: "setpoint", runs: []inspect.Run{denied, mutated}})
-	req := &request{&web.Request{Site: server.Site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{}, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, server}
+	req := newObjectRequest(&runSource{name: "setpoint", runs: []inspect.Run{denied, mutated}})
 	runs := []inspect.Run{denied, mutated}
-	p := objectPage{pageObject: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
+	p := objectPage{Object: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
 	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
 		"/controllers/setpoint/admissioncontroller.setpoint.dev~webs/reviews?kind=Web.example.org&amp;name=a&amp;ns=shop", "Creation mutated and allowed", "spec.tier", "gold")
 }
@@ -411,7 +354,7 @@ func TestObjectPageReviews(t *testing.T) {
 func TestLeadingCausesComeFirst(t *testing.T) {
 	e := newEntry(webSubject("a", "b"), timeline.Entry{Run: newRun(9, "p")})
 	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
-	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Entries: []entry{e}})
+	html := renderPage(t, "object", objectPage{Object: webSubject("a", "b"), Entries: []entry{e}})
 	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {
 		t.Errorf("at %d, %d, %d", lead, changed, rest)
 	}
@@ -450,10 +393,10 @@ func TestObjectPageStandby(t *testing.T) {
 	p := newObjectPage("a", "p")
 	state := p.States[0].ObjectState
 	state.State = inspect.StateUnknown
-	source := &fakeSource{name: "setpoint", process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
-	req := newTestRequest(t, "/")
+	source := &runSource{name: "setpoint", process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
+	req := newObjectRequest()
 	req.Processes.Running = func(context.Context) []inspect.Source {
-		return []inspect.Source{source, &fakeSource{name: "another", process: source.process}}
+		return []inspect.Source{source, &runSource{name: "another", process: source.process}}
 	}
 	known := req.managingProcesses([]inspect.ObjectState{state})
 	p.States, p.Caveats = p.stateViews([]inspect.ObjectState{state}, known, nil), caveats(known)
@@ -470,7 +413,7 @@ func TestObjectPageNotWatched(t *testing.T) {
 	state := p.States[0].ObjectState
 	state.State = inspect.StateUnknown
 	for _, process := range []inspect.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
-		p.States = p.stateViews([]inspect.ObjectState{state}, []processes.Info{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
+		p.States = p.stateViews([]inspect.ObjectState{state}, []processes.Info{{Source: &runSource{name: "setpoint"}, Process: process}}, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, "Not reconciled yet", "see its Ready condition")
 		if strings.Contains(html, "where the work is done") {
@@ -493,7 +436,7 @@ func TestJustNow(t *testing.T) {
 }
 
 // timelineEntries returns the entries of a page with all runs.
-func (req *request) timelineEntries(s *pageObject, runs []inspect.Run, limit int) []entry {
+func (req *Request) timelineEntries(s *Object, runs []inspect.Run, limit int) []entry {
 	found := timeline.Entries(runs)
 	return req.entriesOf(s, found[:min(len(found), limit)], runs)
 }
@@ -521,7 +464,7 @@ func TestPlanPermissions(t *testing.T) {
 		{"another version, the process itself", nil, true, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := planPage{pageObject: web}
+			p := Plan{Object: web}
 			p.setPlan(&inspect.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind object.Kind, namespace string) bool {
 				return strings.Contains(strings.Join(c.may, ","), kind.Kind+" in "+namespace)
 			})
@@ -530,23 +473,6 @@ func TestPlanPermissions(t *testing.T) {
 				t.Errorf("shown %t, lacking %q", shown, p.MissingPermission)
 			}
 		})
-	}
-}
-
-func TestExports(t *testing.T) {
-	_, s, _ := newIncidentServer(t)
-	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
-	wantTexts(t, page, "Export", objectPath+"/runs/1/file?in=setpoint", objectPath+"/runs/1/case?in=setpoint", objectPath+"/runs/1/request?in=setpoint&amp;step=0", "Values of Secrets are masked")
-	for path, want := range map[string]string{"file?in=setpoint": `"outcome": "synced"`, "request?in=setpoint&step=0": `"size":"3"`} {
-		w := get(t, s, objectPath+"/runs/1/"+path)
-		if !strings.Contains(w.Body.String(), want) || !json.Valid(w.Body.Bytes()) || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment; filename=a-1-") {
-			t.Errorf("%s has %v: %s", path, w.Header(), w.Body)
-		}
-	}
-	for _, path := range []string{"request?in=setpoint&step=1", "request?in=setpoint&step=x", "request?in=setpoint"} {
-		if w := get(t, s, objectPath+"/runs/1/"+path); w.Code != http.StatusNotFound {
-			t.Errorf("%s has status %d", path, w.Code)
-		}
 	}
 }
 
@@ -575,18 +501,6 @@ func TestCurl(t *testing.T) {
 	}
 }
 
-func TestExportOfDroppedCalls(t *testing.T) {
-	_, s, source := newIncidentServer(t)
-	source.runs[2].Steps[0].Call = &inspect.Call{Name: "sync", Dropped: true}
-	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
-	if strings.Contains(page, "Test case") || !strings.Contains(page, "Run (JSON)") {
-		t.Errorf("the page is %s", page)
-	}
-	if w := get(t, s, objectPath+"/runs/1/request?in=setpoint&step=0"); w.Code != http.StatusNotFound {
-		t.Errorf("status %d", w.Code)
-	}
-}
-
 func TestAddressOfWebhook(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"url":"http://hooks.shop/sync"}`:                        "hooks.shop:80",
@@ -601,5 +515,65 @@ func TestAddressOfWebhook(t *testing.T) {
 		if got := found.of["sync"].address(); got != want {
 			t.Errorf("%s is at %q, want %q", spec, got, want)
 		}
+	}
+}
+
+// Fault U6: children of a suspended controller, whose health is unknown, were counted as not
+// current.
+func TestTreeSummary(t *testing.T) {
+	for want, of := range map[string]tree{
+		"2 of 3 current": {Current: 2, Total: 3}, "1, health unknown": {Unknown: 1, Total: 1},
+		"1 of 3 current, health of 2 unknown": {Current: 1, Unknown: 2, Total: 3},
+	} {
+		if got := of.Summary(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTreeLimits(t *testing.T) {
+	web := func(name string) inspect.Child {
+		return inspect.Child{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: name}, Health: "Current"}
+	}
+	families := map[string][]inspect.Child{"loop": {web("loop"), web("a")}}
+	for i := range maxNodes + 7 {
+		families["a"] = append(families["a"], web(fmt.Sprintf("w%03d", i)))
+	}
+	families["a"][3].Name, families["a"][3].Health = "loop", "Failed"
+	source := &runSource{name: "setpoint", children: families}
+	controllers := []inspect.Controller{{Name: "webs", Process: "setpoint", Kinds: []object.Kind{webKind()}}}
+	panel := ownertree.NewProcesses(inspect.NewTimeouts(time.Second), func() []inspect.Result[[]inspect.Controller] {
+		return []inspect.Result[[]inspect.Controller]{{Source: source, Value: controllers}}
+	})
+	states, _ := source.States(t.Context(), web("a").Ref)
+	got, err := buildTree(t.Context(), web("a").Ref, states, &ownertree.Builder{
+		Processes: panel, May: func(object.Kind, string) bool { return true },
+	})
+	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
+		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)
+	}
+	if requests := source.calls.Load() - 1; requests != maxCalls || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprint(maxNodes-maxCalls)) {
+		t.Errorf("%d requests, warnings %q", requests, got.Warnings)
+	}
+}
+
+// Fault U4: users who may not list events saw a raw error and the empty state.
+func TestForbiddenEvents(t *testing.T) {
+	refusal := web.PermissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
+	p := objectPage{Object: &Object{Ref: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
+	body := renderPage(t, "object", p)
+	wantTexts(t, body, "User &#34;ann&#34; cannot list resource &#34;events&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", "kubectl create role events-list --verb=list --resource=events -n shop")
+	if strings.Contains(body, "No events") {
+		t.Error("the page says that there are none")
+	}
+}
+
+// Fault U6: "Nothing was done about it yet" stood beside "last run 20m ago".
+func TestRunsWithoutHistory(t *testing.T) {
+	p := objectPage{Object: &Object{Ref: object.Ref{Name: "web"}}, States: []stateView{{ObjectState: inspect.ObjectState{State: inspect.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
+	body := renderPage(t, "object", p)
+	wantTexts(t, body, "History is no longer in memory")
+	if strings.Contains(body, "Not reconciled yet") {
+		t.Error("the page says that it was never reconciled")
 	}
 }

@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"encoding/json"
@@ -14,15 +14,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-// runPage is the data of a run's page.
-type runPage struct {
-	*pageObject
+// RunPage is the data of a run's page.
+type RunPage struct {
+	*Object
 	Entry entry
 	Steps []stepView
 	// Programs are what programs of setpoint dev printed.
 	Programs []timeline.ProgramOutput
 	// Body is the selected request or response; nil for none.
-	Body   *body
+	Body   *Body
 	Export runExport
 }
 
@@ -44,11 +44,11 @@ type bodyLink struct {
 	Name, URL, ID string
 	Bytes         int
 	Open          bool
-	Body          *body
+	Body          *Body
 }
 
-// body is a request or response as text, or as a diff with the previous one.
-type body struct {
+// Body is a request or response as text, or as a diff with the previous one.
+type Body struct {
 	ID        string
 	Text      string
 	Truncated bool
@@ -60,30 +60,26 @@ type body struct {
 // maxBodyBytes limits the shown text.
 const maxBodyBytes = 512 << 10
 
-func showRun(req *request) error {
+func showRun(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
+	loader := req.NewLoader()
 	run, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err
 	}
-	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run})}
-	shown := req.Query("show")
-	if shown != "" {
-		if p.Body, err = loader.body(&run, req.Query("step"), shown); err != nil {
-			return err
-		}
-		if req.IsFragment() {
-			return req.RenderFragment("object_run", "run-body", p.Body)
-		}
+	p, err := loader.NewRunPage(s, &run, "")
+	if err != nil {
+		return err
+	}
+	if p.Body != nil && req.IsFragment() {
+		return req.RenderFragment("object_run", "run-body", p.Body)
 	}
 	loader.addTriggers(s, &p.Entry)
-	p.Steps = stepViews(&p.Entry)
-	p.openBody()
-	p.Export, p.Programs = req.exportOf(&p), req.programOutput(s, &run)
+	p.SetSteps()
+	p.Export, p.Programs = req.exportOf(p), req.programOutput(s, &run)
 	if req.IsFragment() {
 		return req.RenderFragment("object_run", "run-detail", p)
 	}
@@ -92,14 +88,31 @@ func showRun(req *request) error {
 	})
 }
 
+// NewRunPage returns the page of a run with the request or response that the URL selects. The URL of the page is at, or that of
+// the run if at is "".
+func (l *Loader) NewRunPage(s *Object, run *inspect.Run, at string) (p *RunPage, err error) {
+	p = &RunPage{Object: s, Entry: newEntry(s, timeline.Entry{Run: *run})}
+	p.Entry.page = at
+	if shown := l.Query("show"); shown != "" {
+		p.Body, err = l.body(run, l.Query("step"), shown)
+	}
+	return p, err
+}
+
+// SetSteps shows the steps, and the selected body in its place.
+func (p *RunPage) SetSteps() {
+	p.Steps = stepViews(&p.Entry)
+	p.openBody()
+}
+
 // runFromURL returns the run in the URL. It must belong to the object of the page, which the
 // user may read.
-func (req *request) runFromURL(loader *runLoader, s *pageObject) (inspect.Run, error) {
+func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
 	return req.findRun(loader, s, req.Path("id"))
 }
 
 // findRun returns a run of the object by its ID.
-func (req *request) findRun(loader *runLoader, s *pageObject, text string) (inspect.Run, error) {
+func (req *Request) findRun(loader *Loader, s *Object, text string) (inspect.Run, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return inspect.Run{}, web.NotFound("There is no run %q.", text)
@@ -109,7 +122,7 @@ func (req *request) findRun(loader *runLoader, s *pageObject, text string) (insp
 		if wanted := req.Query("in"); wanted != "" && wanted != source.Name() {
 			continue
 		}
-		run, err := loader.load(source.Name(), id)
+		run, err := loader.Load(source.Name(), id)
 		if err == nil && run.Object.Identity() == s.Identity() {
 			return run, nil
 		}
@@ -124,7 +137,7 @@ func (req *request) findRun(loader *runLoader, s *pageObject, text string) (insp
 }
 
 // openBody attaches the selected body to its link.
-func (p *runPage) openBody() {
+func (p *RunPage) openBody() {
 	if p.Body == nil {
 		return
 	}
@@ -201,7 +214,7 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 }
 
 // body returns the body of a step.
-func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
+func (l *Loader) body(run *inspect.Run, step, show string) (*Body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
 		return nil, web.NotFound("The run has no call in step %q.", step)
@@ -211,7 +224,7 @@ func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
 		if part.name != name {
 			continue
 		}
-		b := &body{ID: bodyID(run, i, show)}
+		b := &Body{ID: bodyID(run, i, show)}
 		if compared {
 			l.diffWithPrevious(b, run, i, part.of)
 			return b, nil
@@ -226,7 +239,7 @@ func (l *runLoader) body(run *inspect.Run, step, show string) (*body, error) {
 }
 
 // diffWithPrevious compares a part of a call with the previous call.
-func (l *runLoader) diffWithPrevious(b *body, run *inspect.Run, step int, part func(*inspect.Call) json.RawMessage) {
+func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func(*inspect.Call) json.RawMessage) {
 	call := run.Steps[step].Call
 	earlier, _, err := l.previousCall(run, step)
 	if err != nil || earlier == nil || len(part(earlier)) == 0 {
@@ -237,7 +250,7 @@ func (l *runLoader) diffWithPrevious(b *body, run *inspect.Run, step int, part f
 }
 
 // compare sets the diff of two requests or responses.
-func (b *body) compare(earlier, later json.RawMessage) {
+func (b *Body) compare(earlier, later json.RawMessage) {
 	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)
 	text := diff.Texts(left, right)

@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 // entry is an entry of a timeline: a run, or several with the same failure.
 type entry struct {
 	timeline.Entry
-	of *pageObject
+	of *Object
 	// Review is the decision of an admission review, Webhook the webhook that made it.
 	Review  *inspect.Review
 	Webhook string
@@ -43,7 +43,7 @@ type entry struct {
 
 // fetchRuns returns the runs of an object in all processes, newest first, and messages for
 // unavailable processes.
-func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, missing []string) {
+func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing []string) {
 	ref := s.Ref
 	ref.UID = "" // Include runs of earlier objects with the same name.
 	found, missing := processes.FetchAll(req.Context(), req.Processes, func(ctx context.Context, s inspect.Source) ([]inspect.Run,
@@ -57,10 +57,12 @@ func (req *request) fetchRuns(s *pageObject, limit int) (all []inspect.Run, miss
 }
 
 // redact removes what the user may not read.
-func (req *request) redact(run inspect.Run) inspect.Run { return inspect.Redact(run, req.CanRead) }
+func (req *Request) redact(run inspect.Run) inspect.Run {
+	return inspect.Redact(run, req.CanRead)
+}
 
 // entriesOf returns the entries as a page shows them. The runs are all of the object.
-func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []inspect.Run) []entry {
+func (req *Request) entriesOf(s *Object, found []timeline.Entry, runs []inspect.Run) []entry {
 	all := make([]entry, 0, len(found))
 	for _, each := range found {
 		one := newEntry(s, each)
@@ -69,7 +71,7 @@ func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []insp
 		}
 		all = append(all, one)
 	}
-	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
+	loader := req.NewLoader()
 	for i := range all[:min(len(all), firstEntries)] {
 		if !all[i].Deletion {
 			loader.addTriggers(s, &all[i])
@@ -78,7 +80,7 @@ func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []insp
 	return all
 }
 
-func newEntry(s *pageObject, of timeline.Entry) entry {
+func newEntry(s *Object, of timeline.Entry) entry {
 	run := &of.Run
 	e := entry{
 		Entry: of, of: s, Effects: distinctEffects(newEffects(run.Steps), run.Error), runTriggers: runTriggers{OtherCauses: run.Causes},
@@ -109,13 +111,13 @@ func (e entry) URL() string { return cmp.Or(e.page, e.RunURL(e.Run)) }
 
 // ReviewsURL returns the reviews of the object by the controller.
 func (e entry) ReviewsURL() string {
-	return reviewsURL(e.Process, e.Controller, e.Object)
+	return web.ReviewsURL(e.Process, e.Controller, e.Object)
 }
 
 // RunURL returns the page of one of its runs.
 func (e entry) RunURL(run inspect.Run) string { return runURL(e.of, run.Process, run.ID) }
 
-func runURL(s *pageObject, process string, id uint64) string {
+func runURL(s *Object, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
 
@@ -295,7 +297,7 @@ func runSpec() *web.ListSpec[timeline.Entry] {
 }
 
 // setEntries sets the runs that the URL selects, at most so many.
-func (p *objectPage) setEntries(req *request, runs []inspect.Run, limit int) {
+func (p *objectPage) setEntries(req *Request, runs []inspect.Run, limit int) {
 	p.Runs = web.NewList(req.Request, timeline.Entries(runs), runSpec())
 	shown := p.Runs.Rows
 	if len(shown) > limit {
@@ -305,7 +307,7 @@ func (p *objectPage) setEntries(req *request, runs []inspect.Run, limit int) {
 			p.OlderURL += "?" + query
 		}
 	}
-	p.Entries = req.entriesOf(p.pageObject, shown, runs)
+	p.Entries = req.entriesOf(p.Object, shown, runs)
 }
 
 // timingPart is a part of a run's time. Offset and Width are in thousandths of the total.
@@ -389,15 +391,15 @@ func changesSize(objectChanges []objectChange) int {
 }
 
 // objectChanges returns what changed since the previous call, from the cache if possible.
-func (l *runLoader) objectChanges(s *pageObject, of inspect.Run) []objectChange {
+func (l *Loader) objectChanges(s *Object, of inspect.Run) []objectChange {
 	key := changeKey{l.API.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
-	if cached, known := l.server.changeCache.Get(key); known {
+	if cached, known := l.pages.changes.Get(key); known {
 		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
 	}
 	objectChanges, known := l.findChanges(s, of)
 	isFinal := known && l.AccessError() == nil && l.Now().Sub(of.Began) > of.Took+changeMinAge
 	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
-		l.server.changeCache.Add(key, objectChanges, changeTTL)
+		l.pages.changes.Add(key, objectChanges, changeTTL)
 	}
 	return objectChanges
 }
@@ -414,11 +416,11 @@ type Program struct {
 
 // programOutput returns what the programs that a run called printed; nothing of a run with values
 // of Secrets, or with objects that the user may not get.
-func (req *request) programOutput(s *pageObject, run *inspect.Run) (all []timeline.ProgramOutput) {
-	if req.server.options.Programs == nil || !run.MayShowOutput() {
+func (req *Request) programOutput(s *Object, run *inspect.Run) (all []timeline.ProgramOutput) {
+	if req.pages.Programs == nil || !run.MayShowOutput() {
 		return nil
 	}
-	programs := req.server.options.Programs()
+	programs := req.pages.Programs()
 	called := req.calledPrograms(run, programs)
 	if len(called) == 0 {
 		return nil
@@ -437,7 +439,7 @@ func (req *request) programOutput(s *pageObject, run *inspect.Run) (all []timeli
 
 // calledPrograms returns the calls of a run by the index of the program that served them: the one at
 // the address of a webhook, or the one with the controller, which has no object then.
-func (req *request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
+func (req *Request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
 	called := map[int][]inspect.Step{}
 	var hooks *hookURLs
 	for _, step := range run.Steps {
@@ -462,12 +464,14 @@ func (req *request) calledPrograms(run *inspect.Run, programs []Program) map[int
 }
 
 // downloadCase sends the calls of a run as cases. Tokens stand for values of Secrets.
-func downloadCase(req *request) error {
+func downloadCase(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	run, err := req.runFromURL(&runLoader{request: req, runs: map[runKey]inspect.Run{}, tokens: true}, s)
+	loader := req.NewLoader()
+	loader.tokens = true
+	run, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err
 	}

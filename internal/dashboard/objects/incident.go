@@ -1,4 +1,4 @@
-package dashboard
+package objects
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func (v logicVersions) Changed() bool { return v.From != v.To }
 
 // logicVersionsOf compares the versions in the responses of two calls. A call that failed has no response:
 // then the version that counts for its controller tells what the hook runs now.
-func (l *runLoader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run) logicVersions {
+func (l *Loader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run) logicVersions {
 	from, known := timeline.LogicVersion(before)
 	if !known {
 		return logicVersions{}
@@ -73,16 +73,16 @@ func (c comparison) Unchanged() bool {
 }
 
 // addIncidents adds to the failing states what happened.
-func (req *request) addIncidents(p *objectPage, runs []inspect.Run) {
-	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
+func (req *Request) addIncidents(p *objectPage, runs []inspect.Run) {
+	loader := req.NewLoader()
 	for i := range p.States {
 		if state := &p.States[i]; state.Fault != nil && !state.Standby {
-			state.Incident = loader.incident(p.pageObject, &state.ObjectState, runs)
+			state.Incident = loader.incident(p.Object, &state.ObjectState, runs)
 		}
 	}
 }
 
-func (l *runLoader) incident(s *pageObject, state *inspect.ObjectState, runs []inspect.Run) *incident {
+func (l *Loader) incident(s *Object, state *inspect.ObjectState, runs []inspect.Run) *incident {
 	found := timeline.IncidentOf(runs, state)
 	found.Extend(state)
 	in := &incident{}
@@ -106,9 +106,9 @@ func (l *runLoader) incident(s *pageObject, state *inspect.ObjectState, runs []i
 }
 
 // compare compares the main call of a run with the comparable call of an earlier one.
-func (l *runLoader) compare(s *pageObject, earlier, run *inspect.Run) (c comparison) {
-	good, errGood := l.load(earlier.Process, earlier.ID)
-	bad, errBad := l.load(run.Process, run.ID)
+func (l *Loader) compare(s *Object, earlier, run *inspect.Run) (c comparison) {
+	good, errGood := l.Load(earlier.Process, earlier.ID)
+	bad, errBad := l.Load(run.Process, run.ID)
 	if cmp.Or(errGood, errBad) != nil {
 		c.UnknownReason = "One of the runs is no longer in the history."
 		return c
@@ -140,18 +140,18 @@ func (l *runLoader) compare(s *pageObject, earlier, run *inspect.Run) (c compari
 
 // comparePage is the data of the comparison of a run with an earlier one.
 type comparePage struct {
-	*pageObject
+	*Object
 	Earlier, Later entry
 	comparison
-	Request, Response body
+	Request, Response Body
 }
 
-func compareRuns(req *request) error {
+func compareRuns(req *Request) error {
 	s, err := req.loadObject()
 	if err != nil {
 		return err
 	}
-	loader := &runLoader{request: req, runs: map[runKey]inspect.Run{}}
+	loader := req.NewLoader()
 	later, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err
@@ -160,9 +160,9 @@ func compareRuns(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := comparePage{pageObject: s, comparison: loader.compare(s, &earlier, &later)}
+	p := comparePage{Object: s, comparison: loader.compare(s, &earlier, &later)}
 	p.Earlier, p.Later = newEntry(s, timeline.Entry{Run: earlier}), newEntry(s, timeline.Entry{Run: later})
-	p.Request, p.Response = body{ID: "compare-request"}, body{ID: "compare-response"}
+	p.Request, p.Response = Body{ID: "compare-request"}, Body{ID: "compare-response"}
 	if p.UnknownReason == "" {
 		p.Request.compare(p.before.Request, p.after.Request)
 		p.Response.compare(p.before.Response, p.after.Response)
