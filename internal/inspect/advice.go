@@ -25,6 +25,8 @@ type Advice struct {
 	Title, Help string
 	// LocalHelp replaces Help if the command line made the request itself; "" if Help fits.
 	LocalHelp string
+	// Hook reports that the hook, or the connection to it, caused the fault.
+	Hook bool
 	// Waits reports that a retry cannot help before something else changes, which Setpoint notices.
 	Waits bool
 }
@@ -69,7 +71,11 @@ type adviceRule struct {
 
 // adviceRules returns all rules, the most specific first.
 func adviceRules() []adviceRule {
-	return append(hookAdvice(), []adviceRule{
+	hooks := hookAdvice()
+	for i := range hooks {
+		hooks[i].Hook = true
+	}
+	return append(hooks, []adviceRule{
 		{what: failure.HandlerFailed, Advice: Advice{Title: "The handler failed",
 			Help: "See the log of the handler's process. The reconcile history has the request."}},
 		{what: failure.Forbidden, Advice: Advice{Title: "Forbidden by the API server",

@@ -25,7 +25,7 @@ func TestAdviceForEveryFault(t *testing.T) {
 		429: "The hook is rate limiting (429 Too Many Requests)", 503: "No hook behind the proxy or Service (503 Service Unavailable)",
 		500: "The hook failed (500 Internal Server Error)", 599: "The hook failed (599)", 204: "The hook failed (204 No Content)",
 	} {
-		if a := AdviceFor(&Fault{Kind: failure.HookStatus, Code: code}); a.Title != want {
+		if a := AdviceFor(&Fault{Kind: failure.HookStatus, Code: code}); a.Title != want || !a.Hook {
 			t.Errorf("%d: %+v", code, a)
 		}
 	}
