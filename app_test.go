@@ -105,7 +105,7 @@ func TestAppProblems(t *testing.T) {
 		"no CRD": {func(app *setpoint.App, h handlers) {
 			h.Handle("publish", publish).OnCreate()
 			app.InstallCRDs([]byte("kind: Pod"))
-		}, []string{"requires CustomResourceDefinitions, not a Pod"}},
+		}, []string{"must be a CustomResourceDefinition, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
 			h.Handle("publish", publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note")).OnUpdate()
 		}, []string{"KeepPreviousState requires that the handler watches the field spec.note of FieldChanged"}},

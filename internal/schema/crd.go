@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -17,7 +18,8 @@ type Served struct {
 	Schema *spec.Schema
 	// Stored reports whether the API server stores objects in this version, Status whether it has the
 	// status subresource.
-	Stored, Status bool
+	Stored, Status         bool
+	ShortNames, Categories []string
 }
 
 // Resource returns the kind as a resource.
@@ -33,9 +35,12 @@ type definition struct {
 	APIVersion string
 	Kind       string
 	Spec       struct {
-		Group    string
-		Scope    string
-		Names    struct{ Kind, Plural string }
+		Group string
+		Scope string
+		Names struct {
+			Kind, Plural           string
+			ShortNames, Categories []string
+		}
 		Versions []struct {
 			Name            string
 			Served, Storage bool
@@ -54,7 +59,7 @@ func OfCRD(text []byte) ([]Served, error) {
 	names := d.Spec.Names
 	switch {
 	case d.Kind != "CustomResourceDefinition":
-		return nil, errors.New("kind must be CustomResourceDefinition")
+		return nil, fmt.Errorf("must be a CustomResourceDefinition, not a %s", d.Kind)
 	case d.APIVersion == "apiextensions.k8s.io/v1beta1":
 		return nil, errors.New("apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, " +
 			"where spec.versions has the schemas")
@@ -70,7 +75,8 @@ func OfCRD(text []byte) ([]Served, error) {
 		}
 		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind,
 			Namespaced: d.Spec.Scope != "Cluster"}
-		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage, v.Subresources.Status != nil})
+		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage, v.Subresources.Status != nil,
+			names.ShortNames, names.Categories})
 	}
 	if len(all) == 0 {
 		return nil, errors.New("spec.versions: none is served")

@@ -62,7 +62,7 @@ func TestOfCRD(t *testing.T) {
 	const names = `"names":{"kind":"Shop","plural":"shops"}`
 	for _, c := range []struct{ name, given, want string }{
 		{"no JSON", `{`, "error: unexpected end of JSON input"},
-		{"another kind", `{"kind":"Pod"}`, "error: kind must be CustomResourceDefinition"},
+		{"another kind", `{"kind":"Pod"}`, "error: must be a CustomResourceDefinition, not a Pod"},
 		{"no group", `{"kind":"CustomResourceDefinition","spec":{` + names + `}}`, "error: spec.group: required"},
 		{"no names", `{"kind":"CustomResourceDefinition","spec":{"group":"a.b"}}`, "error: spec.names: kind and plural are required"},
 		{"an old version", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{"group":"a.b",` + names + `,"version":"v1"}}`, "error: apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, where spec.versions has the schemas"},

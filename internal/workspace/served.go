@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,23 +19,9 @@ func (k *Kinds) All() []served.Kind {
 	for _, version := range slices.Concat([]schema.GroupVersion{{Version: "v1"}}, scheme.Scheme.PrioritizedVersionsAllGroups()) {
 		all = append(all, builtInKinds(version)...)
 	}
-	for i := range k.defined {
-		one := served.Kind{Kind: k.defined[i].Kind, Singular: strings.ToLower(k.defined[i].Kind.Kind), Verbs: verbs}
-		for _, o := range k.definitions {
-			var crd struct {
-				Spec struct {
-					Group string
-					Names struct {
-						Plural, Singular       string
-						ShortNames, Categories []string
-					}
-				}
-			}
-			if json.Unmarshal(o.JSON(), &crd) == nil && crd.Spec.Group == one.Group && crd.Spec.Names.Plural == one.Plural {
-				one.ShortNames, one.Categories = crd.Spec.Names.ShortNames, crd.Spec.Names.Categories
-			}
-		}
-		all = append(all, one)
+	for _, defined := range k.defined {
+		all = append(all, served.Kind{Kind: defined.Kind, Singular: strings.ToLower(defined.Kind.Kind), ShortNames: defined.ShortNames,
+			Categories: defined.Categories, Verbs: verbs})
 	}
 	return all
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	crdschema "github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // Kind is a kind of object in one version.
@@ -35,7 +36,8 @@ func (k Kind) Group() object.GroupKind {
 // Kinds resolves the kinds of Go types.
 type Kinds struct {
 	scheme *runtime.Scheme
-	crds   []crdDefinition
+	// crds have the served versions of each CustomResourceDefinition.
+	crds [][]crdschema.Served
 	// explicit are the kinds of types that are said.
 	explicit map[reflect.Type]Kind
 	// cached are resolved kinds by their type.
@@ -111,9 +113,9 @@ func (k *Kinds) registered(t reflect.Type) (Kind, error) {
 // definedByCRD returns the kind of the CRD that a type is named after.
 func (k *Kinds) definedByCRD(t reflect.Type) (Kind, error) {
 	var found []Kind
-	for _, d := range k.crds {
-		if t.Name() != "" && d.Spec.Names.Kind == t.Name() {
-			found = append(found, Kind{d.Spec.Group + "/" + d.servedVersion(path.Base(t.PkgPath())), t.Name()})
+	for _, versions := range k.crds {
+		if versions[0].Kind.Kind == t.Name() {
+			found = append(found, Kind{preferred(versions, path.Base(t.PkgPath())).APIVersion(), t.Name()})
 		}
 	}
 	switch len(found) {
@@ -130,48 +132,14 @@ func (k *Kinds) definedByCRD(t reflect.Type) (Kind, error) {
 type CRDs struct {
 	// Texts are YAML or JSON.
 	Texts  [][]byte
-	parsed []crdDefinition
-}
-
-// crdDefinition is the part of a CustomResourceDefinition that the SDK reads.
-type crdDefinition struct {
-	Kind string
-	Spec struct {
-		Group    string
-		Scope    string
-		Names    struct{ Kind, Plural string }
-		Versions []crdVersion
-	}
-}
-
-type crdVersion struct {
-	Name            string
-	Served, Storage bool
-	Subresources    struct{ Status *struct{} }
-	Schema          struct{ OpenAPIV3Schema schemaProperties }
-}
-
-// schemaProperties are the properties of a schema.
-type schemaProperties struct{ Properties map[string]schemaProperties }
-
-// has reports whether there is a property at a path.
-func (s schemaProperties) has(path ...string) bool {
-	for _, name := range path {
-		inner, there := s.Properties[name]
-		if !there {
-			return false
-		}
-		s = inner
-	}
-	return true
+	parsed [][]crdschema.Served
 }
 
 // StatusHas reports whether a CRD defines a member of the status of a kind.
 func (k *Kinds) StatusHas(wanted Kind, member string) bool {
-	return slices.ContainsFunc(k.crds, func(d crdDefinition) bool {
-		return d.Spec.Names.Kind == wanted.Name && slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool {
-			return d.Spec.Group+"/"+v.Name == wanted.APIVersion && v.Schema.OpenAPIV3Schema.has("status", member)
-		})
+	return slices.ContainsFunc(slices.Concat(k.crds...), func(v crdschema.Served) bool {
+		_, has := v.Schema.Properties["status"].Properties[member]
+		return has && v.Kind.Kind == wanted.Name && v.APIVersion() == wanted.APIVersion
 	})
 }
 
@@ -180,36 +148,32 @@ func (d *CRDs) Add(text []byte) error {
 	d.Texts = append(d.Texts, text)
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
 	for {
-		var one crdDefinition
+		var one json.RawMessage
 		err := decoder.Decode(&one)
-		switch {
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return nil
-		case err != nil:
-			return fmt.Errorf("app.InstallCRDs: %w", err)
-		case one.Kind == "":
-			// A document may be empty.
-		case one.Kind != "CustomResourceDefinition":
-			return fmt.Errorf("app.InstallCRDs: requires CustomResourceDefinitions, not a %s", one.Kind)
-		default:
-			d.parsed = append(d.parsed, one)
 		}
+		if err == nil && (len(one) == 0 || string(one) == "null") {
+			continue // A document may be empty.
+		}
+		var versions []crdschema.Served
+		if err == nil {
+			versions, err = crdschema.OfCRD(one)
+		}
+		if err != nil {
+			return fmt.Errorf("app.InstallCRDs: %w", err)
+		}
+		d.parsed = append(d.parsed, versions)
 	}
 }
 
-// servedVersion returns the preferred version if it is served, or else the storage
-// version.
-func (d *crdDefinition) servedVersion(wanted string) string {
-	stored := ""
-	for _, v := range d.Spec.Versions {
-		if v.Served && v.Name == wanted {
-			return wanted
-		}
-		if v.Storage {
-			stored = v.Name
-		}
+// preferred returns the wanted version if it is served, or else the storage version.
+func preferred(versions []crdschema.Served, wanted string) *crdschema.Served {
+	at := slices.IndexFunc(versions, func(v crdschema.Served) bool { return v.Version == wanted })
+	if at < 0 {
+		at = slices.IndexFunc(versions, func(v crdschema.Served) bool { return v.Stored })
 	}
-	return stored
+	return &versions[max(at, 0)]
 }
 
 // Contains reports whether a list has a kind in any version.
@@ -229,13 +193,10 @@ func (k *Kinds) Resource(wanted Kind) object.Resource {
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
 		return r
 	}
-	for _, d := range k.crds {
-		if d.Spec.Group == gvk.Group && d.Spec.Names.Kind == gvk.Kind {
-			r.Plural, r.Namespaced = d.Spec.Names.Plural, d.Spec.Scope != "Cluster"
-			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool {
-				return v.Name == gvk.Version &&
-					v.Subresources.Status != nil
-			})
+	for _, versions := range k.crds {
+		if versions[0].GroupKind() == wanted.Group() {
+			r.Plural, r.Namespaced = versions[0].Plural, versions[0].Namespaced
+			r.Status = slices.ContainsFunc(versions, func(v crdschema.Served) bool { return v.Version == gvk.Version && v.Status })
 		}
 	}
 	return r

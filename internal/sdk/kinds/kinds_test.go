@@ -13,8 +13,8 @@ spec:
   group: example.com
   names: {kind: Rate, plural: rates}
   versions:
-  - {name: v1, schema: {openAPIV3Schema: {properties: {status: {properties: {conditions: {type: array}}}}}}}
-  - {name: v1beta1, schema: {openAPIV3Schema: {properties: {status: {type: object}}}}}
+  - {name: v1, served: true, schema: {openAPIV3Schema: {properties: {status: {properties: {conditions: {type: array}}}}}}}
+  - {name: v1beta1, served: true, schema: {openAPIV3Schema: {properties: {status: {type: object}}}}}
 `
 	var crds CRDs
 	if err := crds.Add([]byte(crd)); err != nil {
