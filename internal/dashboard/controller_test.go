@@ -350,7 +350,7 @@ func (s *fakeCluster) newServer() *Server {
 	s.t.Cleanup(api.Close)
 	server := (&fakeAPI{Server: api}).newServer(s.t, s)
 	var visits atomic.Int64
-	server.options.Now = func() time.Time { return time.Unix(1_900_000_000+visits.Add(1), 0) }
+	server.Now = func() time.Time { return time.Unix(1_900_000_000+visits.Add(1), 0) }
 	return server
 }
 

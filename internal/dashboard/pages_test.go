@@ -123,7 +123,7 @@ func newSignInServer(t *testing.T) *Server {
 
 func TestSignInRedirect(t *testing.T) {
 	s := newSignInServer(t)
-	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.routes()) {
+	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.edit.Routes(), s.routes()) {
 		method, path, _ := strings.Cut(each.Pattern, " ")
 		if each.Public || method != http.MethodGet || path == "/live" {
 			continue
@@ -148,7 +148,7 @@ func TestSignInRedirect(t *testing.T) {
 
 func TestWritesRequireCSRFToken(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
-	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.routes()) {
+	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.edit.Routes(), s.routes()) {
 		method, path, _ := strings.Cut(each.Pattern, " ")
 		if each.Public || method != http.MethodPost {
 			continue

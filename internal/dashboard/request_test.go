@@ -124,7 +124,7 @@ func TestReconcileDuringOutage(t *testing.T) {
 	defer api.Close()
 	server := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
 	ann := userclient.User{Name: "ann"}
-	client, err := server.options.Cluster.As(ann)
+	client, err := server.Cluster.As(ann)
 	if err != nil {
 		t.Fatal(err)
 	}

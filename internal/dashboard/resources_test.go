@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -314,26 +313,6 @@ func TestIncompleteBodies(t *testing.T) {
 	}
 }
 
-func TestEncodeObject(t *testing.T) {
-	object := map[string]any{"a": json.Number("9007199254740993"), "b": `<"&` + "\u2028"}
-	again, err := decodeObject(encodeObject(object))
-	if err != nil || !reflect.DeepEqual(object, again) {
-		t.Errorf("%v, %v", again, err)
-	}
-	if text := encodeObject(object); url.QueryEscape(text) != text || encodeObject(nil) != "" {
-		t.Errorf("a form sends %s otherwise", text)
-	}
-	bomb := encodeObject(map[string]any{"a": strings.Repeat("x", maxDecodedBytes)})
-	if _, err := decodeObject(bomb); err == nil || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("much that was small: %v", err)
-	}
-	for _, text := range []string{"x", "{}", bomb[:40]} {
-		if _, err := decodeObject(text); err == nil {
-			t.Errorf("%q is unpacked", text)
-		}
-	}
-}
-
 func TestConcurrentSecretChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile map[string]any
@@ -369,31 +348,6 @@ func TestConcurrentSecretChange(t *testing.T) {
 		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
 			t.Errorf("%s: saved again, status %d: %v", name, w.Code, k.object)
 		}
-	}
-}
-
-func TestSecretDigests(t *testing.T) {
-	s := newSecretDigester()
-	secret := func(a, b string) map[string]any {
-		return map[string]any{"data": map[string]any{"a": a, "b": b}, "kind": "Secret"}
-	}
-	made := s.digest("u", secret("x", "x"))
-	values := made["data"].(map[string]any)
-	if other := s.digest("v", secret("x", "x"))["data"].(map[string]any); values["a"] == values["b"] || values["a"] == other["a"] {
-		t.Errorf("equal values have equal digests: %v", made)
-	}
-	if masked := maskSecrets(made); !reflect.DeepEqual(masked, secret(unchangedValue, unchangedValue)) {
-		t.Errorf("digests are shown: %v", masked)
-	}
-	changes := diffObjects(made, s.digest("u", secret("y", "x")))
-	if len(changes) != 1 || changes[0].Path != "data.a" || strings.Contains(string(changes[0].From)+string(changes[0].To), "digest") {
-		t.Errorf("one value changed: %s", changes)
-	}
-	if len(diffObjects(made, s.digest("u", secret("x", "x")))) != 0 {
-		t.Error("equal values differ")
-	}
-	if other := newSecretDigester().digest("u", secret("x", "x")); reflect.DeepEqual(made, other) {
-		t.Error("another process has the same key")
 	}
 }
 
@@ -542,16 +496,6 @@ func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
 	for _, page := range []string{toDelete, toCreate} {
 		if body := get(t, a.newServer(t, source), page).Body.String(); strings.Contains(body, "manages this kind") || strings.Contains(body, "fails for") {
 			t.Errorf("%s warns of a controller that is well", page)
-		}
-	}
-}
-
-func TestDeleteIndentsByDepth(t *testing.T) {
-	var data deletePage
-	data.addDependents([]userclient.Dependent{{Ref: podRef("a"), Dependents: []userclient.Dependent{{Ref: podRef("b"), Dependents: []userclient.Dependent{{Ref: podRef("c")}}}}}}, 0)
-	for i, want := range []string{"", "↳ ", "\u2003↳ "} {
-		if got := data.Dependents[i].Indent(); got != want {
-			t.Errorf("depth %d: %q", i, got)
 		}
 	}
 }

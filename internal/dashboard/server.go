@@ -2,8 +2,9 @@
 // objects.
 //
 // It contains the routes, the pages with their templates, styles and scripts, and live updates.
-// What all pages share is in web, what processes say in processes, requests to the API server in
-// userclient, sign-in in access, and schemas in form. The manager and the dev loop serve it.
+// The pages of one object are in objects, those that create, edit and delete in edit. What all
+// pages share is in web, what processes say in processes, requests to the API server in userclient,
+// sign-in in access, and schemas in form. The manager and the dev loop serve it.
 //
 // Each page is one template and one Go file with a function for each of its routes; server.go
 // lists them. The API server authorizes everything: all requests are made as the user.
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/edit"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/templates"
@@ -61,14 +63,10 @@ type Options struct {
 type Server struct {
 	*web.Site
 
-	options  Options
-	probe    *apiProbe
-	digester *secretDigester
-	streams  web.Limiter
-	// drafts limits the forms per user, draftSlots those that are processed.
-	drafts     web.Limiter
-	draftSlots chan struct{}
-	objects    *objects.Pages
+	probe   *apiProbe
+	streams web.Limiter
+	objects *objects.Pages
+	edit    *edit.Pages
 }
 
 // New returns a Server. It makes no request yet.
@@ -80,15 +78,15 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, Site: &web.Site{
+	s := &Server{Site: &web.Site{
 		Cluster: o.Cluster, Processes: processes.New(o.Sources, o.Exits, o.Now), Authenticator: access.New(o.Access, o.Cluster.Verify),
 		Log: cmp.Or(o.Log, slog.Default()), Now: o.Now, Version: o.Version,
 	}}
 	s.streams.PerUser = maxStreams
-	s.drafts.PerUser, s.draftSlots = maxDrafts, make(chan struct{}, maxActiveDrafts)
 	s.objects = objects.New()
 	s.objects.Programs = o.Programs
-	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: o.Now}, newSecretDigester()
+	s.edit = edit.New(s.objects)
+	s.probe = &apiProbe{cluster: o.Cluster, now: o.Now}
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
@@ -96,7 +94,7 @@ func New(o Options) (*Server, error) {
 	if s.Templates, err = web.ParseTemplates(templates.Files, templateFuncs(s.Site)); err != nil {
 		return nil, fmt.Errorf("parse templates: %w", err)
 	}
-	s.ServeRoutes(slices.Concat(s.routes(), s.objects.Routes()))
+	s.ServeRoutes(slices.Concat(s.routes(), s.objects.Routes(), s.edit.Routes()))
 	return s, nil
 }
 
@@ -119,18 +117,13 @@ type request struct {
 // objects returns the request as one to a page of an object.
 func (req *request) objects() *objects.Request { return req.server.objects.Of(req.Request) }
 
-// routes returns the routes of the pages, but those of objects.
+// routes returns the routes of the pages, but those of one object.
 func (s *Server) routes() []web.Route {
 	get := func(path string, handle func(*request) error) web.Route {
 		return web.Route{Pattern: "GET " + path, Handle: func(r *web.Request) error { return handle(&request{r, s}) }}
 	}
 	post := func(path string, handle func(*request) error) web.Route {
 		return web.Route{Pattern: "POST " + path, Handle: func(r *web.Request) error { return handle(&request{r, s}) }}
-	}
-	draft := func(path string, handle func(*request) error) web.Route {
-		all := post(path, handle)
-		all.Draft = true
-		return all
 	}
 	return []web.Route{
 		get("/{$}", showOverview),
@@ -145,12 +138,6 @@ func (s *Server) routes() []web.Route {
 		get("/palette", showPalette),
 		get("/resources", showResources),
 		get("/resources/{resource}", showKind),
-		get("/resources/{resource}/new", showCreate),
-		draft("/resources/{resource}/new", createObject),
-		get("/resources/{resource}/{namespace}/{name}/edit", showEdit),
-		draft("/resources/{resource}/{namespace}/{name}/edit", saveObject),
-		get("/resources/{resource}/{namespace}/{name}/delete", showDelete),
-		post("/resources/{resource}/{namespace}/{name}/delete", deleteObject),
 	}
 }
 

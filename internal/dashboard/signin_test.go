@@ -224,15 +224,15 @@ func TestSignOutDropsClient(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
 	user := userclient.User{Name: "ann", Token: secretToken}
-	before, err := b.server.options.Cluster.As(user)
+	before, err := b.server.Cluster.As(user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := b.server.options.Cluster.As(user); again != before {
+	if again, _ := b.server.Cluster.As(user); again != before {
 		t.Fatal("a user is connected for each page")
 	}
 	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
-	if after, _ := b.server.options.Cluster.As(user); after == before {
+	if after, _ := b.server.Cluster.As(user); after == before {
 		t.Error("the token of who has signed out is kept")
 	}
 }
@@ -240,7 +240,7 @@ func TestSignOutDropsClient(t *testing.T) {
 func TestTypingExtendsSession(t *testing.T) {
 	b := newBrowser(t, newTokenServer(t).URL)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	b.server.Authenticator = access.New(access.Options{Now: func() time.Time { return now }}, b.server.options.Cluster.Verify)
+	b.server.Authenticator = access.New(access.Options{Now: func() time.Time { return now }}, b.server.Cluster.Verify)
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	for range 4 {
 		now = now.Add(20 * time.Minute)

@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"internal/dashboard/processes"},
 	{"internal/dashboard/web"},
 	{"internal/dashboard/objects"},
+	{"internal/dashboard/edit"},
 	{"internal/inspect/locate", "internal/inspect/locate/token", "internal/dashboard"},
 	{"internal/request"},
 	{"internal/manager/crds", "internal/manager/events", "internal/manager/leader"},

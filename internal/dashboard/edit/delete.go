@@ -1,4 +1,4 @@
-package dashboard
+package edit
 
 import (
 	"cmp"
@@ -153,7 +153,8 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 // findDependents finds the children that controllers know and the objects with owner
 // references.
 func (req *request) findDependents(data *deletePage) {
-	data.States, _ = req.objects().ObjectStates(data.Ref) // The API server also finds the children of unavailable processes.
+	// The API server also finds the children of unavailable processes.
+	data.States, _ = req.pages.objects.Of(req.Request).ObjectStates(data.Ref)
 	known := req.Processes.Fetch(req.Context())
 	if !slices.ContainsFunc(data.States, func(s inspect.ObjectState) bool { return s.Error != "" }) {
 		data.Troubled = processes.Troubled(processes.Visible(known, req.Can), data.Kind)

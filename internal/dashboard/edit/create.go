@@ -1,11 +1,8 @@
-package dashboard
+package edit
 
 import (
 	"bytes"
 	"compress/flate"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -19,7 +16,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
@@ -30,7 +26,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // showCreate shows the form for a new object.
@@ -111,10 +106,10 @@ func createObject(req *request) error {
 // at a time.
 func (req *request) submitDraft(target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
 	user := req.Identity.User.Name
-	if !req.server.drafts.Acquire(user) {
+	if !req.pages.drafts.Acquire(user) {
 		return tooManyDrafts()
 	}
-	defer req.server.drafts.Release(user)
+	defer req.pages.drafts.Release(user)
 	ref, missing := target()
 	unknown := missing != nil && (userclient.IsUnreachable(missing) || req.AccessError() != nil)
 	if missing != nil && !unknown {
@@ -126,7 +121,7 @@ func (req *request) submitDraft(target func() (object.Ref, error), store func(d 
 	if unknown {
 		return req.accessUnknown(missing)
 	}
-	done, err := req.server.acquireDraftSlot(req.Context())
+	done, err := req.pages.acquireDraftSlot(req.Context())
 	if err != nil {
 		return err
 	}
@@ -368,65 +363,4 @@ func decodeObject(text string) (map[string]any, error) {
 		return nil, fmt.Errorf("decode object: more than %s", format.Bytes(maxDecodedBytes))
 	}
 	return form.DecodeJSON(bytes.TrimSpace(data))
-}
-
-// unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
-const unchangedValue = "(unchanged)"
-
-// maskSecrets hides the values of a Secret, or their digests.
-func maskSecrets(entered map[string]any) map[string]any {
-	return replaceSecretValues(entered, func(string, any) string { return unchangedValue })
-}
-
-// replaceSecretValues returns an object with other values of a Secret.
-func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
-	if !object.IsSecret(entered) {
-		return entered
-	}
-	masked := runtime.DeepCopyJSON(entered)
-	redact.ReplaceSecret(masked, text)
-	return masked
-}
-
-// missingSecretValues returns the paths that keep a value which does not exist.
-func missingSecretValues(before, entered map[string]any) []string {
-	if !object.IsSecret(entered) {
-		return nil
-	}
-	var found []string
-	for _, part := range []string{"data", "stringData"} {
-		values, _ := entered[part].(map[string]any)
-		known, _ := before[part].(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if values[key] == unchangedValue && known[key] != unchangedValue {
-				found = append(found, part+"["+key+"]")
-			}
-		}
-	}
-	return found
-}
-
-// secretDigester computes digests with a key that never leaves the process.
-type secretDigester struct{ key []byte }
-
-func newSecretDigester() *secretDigester {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never returns an error.
-	return &secretDigester{key}
-}
-
-// digest replaces the values of a Secret with digests, which depend on the UID and the path. A
-// page carries them instead of the values, to detect concurrent changes. With a brace, an
-// annotation still counts as one that may hold a copy.
-func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
-	return replaceSecretValues(entered, func(path string, value any) string {
-		return "{digest " + s.sum([]any{uid, path, value}) + "}"
-	})
-}
-
-// sum returns the digest of a value.
-func (s *secretDigester) sum(value any) string {
-	mac := hmac.New(sha256.New, s.key)
-	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }

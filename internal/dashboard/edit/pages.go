@@ -1,0 +1,67 @@
+// Package edit has the pages that create, edit and delete objects, with what each would do before it does it.
+//
+// Forms are built in package form. Plans are those of package objects.
+package edit
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
+)
+
+// Pages are the pages that change objects.
+type Pages struct {
+	// objects plans for objects, and knows their states.
+	objects  *objects.Pages
+	digester *secretDigester
+	// drafts limits the forms per user, draftSlots those that are processed.
+	drafts     web.Limiter
+	draftSlots chan struct{}
+}
+
+// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
+// processed at a time. A form takes several times the memory of its object.
+const (
+	maxDrafts       = 3
+	maxActiveDrafts = 4
+)
+
+// New returns the pages that change objects. The pages of objects plan for them.
+func New(objects *objects.Pages) *Pages {
+	p := &Pages{objects: objects, digester: newSecretDigester(), draftSlots: make(chan struct{}, maxActiveDrafts)}
+	p.drafts.PerUser = maxDrafts
+	return p
+}
+
+// acquireDraftSlot waits for a free slot.
+func (p *Pages) acquireDraftSlot(ctx context.Context) (done func(), err error) {
+	select {
+	case p.draftSlots <- struct{}{}:
+		return func() { <-p.draftSlots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// request is a request to one of the pages.
+type request struct {
+	*web.Request
+	pages *Pages
+}
+
+// Routes returns the routes of the pages.
+func (p *Pages) Routes() []web.Route {
+	route := func(pattern string, draft bool, handle func(*request) error) web.Route {
+		return web.Route{Pattern: pattern, Draft: draft, Handle: func(req *web.Request) error { return handle(&request{req, p}) }}
+	}
+	const kind, object = "/resources/{resource}", "/resources/{resource}/{namespace}/{name}"
+	return []web.Route{
+		route("GET "+kind+"/new", false, showCreate),
+		route("POST "+kind+"/new", true, createObject),
+		route("GET "+object+"/edit", false, showEdit),
+		route("POST "+object+"/edit", true, saveObject),
+		route("GET "+object+"/delete", false, showDelete),
+		route("POST "+object+"/delete", false, deleteObject),
+	}
+}

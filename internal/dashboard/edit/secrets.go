@@ -1,0 +1,77 @@
+package edit
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
+const unchangedValue = "(unchanged)"
+
+// maskSecrets hides the values of a Secret, or their digests.
+func maskSecrets(entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(string, any) string { return unchangedValue })
+}
+
+// replaceSecretValues returns an object with other values of a Secret.
+func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
+	if !object.IsSecret(entered) {
+		return entered
+	}
+	masked := runtime.DeepCopyJSON(entered)
+	redact.ReplaceSecret(masked, text)
+	return masked
+}
+
+// missingSecretValues returns the paths that keep a value which does not exist.
+func missingSecretValues(before, entered map[string]any) []string {
+	if !object.IsSecret(entered) {
+		return nil
+	}
+	var found []string
+	for _, part := range []string{"data", "stringData"} {
+		values, _ := entered[part].(map[string]any)
+		known, _ := before[part].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if values[key] == unchangedValue && known[key] != unchangedValue {
+				found = append(found, part+"["+key+"]")
+			}
+		}
+	}
+	return found
+}
+
+// secretDigester computes digests with a key that never leaves the process.
+type secretDigester struct{ key []byte }
+
+func newSecretDigester() *secretDigester {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // It never returns an error.
+	return &secretDigester{key}
+}
+
+// digest replaces the values of a Secret with digests, which depend on the UID and the path. A
+// page carries them instead of the values, to detect concurrent changes. With a brace, an
+// annotation still counts as one that may hold a copy.
+func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(path string, value any) string {
+		return "{digest " + s.sum([]any{uid, path, value}) + "}"
+	})
+}
+
+// sum returns the digest of a value.
+func (s *secretDigester) sum(value any) string {
+	mac := hmac.New(sha256.New, s.key)
+	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
