@@ -1,82 +1,22 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// checkConflict refuses a controller that conflicts with an older one. If both only share
-// parents, it yields their status to the older one. Here and below the rank decides which one is
-// older: see conflicts.Rank.
-func (cs *Set) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, older := range cs.olderControllers(key, rank, compiled) {
-		if found, conflicting := conflicts.Find(cs.entries[older].running.Compiled, compiled); conflicting {
-			return found.Refusal(older)
-		}
-	}
-	cs.yieldStatus(key, rank, compiled)
-	return nil
-}
-
-// olderControllers returns the running controllers that are older and share parents,
-// oldest first. The caller holds the lock.
-func (cs *Set) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
-	var olderKeys []queue.Key
-	for other, e := range cs.entries {
-		if other != key && e.running != nil && e.rank < rank && conflicts.Overlap(e.running.Compiled, compiled) {
-			olderKeys = append(olderKeys, other)
-		}
-	}
-	slices.SortFunc(olderKeys, func(a, b queue.Key) int { return cmp.Compare(cs.entries[a].rank, cs.entries[b].rank) })
-	return olderKeys
-}
-
-// yieldStatus makes older controllers the owners of the parents' status, with a note for
-// the user. The caller holds the lock.
-func (cs *Set) yieldStatus(key queue.Key, rank string, compiled *compile.Compiled) {
-	for i := range compiled.Programs {
-		p := &compiled.Programs[i]
-		if p.StatusOwners = cs.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
-			compiled.Notes = append(slices.Clone(compiled.Notes), fmt.Sprintf(
-				"%s takes precedence for %s and stores their status; the status in responses of this one is ignored",
-				p.StatusOwners[0].Name, p.Parent))
-		}
-	}
-	compiled.Notes = slices.Compact(compiled.Notes) // One for each kind, not for each namespace.
-}
-
-// statusOwners returns the older controllers that store the status of a program's parents.
-func (cs *Set) statusOwners(key queue.Key, rank string, p *composite.Program) []composite.StatusOwner {
-	var owners []composite.StatusOwner
-	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []composite.Program{*p}}) {
-		for _, theirs := range cs.entries[older].running.Programs {
-			if conflicts.SameParents(&theirs, p) {
-				owners = append(owners, composite.StatusOwner{Name: older.String(), Selections: theirs.Selections,
-					Namespace: theirs.Namespace})
-			}
-		}
-	}
-	return owners
-}
-
 // ActiveStatusOwners returns the status owners of the running program that p is a copy of.
 func (cs *Set) ActiveStatusOwners(p *composite.Program) []composite.StatusOwner {
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		for _, working := range r.Programs {
 			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
 				return working.StatusOwners
@@ -89,16 +29,16 @@ func (cs *Set) ActiveStatusOwners(p *composite.Program) []composite.StatusOwner 
 // stopYounger stops the younger controllers that conflict with a starting one, before it
 // writes anything. Those that only have to yield the status restart.
 func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) {
-	for other, e := range cs.youngerConflicting(key, rank, next) {
+	for other, e := range cs.registry.youngerConflicting(key, rank, next) {
 		found, conflicting := conflicts.Find(e.running.Compiled, next.Compiled)
 		e.running.shutdown()
 		cs.recordStopped(other, e.object)
-		cs.mu.Lock()
-		e.running = nil
-		if conflicting {
-			e.refusal = found.Refusal(key)
-		}
-		cs.mu.Unlock()
+		cs.registry.change(e, func(e *controllerEntry) {
+			e.running = nil
+			if conflicting {
+				e.refusal = found.Refusal(key)
+			}
+		})
 		if !conflicting {
 			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
 			continue
@@ -107,47 +47,19 @@ func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) 
 	}
 }
 
-// youngerConflicting returns the younger running controllers that must stop or restart
-// because of a starting one.
-func (cs *Set) youngerConflicting(key queue.Key, rank string, next *runningController) map[queue.Key]*controllerEntry {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	younger := map[queue.Key]*controllerEntry{}
-	for other, e := range cs.entries {
-		if other == key || e.running == nil || e.rank <= rank || !conflicts.Overlap(e.running.Compiled, next.Compiled) {
-			continue
-		}
-		if _, conflicting := conflicts.Find(e.running.Compiled, next.Compiled); conflicting || cs.statusOwnersChanged(other, e) {
-			younger[other] = e
-		}
-	}
-	return younger
-}
-
-// statusOwnersChanged reports whether a running controller has other status owners now.
-// The caller holds the lock.
-func (cs *Set) statusOwnersChanged(key queue.Key, e *controllerEntry) bool {
-	return slices.ContainsFunc(e.running.Programs, func(p composite.Program) bool {
-		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
-	})
-}
-
 // requeueConflicting enqueues controllers that conflict with this one, or did before it
 // changed.
 func (cs *Set) requeueConflicting(key queue.Key) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	changed := cs.entries[key]
-	for other, e := range cs.entries {
-		if other != key && affects(key, changed, e) {
-			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
-		}
-	}
+	changed := cs.registry.state(key)
+	cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key},
+		func(other queue.Key, e *controllerEntry) bool {
+			return other != key && affects(key, changed.running, e)
+		})
 }
 
 // affects reports whether a change of one controller concerns another: a refused one may
 // now run, one that yields its status may have to store it, a running one may conflict.
-func affects(key queue.Key, changed, other *controllerEntry) bool {
+func affects(key queue.Key, changed *runningController, other *controllerEntry) bool {
 	switch {
 	case other.refusal != nil:
 		return other.refused(setpoint.ReasonConflictingController)
@@ -156,7 +68,7 @@ func affects(key queue.Key, changed, other *controllerEntry) bool {
 	case other.running.yieldsStatusTo(key.String()):
 		return true
 	}
-	return changed != nil && changed.running != nil && conflicts.Overlap(changed.running.Compiled, other.running.Compiled)
+	return changed != nil && conflicts.Overlap(changed.Compiled, other.running.Compiled)
 }
 
 // yieldsStatusTo reports whether another controller stores the status of this one's parents.
@@ -180,24 +92,11 @@ func (cs *Set) watchOthers(ctx context.Context) {
 			cs.Log.Debug("controllers of others not listed", "error", failure.Text(err))
 			return
 		}
-		for _, key := range cs.affectedByOthers() {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController"})
-		}
+		cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController"}, func(_ queue.Key, e *controllerEntry) bool {
+			return e.refused(setpoint.ReasonConflictingController) ||
+				e.running != nil && cs.Others.Check(e.rank, e.running.Compiled) != nil
+		})
 	}, otherInterval)
-}
-
-// affectedByOthers returns the running controllers that must yield, and those that yield now.
-func (cs *Set) affectedByOthers() []queue.Key {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	var keys []queue.Key
-	for key, e := range cs.entries {
-		if e.refused(setpoint.ReasonConflictingController) || e.running != nil &&
-			cs.Others.Check(e.rank, e.running.Compiled) != nil {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // metacontrollerInterval is the interval of detection while a controller is refused because
@@ -207,31 +106,14 @@ const metacontrollerInterval = 5 * time.Second
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
 func (cs *Set) watchMetacontrollers(ctx context.Context) {
+	concerned := func(key queue.Key, _ *controllerEntry) bool { return cs.isMetacontrollerKind(key) }
+	waiting := func(_ queue.Key, e *controllerEntry) bool { return e.refused(setpoint.ReasonConflictingMetacontroller) }
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		concerned, waiting := cs.metacontrollerKeys()
-		if len(concerned) == 0 || !waiting && !cs.Metacontrollers.IsDue() {
+		if len(cs.registry.keys(concerned)) == 0 || len(cs.registry.keys(waiting)) == 0 && !cs.Metacontrollers.IsDue() {
 			return
 		}
-		if !cs.Metacontrollers.RefreshChanged(ctx) {
-			return
-		}
-		for _, key := range concerned {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName})
+		if cs.Metacontrollers.RefreshChanged(ctx) {
+			cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName}, concerned)
 		}
 	}, metacontrollerInterval)
-}
-
-// metacontrollerKeys returns the controllers that Metacontroller could run too, and whether
-// one of them is refused because of it.
-func (cs *Set) metacontrollerKeys() (keys []queue.Key, waiting bool) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key, e := range cs.entries {
-		if !cs.kinds[key.Namespace].Metacontroller() {
-			continue
-		}
-		keys = append(keys, key)
-		waiting = waiting || e.refused(setpoint.ReasonConflictingMetacontroller)
-	}
-	return keys, waiting
 }

@@ -19,10 +19,10 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	started := func(name, rank string, children ...plan.Rule) *compile.Compiled {
 		t.Helper()
 		compiled := &compile.Compiled{Programs: []composite.Program{{Name: name, Parent: shops, Children: children}}}
-		if err := cs.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
+		if err := cs.registry.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
 			t.Fatal(err)
 		}
-		cs.entries[queue.Key{Name: name}] = &controllerEntry{controllerState: controllerState{rank: rank, running: &runningController{Compiled: compiled}}}
+		cs.registry.entries[queue.Key{Name: name}] = &controllerEntry{controllerState: controllerState{rank: rank, running: &runningController{Compiled: compiled}}}
 		return compiled
 	}
 	owners := func(c *compile.Compiled) string {
@@ -37,15 +37,15 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 		t.Errorf("alone: %v, %v", owners(third), third.Notes)
 	}
 	first := started("first", "1", plan.Rule{Resource: shops})
-	next := cs.entries[queue.Key{Name: "first"}].running
-	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); owners(first) != "" || len(younger) != 1 {
+	next := cs.registry.entries[queue.Key{Name: "first"}].running
+	if younger := cs.registry.youngerConflicting(queue.Key{Name: "first"}, "1", next); owners(first) != "" || len(younger) != 1 {
 		t.Errorf("the oldest yields the status to %q, %d restart", owners(first), len(younger))
 	}
 	third = started("third", "3")
 	if owners(third) != "first" || len(third.Notes) != 1 || !strings.HasPrefix(third.Notes[0], "first takes precedence for shops.example.org/v1 and ") {
 		t.Errorf("yielded to %q: %q", owners(third), third.Notes)
 	}
-	if younger := cs.youngerConflicting(queue.Key{Name: "first"}, "1", next); len(younger) != 0 {
+	if younger := cs.registry.youngerConflicting(queue.Key{Name: "first"}, "1", next); len(younger) != 0 {
 		t.Errorf("%d restart needlessly", len(younger))
 	}
 	second := started("second", "2")
@@ -53,10 +53,10 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 		t.Errorf("yielded to %q and %q", owners(second), owners(third))
 	}
 	twin := &compile.Compiled{Programs: []composite.Program{{Name: "twin", Parent: shops, Children: first.Programs[0].Children}}}
-	if err := cs.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
+	if err := cs.registry.checkConflict(queue.Key{Name: "twin"}, "4", twin); err == nil || !strings.Contains(err.Error(), "first is already the controller of shops.example.org/v1; both declare ") {
 		t.Errorf("with the same children: %v", err)
 	}
-	delete(cs.entries, queue.Key{Name: "first"})
+	delete(cs.registry.entries, queue.Key{Name: "first"})
 	cs.requeueConflicting(queue.Key{Name: "first"})
 	if waiting := cs.queue.Len(); waiting != 2 {
 		t.Errorf("%d of 2 requeued after the status owner is deleted", waiting)

@@ -88,10 +88,8 @@ func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
 // releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
 // before. It does so once for each generation that runs.
 func (cs *Set) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
-	cs.mu.Lock()
-	e := cs.entries[key]
-	runs := e != nil && e.object != nil && e.object.UID() == o.UID() && e.object.Generation() == o.Generation()
-	cs.mu.Unlock()
+	declared := cs.registry.state(key).object
+	runs := declared != nil && declared.UID() == o.UID() && declared.Generation() == o.Generation()
 	generation := fmt.Sprint(o.UID(), o.Generation())
 	if !runs || !foot.Finalizes || o.Deleting() || cs.releasedOutside[key] == generation {
 		return nil
@@ -119,10 +117,8 @@ func (cs *Set) releaseOutside(ctx context.Context, key queue.Key, o *object.Obje
 
 // finalizes reports whether a running controller sets its finalizer on a kind.
 func (cs *Set) finalizes(key queue.Key, resource compile.ResourceName) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	e := cs.entries[key]
-	return e != nil && e.running != nil && e.running.Finalizes() && resource.InList(e.running.parentKinds())
+	r := cs.registry.state(key).running
+	return r != nil && r.Finalizes() && resource.InList(r.parentKinds())
 }
 
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
@@ -151,12 +147,13 @@ func (cs *Set) recordReleaseFailure(key queue.Key, err error) {
 		return
 	}
 	cs.Log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
-	cs.mu.Lock()
-	e := cs.entries[key]
-	if e != nil && e.releasing != "" {
-		e.releasing = err.Error()
+	if e := cs.registry.find(key); e != nil {
+		cs.registry.change(e, func(e *controllerEntry) {
+			if e.releasing != "" {
+				e.releasing = err.Error()
+			}
+		})
 	}
-	cs.mu.Unlock()
 	if o := cs.kinds[key.Namespace].view.Get("", key.Name); o != nil {
 		cs.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}

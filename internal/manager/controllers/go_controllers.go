@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -67,7 +63,7 @@ func (cs *Set) goControllerIndex(key queue.Key) int {
 // runGoControllers runs the controllers of a Go program until the context ends.
 func (cs *Set) runGoControllers(ctx context.Context) error {
 	for _, name := range cs.CRDs.Names() {
-		cs.watchCRD(name)
+		cs.crdWatches.watch(name)
 	}
 	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
@@ -78,6 +74,12 @@ func (cs *Set) runGoControllers(ctx context.Context) error {
 		group.Go(func() error { cs.compileAgain(ctx, own); return nil })
 	}
 	return group.Wait()
+}
+
+// goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
+// their backoff.
+func (cs *Set) goControllerCRDChanged(e cache.Event) {
+	cs.enqueueUsers(e, queue.ParentChanged)
 }
 
 // compileAgain compiles a controller of the program again whenever that may have another
@@ -105,7 +107,7 @@ func (cs *Set) reconcileGoController(ctx context.Context, key queue.Key, i int) 
 // compileHeld compiles a controller of the program. If a kind of it is not served and was not since the process
 // started, it has run with it before if objects have its finalizer: they must not wait for the kind.
 func (cs *Set) compileHeld(ctx context.Context, own GoController) (*compile.Compiled, error) {
-	env := cs.watchingEnvironment()
+	env := cs.crdWatches.environment(cs.Environment())
 	compiled, err := own.Compile(ctx, env)
 	if !errors.Is(err, compile.ErrNotServed) {
 		return compiled, err
@@ -142,7 +144,7 @@ func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*
 		compiled.Release = func() {}
 	}
 	compiled.SetUnserved()
-	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
+	if err = cs.registry.checkConflict(key, goControllerRank(i), compiled); err == nil {
 		err = cs.Permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
@@ -150,64 +152,6 @@ func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*
 		return nil, err
 	}
 	return compiled, nil
-}
-
-// watchingEnvironment returns an environment that watches the CRDs of resolved kinds.
-func (cs *Set) watchingEnvironment() compile.Environment {
-	env := cs.Environment()
-	resolve, resolveKind := env.Resolve, env.ResolveKind
-	env.Resolve = func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
-		resource, err := resolve(ctx, apiVersion, plural)
-		return resource, cs.watchCRDOf(resource, err, plural+"."+object.GroupOf(apiVersion))
-	}
-	env.ResolveKind = func(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
-		resource, err := resolveKind(ctx, apiVersion, kind)
-		// The plural of a kind that is not served is a guess. If it is wrong, a retry
-		// finds the kind later.
-		guess, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
-		return resource, cs.watchCRDOf(resource, err, guess.Resource+"."+guess.Group)
-	}
-	return env
-}
-
-// watchCRDOf watches the CRD of a resolved kind, if it has or may have one, and returns err.
-func (cs *Set) watchCRDOf(resource object.Resource, err error, definition string) error {
-	_, group, _ := strings.Cut(definition, ".")
-	switch {
-	case err == nil && resource.Custom:
-		cs.watchCRD(crds.NameOf(resource))
-	case errors.Is(err, compile.ErrNotServed) && strings.Contains(group, "."):
-		cs.watchCRD(definition)
-	}
-	return err
-}
-
-// watchCRD watches one CRD, which need not exist. A program may be allowed to watch only its
-// own CRDs.
-func (cs *Set) watchCRD(definition string) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.crdWatches[definition] == nil {
-		cs.crdWatches[definition] = cs.Store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true},
-			cs.goControllerCRDChanged)
-	}
-}
-
-// goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
-// their backoff.
-func (cs *Set) goControllerCRDChanged(e cache.Event) {
-	cs.enqueueUsers(e, queue.ParentChanged)
-}
-
-// states returns the states of all controllers.
-func (cs *Set) states() map[queue.Key]controllerState {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	all := make(map[queue.Key]controllerState, len(cs.entries))
-	for key, e := range cs.entries {
-		all[key] = e.controllerState
-	}
-	return all
 }
 
 // Gauges returns what metrics show of each controller, by name.
@@ -233,7 +177,7 @@ func (cs *Set) Gauges() map[string]serving.ControllerState {
 func (cs *Set) logGoControllers(ctx context.Context) {
 	logged := map[queue.Key]conditionState{}
 	wait.UntilWithContext(ctx, func(context.Context) {
-		for key, s := range cs.states() {
+		for key, s := range cs.registry.states() {
 			health, _ := s.health()
 			now := s.overallCondition(health)
 			before := logged[key]
@@ -265,7 +209,7 @@ func (cs *Set) logCondition(key queue.Key, now conditionState) {
 // goControllerError returns why a Go program is not ready although its caches are synced: a
 // refused controller. Kinds that are not served yet do not count.
 func (cs *Set) goControllerError() error {
-	states := cs.states()
+	states := cs.registry.states()
 	for _, own := range cs.GoControllers {
 		s := states[goControllerKey(own.Name)]
 		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {

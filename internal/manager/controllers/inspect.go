@@ -3,7 +3,6 @@ package controllers
 import (
 	"cmp"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"time"
 
@@ -33,18 +32,15 @@ type controllerSnapshot struct {
 
 // snapshots returns all controllers, sorted by name.
 func (cs *Set) snapshots() []controllerSnapshot {
-	cs.mu.Lock()
-	members := maps.Clone(cs.entries)
-	cs.mu.Unlock()
+	members := cs.registry.all()
 	all := make([]controllerSnapshot, 0, len(members))
 	for key, e := range members {
-		cs.mu.Lock()
-		s, written := controllerSnapshot{name: key.String(), controllerState: e.controllerState}, e.lastReported
-		cs.mu.Unlock()
+		now := cs.registry.copyOf(e)
+		s := controllerSnapshot{name: key.String(), controllerState: now.controllerState}
 		if kind := cs.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
 			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
-				s.previous, s.crd = written.previous(s.stored), cs.crdCondition(kind)
+				s.previous, s.crd = now.lastReported.previous(s.stored), cs.crdCondition(kind)
 			}
 		}
 		all = append(all, s)

@@ -37,7 +37,7 @@ func (cs *Set) Objects(controller string, q inspect.Query) (inspect.Page, error)
 func (cs *Set) States(ref object.Ref) []inspect.ObjectState {
 	all := []inspect.ObjectState{}
 	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		for _, w := range r.objectWorkers() {
 			if !matchesKind(ref, object.KindOf(w.Resource())) {
 				continue

@@ -85,7 +85,7 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*ca
 	cs := newTestSet(Dependencies{Metrics: serving.NewMetrics(), Store: cache.New(nil, cache.Options{})})
 	r := &runningController{Compiled: &compile.Compiled{Programs: []composite.Program{{Name: "shop"}}}, inFlight: cs.InFlight}
 	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
-	cs.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
+	cs.registry.entries[queue.Key{Name: "shop"}] = &controllerEntry{controllerState: state}
 	see := func(ok, healthy bool, metric string) {
 		t.Helper()
 		if got := readyCondition(conditionState{ok: true}, &state, r.health()); got.ok != ok || !ok && (got.reason != setpoint.ReasonCallOverdue || got.message != what+" has not returned after its timeout of 10s") {

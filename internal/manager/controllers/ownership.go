@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,22 +35,13 @@ func (cs *Set) take(ctx context.Context, key queue.Key) (bool, error) {
 		return false, nil
 	}
 	managedBy := compile.StoredStatus(stored).ManagedBy
-	if reflect.DeepEqual(managedBy, own) || managedBy == nil && cs.hasTaken(key, stored) {
+	if reflect.DeepEqual(managedBy, own) || managedBy == nil && cs.registry.hasTaken(key, stored) {
 		return true, nil
 	}
 	if other, _ := cs.Owners.Other(ctx, stored); other != nil {
 		return false, nil
 	}
 	return cs.storeOwner(ctx, key, stored, own)
-}
-
-// hasTaken reports whether this process has stored itself as the owner of an object. The schema of
-// an older CRD prunes the field.
-func (cs *Set) hasTaken(key queue.Key, o *object.Object) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	e := cs.entries[key]
-	return e != nil && e.taken == o.UID()
 }
 
 // storeOwner stores the owner of a controller object, if the object is unchanged.
@@ -67,11 +57,7 @@ func (cs *Set) storeOwner(ctx context.Context, key queue.Key, o *object.Object, 
 	if err := cs.patchStatus(ctx, key, body); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if e := cs.entries[key]; e != nil {
-		e.taken = strings.Clone(o.UID())
-	}
+	cs.registry.setTaken(key, o)
 	return true, nil
 }
 

@@ -16,12 +16,7 @@ import (
 // stillMissing reports whether everything that a controller waits for is still missing: permissions,
 // or namespaces. It asks for these only, since the rest may be many namespaces.
 func (cs *Set) stillMissing(ctx context.Context, key queue.Key) bool {
-	cs.mu.Lock()
-	var state controllerState
-	if e := cs.entries[key]; e != nil {
-		state = e.controllerState
-	}
-	cs.mu.Unlock()
+	state := cs.registry.state(key)
 	missing, forbidden := errors.AsType[*rbac.MissingError](state.problem())
 	if !forbidden && len(state.absent) == 0 || forbidden && !missing.Persists(ctx, cs.Client) {
 		return false
@@ -37,7 +32,7 @@ const permissionInterval = identity.AllowedTTL
 // their condition has the roles to grant.
 func (cs *Set) watchPermissions(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for key, s := range cs.states() {
+		for key, s := range cs.registry.states() {
 			if s.mayLackPermissions() && cs.lacksPermissions(ctx, key, &s) {
 				cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
 			}

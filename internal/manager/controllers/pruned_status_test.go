@@ -88,6 +88,6 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set,
 		t.Fatal(err)
 	}
 	e := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
-	cs.entries[key] = e
+	cs.registry.entries[key] = e
 	return cs, key, e
 }

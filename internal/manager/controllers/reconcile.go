@@ -56,7 +56,7 @@ func (cs *Set) settle(ctx context.Context, key queue.Key, now controllerState, c
 	if refusal != nil {
 		now.refusal = refusal
 	}
-	e := cs.entry(key)
+	e := cs.registry.entry(key)
 	if e.running == nil || !now.refused(setpoint.ReasonAPIUnavailable) {
 		waits := refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0
 		cs.replace(ctx, key, now, compiled)
@@ -131,7 +131,7 @@ func (cs *Set) checkRunnable(ctx context.Context, key queue.Key, declared *objec
 			compiled.Notes = append(compiled.Notes, note)
 		}
 	}
-	if err := cs.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
+	if err := cs.registry.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
 		return err
 	}
 	if err := cs.Others.Check(conflicts.Rank(declared), compiled); err != nil {
@@ -142,7 +142,7 @@ func (cs *Set) checkRunnable(ctx context.Context, key queue.Key, declared *objec
 
 // replace replaces the running controller of a key.
 func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
-	e, refusal := cs.entry(key), now.refusal
+	e, refusal := cs.registry.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) &&
 		cs.keepRunning(e, now.object, compiled) {
 		compiled.Release()
@@ -166,9 +166,7 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 		previous.shutdown()
 		cs.recordStopped(key, e.object)
 	}
-	cs.mu.Lock()
-	e.controllerState = now
-	cs.mu.Unlock()
+	cs.registry.change(e, func(e *controllerEntry) { e.controllerState = now })
 	cs.updateWebhooks(key, now)
 	if next := now.running; next != nil {
 		cs.stopYounger(key, now.rank, next)
@@ -219,9 +217,7 @@ func (cs *Set) logAcceptance(key queue.Key, now controllerState) {
 // namespaces, or not with the latest code or spec.
 func (cs *Set) report(key queue.Key, e *controllerEntry, change func(*controllerState)) {
 	before := e.String()
-	cs.mu.Lock()
-	change(&e.controllerState)
-	cs.mu.Unlock()
+	cs.registry.change(e, func(e *controllerEntry) { change(&e.controllerState) })
 	if e.String() != before {
 		cs.logAcceptance(key, e.controllerState)
 	}
@@ -237,9 +233,7 @@ func (cs *Set) keepRunning(e *controllerEntry, declared *object.Object, compiled
 		return false
 	}
 	before, rolledOut := e.object, e.running.Rollout
-	cs.mu.Lock()
-	e.object, e.running.Rollout = declared, compiled.Rollout
-	cs.mu.Unlock()
+	cs.registry.change(e, func(e *controllerEntry) { e.object, e.running.Rollout = declared, compiled.Rollout })
 	e.running.setRollbackWhen(rolledOut)
 	e.running.allowDeletions(declared)
 	if reconcileRequested(declared, before) {
@@ -311,18 +305,6 @@ func unchanged(declared, before *object.Object) bool {
 	return declared == before || declared.UID() == before.UID() && declared.IntentDigest() == before.IntentDigest()
 }
 
-// entry returns the entry of a key, and creates it if needed.
-func (cs *Set) entry(key queue.Key) *controllerEntry {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	e := cs.entries[key]
-	if e == nil {
-		e = &controllerEntry{kind: key.Namespace}
-		cs.entries[key] = e
-	}
-	return e
-}
-
 // dropCode forgets the code of a removed controller.
 func (cs *Set) dropCode(key queue.Key) {
 	if reader := cs.readers[key]; reader != nil {
@@ -337,10 +319,7 @@ func (cs *Set) dropCode(key queue.Key) {
 // remove stops the controller of a deleted object. While the object is being deleted, its
 // entry stays until its finalizers are removed.
 func (cs *Set) remove(key queue.Key, going *object.Object) {
-	cs.mu.Lock()
-	e := cs.entries[key]
-	delete(cs.entries, key)
-	cs.mu.Unlock()
+	e := cs.registry.remove(key)
 	cs.dropCode(key)
 	if e != nil && e.running != nil {
 		e.running.shutdown()
@@ -363,9 +342,8 @@ func (cs *Set) remove(key queue.Key, going *object.Object) {
 	if going == nil || !finalizers.ReleasesParents(going) {
 		return
 	}
-	cs.mu.Lock()
-	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going,
-		releasing: "removing its finalizer from parents"}}
-	cs.mu.Unlock()
+	cs.registry.change(cs.registry.entry(key), func(e *controllerEntry) {
+		e.object, e.releasing = going, "removing its finalizer from parents"
+	})
 	cs.enqueueRelease(key, going)
 }

@@ -73,7 +73,7 @@ func (cs *Set) setPosition(key queue.Key, r *runningController) bool {
 		return false
 	}
 	status := compile.StoredStatus(stored).Rollout
-	spec, position := r.policy(cs), rollout.End
+	spec, position := cs.registry.policy(r), rollout.End
 	if spec != nil {
 		if former := rollout.Former(status, spec.Version); former != "" && former != r.Former() {
 			r.outdatedLogic.Store(true)
@@ -107,13 +107,6 @@ func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
 			c.QueueMoved(from, to, perSecond(spec))
 		}
 	}
-}
-
-// policy returns the rollout that the spec of a running controller declares; nil for none.
-func (r *runningController) policy(cs *Set) *compile.Rollout {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return r.Rollout
 }
 
 // setRollbackWhen replaces the condition of a rollback. If it is another one, it is evaluated for all moved parents.
@@ -192,7 +185,7 @@ func (cs *Set) advanceRollout(
 	if r == nil || e.object == nil {
 		return
 	}
-	policy := r.policy(cs)
+	policy := cs.registry.policy(r)
 	if policy == nil {
 		status.Rollout = nil
 		meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionProgressing)
@@ -371,7 +364,7 @@ func (cs *Set) queueOlder(r *runningController) {
 	if r == nil {
 		return
 	}
-	left := cmp.Or(perSecond(r.policy(cs)), setpoint.DefaultParentsPerSecond)
+	left := cmp.Or(perSecond(cs.registry.policy(r)), setpoint.DefaultParentsPerSecond)
 	for _, w := range r.workers {
 		if c, is := w.(*composite.Controller); is && left > 0 {
 			left = c.QueueOlder(left)

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,9 +50,8 @@ import (
 type Set struct {
 	Dependencies
 
-	kinds map[string]*controllerKind
-	// crdWatches are the watches of the CRDs that controllers of a Go program need.
-	crdWatches map[string]*cache.View
+	kinds      map[string]*controllerKind
+	crdWatches *crdWatches
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
 	// compiler compiles that code; nil without Inline.
@@ -73,8 +71,7 @@ type Set struct {
 	// ready is closed when all controllers found at the start are synced.
 	ready chan struct{}
 
-	mu      sync.Mutex
-	entries map[queue.Key]*controllerEntry
+	registry *registry
 }
 
 // Dependencies are what the controllers of a process share.
@@ -133,7 +130,6 @@ func New(d Dependencies) *Set {
 	cs := &Set{
 		Dependencies: d,
 		kinds:        map[string]*controllerKind{},
-		crdWatches:   map[string]*cache.View{},
 		readers:      map[queue.Key]*configmap.Reader{},
 
 		releasedOutside: map[queue.Key]string{},
@@ -141,8 +137,9 @@ func New(d Dependencies) *Set {
 		queue:        queue.New(backoff),
 		releaseQueue: queue.New(backoff),
 		ready:        make(chan struct{}),
-		entries:      map[queue.Key]*controllerEntry{},
+		registry:     newRegistry(),
 	}
+	cs.crdWatches = &crdWatches{store: d.Store, changed: cs.goControllerCRDChanged, views: map[string]*cache.View{}}
 	if d.Inline != nil {
 		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}
@@ -194,41 +191,37 @@ func (cs *Set) crdChanged(e cache.Event) {
 
 func (cs *Set) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 	name := e.Object().Name()
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key, entry := range cs.entries {
-		if entry.running == nil || (e.Old != nil || len(entry.running.Unserved) > 0) && entry.running.usesCRD(name) {
-			cs.queue.Add(key, queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
-		}
+	cs.enqueue(queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}},
+		func(_ queue.Key, entry *controllerEntry) bool {
+			r := entry.running
+			return r == nil || (e.Old != nil || len(r.Unserved) > 0) && r.usesCRD(name)
+		})
+}
+
+// enqueue enqueues the controllers that are selected.
+func (cs *Set) enqueue(cause queue.Cause, selects func(queue.Key, *controllerEntry) bool) {
+	for _, key := range cs.registry.keys(selects) {
+		cs.queue.Add(key, cause)
 	}
 }
 
 // enqueueUsersOf enqueues the running controllers of objects that use a resource.
 func (cs *Set) enqueueUsersOf(resource object.Resource) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key, entry := range cs.entries {
-		if entry.object != nil && entry.running != nil && slices.Contains(allKinds(entry.running.Compiled), resource) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind})
-		}
-	}
+	cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+		return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), resource)
+	})
 }
 
 // enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
 // older code.
 func (cs *Set) enqueueReadersOf(selection cache.Selection, recovered bool) {
 	read := selection.Resource.Ref(selection.Namespace, selection.Name)
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key, entry := range cs.entries {
-		r := entry.running
-		if r == nil || recovered && entry.outdated == nil || r.Account.UserFor("") != selection.User {
-			continue
-		}
-		if slices.ContainsFunc(r.Code.ConfigMaps, func(ref object.Ref) bool { return ref.Identity() == read.Identity() }) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind})
-		}
-	}
+	isRead := func(ref object.Ref) bool { return ref.Identity() == read.Identity() }
+	cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+		r := e.running
+		return r != nil && (!recovered || e.outdated != nil) && r.Account.UserFor("") == selection.User &&
+			slices.ContainsFunc(r.Code.ConfigMaps, isRead)
+	})
 }
 
 // ObserveWatch retries failed writes when a watch works again: the API server is back. Where a
@@ -244,7 +237,7 @@ func (cs *Set) ObserveWatch(selection cache.Selection, err error) {
 	if err != nil {
 		return
 	}
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		r.retryWrites()
 	}
 }
@@ -363,39 +356,19 @@ func (cs *Set) checkSynced() error {
 // Health returns the health of the running controllers by name.
 func (cs *Set) Health() map[string]controller.Health {
 	all := map[string]controller.Health{}
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		all[r.Name()] = r.health()
 	}
 	return all
 }
 
 // RefusalOf returns why a controller of a Go program does not run; nil if it is not refused.
-func (cs *Set) RefusalOf(name string) error {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if e := cs.entries[goControllerKey(name)]; e != nil {
-		return e.refusal
-	}
-	return nil
-}
-
-// runningControllers returns the controllers that run.
-func (cs *Set) runningControllers() []*runningController {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	var all []*runningController
-	for _, e := range cs.entries {
-		if e.running != nil {
-			all = append(all, e.running)
-		}
-	}
-	return all
-}
+func (cs *Set) RefusalOf(name string) error { return cs.registry.state(goControllerKey(name)).refusal }
 
 // HookRestarted syncs all parents of the controllers with a hook at an address.
 func (cs *Set) HookRestarted(address string) {
 	behind := func(full string) bool { return calls.SameHost(full, address) }
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
 			r.syncAll(queue.Cause{Kind: queue.HookChanged})
 		}
@@ -404,7 +377,7 @@ func (cs *Set) HookRestarted(address string) {
 
 // CredentialsRenewed retries the failed objects of a controller.
 func (cs *Set) CredentialsRenewed(name string) {
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		if r.Name() == name {
 			r.retryNow()
 		}
@@ -413,11 +386,8 @@ func (cs *Set) CredentialsRenewed(name string) {
 
 // RecordEvent records an event on a controller object, if there is one.
 func (cs *Set) RecordEvent(key queue.Key, event hook.Event) {
-	cs.mu.Lock()
-	e := cs.entries[key]
-	cs.mu.Unlock()
-	if e != nil && e.object != nil {
-		cs.Events.Event(e.object, event)
+	if declared := cs.registry.state(key).object; declared != nil {
+		cs.Events.Event(declared, event)
 	}
 }
 
@@ -425,7 +395,7 @@ func (cs *Set) stopAll() {
 	cs.queue.Close()
 	cs.releaseQueue.Close()
 	cs.CRDs.Close()
-	for _, r := range cs.runningControllers() {
+	for _, r := range cs.registry.running() {
 		r.shutdown()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -37,10 +36,7 @@ func (cs *Set) reportStatuses(ctx context.Context) {
 				cs.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
-		cs.mu.Lock()
-		members := maps.Clone(cs.entries)
-		cs.mu.Unlock()
-		for key, e := range members {
+		for key, e := range cs.registry.all() {
 			cs.reportStatus(ctx, key, e)
 		}
 	}, reportEvery)
@@ -49,19 +45,15 @@ func (cs *Set) reportStatuses(ctx context.Context) {
 // ResetReported forces new reports: another leader, or another CRD schema, may have changed
 // what is stored.
 func (cs *Set) ResetReported() {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, e := range cs.entries {
-		e.lastReported = reportedStatus{}
+	for _, e := range cs.registry.all() {
+		cs.registry.change(e, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
 	}
 }
 
 // reportStatus stores the status of one controller object if it has changed. The next report
 // retries a failure.
 func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
-	cs.mu.Lock()
-	subject := *e
-	cs.mu.Unlock()
+	subject := cs.registry.copyOf(e)
 	if cs.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
@@ -95,9 +87,7 @@ func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEnt
 	cs.carryOutRollout(key, &subject)
 	cs.recordRollout(&subject, previous, status)
 	cs.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
-	cs.mu.Lock()
-	e.lastReported = now
-	cs.mu.Unlock()
+	cs.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
 	cs.recordDeletionsHeld(&subject, previous, status)
 }
 
