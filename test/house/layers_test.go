@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/inspect/locate", "internal/inspect/locate/token", "internal/dashboard"},
 	{"internal/request"},
 	{"internal/manager/crds", "internal/manager/events", "internal/manager/leader"},
-	{"internal/manager/calls", "internal/manager/conflicts", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/serving"},
+	{"internal/manager/calls", "internal/manager/conflicts", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/revisions", "internal/manager/serving"},
 	{"internal/manager/finalizers"},
 	{"internal/manager/controllers"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},

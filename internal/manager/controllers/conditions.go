@@ -220,19 +220,13 @@ func (cs *Set) recordStopped(key queue.Key, declared *object.Object) {
 }
 
 func (cs *Set) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
-	if declared == nil || !cs.isMetacontrollerKind(key) {
+	if declared == nil || !cs.declared.forMetacontroller(key) {
 		return
 	}
 	for _, phase := range phases {
 		phase.Type = corev1.EventTypeNormal
 		cs.Events.Event(declared, phase)
 	}
-}
-
-// isMetacontrollerKind reports whether Metacontroller serves this kind too.
-func (cs *Set) isMetacontrollerKind(key queue.Key) bool {
-	kind := cs.kinds[key.Namespace]
-	return kind != nil && kind.Metacontroller()
 }
 
 // recordTransitions records a warning for each condition that became False, and for code that is
@@ -257,12 +251,12 @@ func (cs *Set) warningFor(key queue.Key, s *controllerState, condition metav1.Co
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:
-		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && cs.isMetacontrollerKind(key) {
+		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && cs.declared.forMetacontroller(key) {
 			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
 				condition.Message
 		}
 	case setpoint.ConditionStatusStored:
-		if cs.isMetacontrollerKind(key) {
+		if cs.declared.forMetacontroller(key) {
 			event.Reason, event.Message = metacontroller.EventSyncError, "["+key.Name+"] Sync error - "+condition.Message
 		}
 	case setpoint.ConditionCRDCurrent:

@@ -106,7 +106,7 @@ const metacontrollerInterval = 5 * time.Second
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
 func (cs *Set) watchMetacontrollers(ctx context.Context) {
-	concerned := func(key queue.Key, _ *controllerEntry) bool { return cs.isMetacontrollerKind(key) }
+	concerned := func(key queue.Key, _ *controllerEntry) bool { return cs.declared.forMetacontroller(key) }
 	waiting := func(_ queue.Key, e *controllerEntry) bool { return e.refused(setpoint.ReasonConflictingMetacontroller) }
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if len(cs.registry.keys(concerned)) == 0 || len(cs.registry.keys(waiting)) == 0 && !cs.Metacontrollers.IsDue() {

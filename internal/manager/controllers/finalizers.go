@@ -3,17 +3,13 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -24,17 +20,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // releaseFinalizers removes finalizers from parents: for deleted controllers, and where a
 // controller has no finalize hook, or no longer the kind of parents. The progress is stored
 // in the controller objects, so that the next leader continues.
 func (cs *Set) releaseFinalizers(ctx context.Context) {
-	for _, kind := range cs.kinds {
-		for o := range kind.view.All() {
-			cs.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
-		}
+	for key, o := range cs.declared.all() {
+		cs.enqueueRelease(key, o)
 	}
 	cs.releaseQueue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
 		if err := cs.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
@@ -55,8 +48,8 @@ func (cs *Set) enqueueRelease(key queue.Key, o *object.Object) {
 // releaseController removes the finalizers of one controller object. It does nothing while a
 // running controller would set them again; it is called again when that has stopped.
 func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
-	kind := cs.kinds[key.Namespace]
-	o := kind.view.Get("", key.Name)
+	kind := cs.declared.kinds[key.Namespace]
+	o := cs.declared.get(key)
 	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
@@ -124,21 +117,21 @@ func (cs *Set) finalizes(key queue.Key, resource compile.ResourceName) bool {
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
 // object if no kind is left.
 func (cs *Set) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
-	kind := cs.kinds[key.Namespace]
+	kind := cs.declared.kinds[key.Namespace]
 	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
-		if err := cs.patchFinalizedKinds(ctx, key, o, after); err != nil {
+		if err := cs.declared.patchFinalizedKinds(ctx, key, o, after); err != nil {
 			return err
 		}
-		o = kind.view.Get("", key.Name)
+		o = cs.declared.get(key)
 	}
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
 	cs.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
-	return cs.patchFinalizers(ctx, key, o, others)
+	return cs.declared.patchFinalizers(ctx, key, o, others)
 }
 
 // recordReleaseFailure reports why finalizers are not removed.
@@ -154,7 +147,7 @@ func (cs *Set) recordReleaseFailure(key queue.Key, err error) {
 			}
 		})
 	}
-	if o := cs.kinds[key.Namespace].view.Get("", key.Name); o != nil {
+	if o := cs.declared.get(key); o != nil {
 		cs.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }
@@ -166,20 +159,19 @@ func (cs *Set) setFinalizer(ctx context.Context, key queue.Key, r *runningContro
 	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
 		return true
 	}
-	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	logged := ""
-	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	return retryUntil(ctx, func(ctx context.Context) bool {
 		err := cs.trySetFinalizer(ctx, key, r)
 		if err != nil && err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
 			cs.Log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
 		}
-		return err == nil, nil
-	}) == nil
+		return err == nil
+	})
 }
 
 func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {
-	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
+	declared := cs.declared.get(key)
 	if declared == nil || declared.Deleting() {
 		return fmt.Errorf("%s is being deleted", key)
 	}
@@ -191,74 +183,24 @@ func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningCon
 		}
 	}
 	if len(finalizes) != len(before) {
-		if err := cs.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
+		if err := cs.declared.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
 			return err
 		}
-		declared = cs.kinds[key.Namespace].view.Get("", key.Name)
+		declared = cs.declared.get(key)
 	}
 	if declared == nil || finalizers.ReleasesParents(declared) {
 		return nil
 	}
-	return cs.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
-}
-
-// patchFinalizedKinds stores in the controller's status which kinds have its finalizer, if
-// the object is unchanged.
-func (cs *Set) patchFinalizedKinds(ctx context.Context, key queue.Key, o *object.Object, finalizes []string) error {
-	if len(finalizes) == 0 {
-		finalizes = nil // A null removes the field.
-	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
-		"status":   map[string]any{"finalizes": finalizes},
-	})
-	if err != nil {
-		return err
-	}
-	if err := cs.patchStatus(ctx, key, body); err != nil {
-		return fmt.Errorf("store the finalized kinds in the status of %s: %w", key, err)
-	}
-	return nil
-}
-
-// patchFinalizers sets the finalizers of a controller object, if it is unchanged.
-func (cs *Set) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(),
-		"finalizers": names}})
-	if err != nil {
-		return err
-	}
-	if err := cs.patch(ctx, key, "", body); err != nil {
-		return fmt.Errorf("set the finalizers of %s: %w", key, err)
-	}
-	return nil
-}
-
-// patch patches a controller object or a subresource such as "/status". The result is in
-// the cache when it returns.
-func (cs *Set) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
-	kind := cs.kinds[key.Namespace]
-	data, err := request.Do(ctx, cs.Client.Patch(types.MergePatchType).
-		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
-	if err != nil {
-		return err
-	}
-	stored, err := object.ParseWithManagedFields(data, "", "")
-	if err != nil {
-		return fmt.Errorf("read the response: %w", err)
-	}
-	kind.view.ObserveWrite(stored)
-	return nil
+	return cs.declared.patchFinalizers(ctx, key, declared, append(declared.Finalizers(), setpoint.FinalizerReleaseParents))
 }
 
 // restoreHeldDeletions restores the deletions that a starting controller held when its
 // status was last written.
 func (cs *Set) restoreHeldDeletions(key queue.Key, r *runningController) {
-	kind := cs.kinds[key.Namespace]
-	if r.deletions == nil || kind == nil {
+	if r.deletions == nil {
 		return
 	}
-	if stored := kind.view.Get("", key.Name); stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
+	if stored := cs.declared.get(key); stored != nil && HasHeldDeletions(compile.StoredStatus(stored).Conditions) {
 		r.deletions.RestoreHeld()
 	}
 }

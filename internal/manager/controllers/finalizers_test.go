@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -44,7 +45,11 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	if HasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}
-	patch, err := statusPatch(&object.Object{}, previous, status)
+	change, err := statusPatch(&object.Object{}, previous, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(change)
 	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
 		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)
 	}

@@ -37,9 +37,9 @@ func (cs *Set) snapshots() []controllerSnapshot {
 	for key, e := range members {
 		now := cs.registry.copyOf(e)
 		s := controllerSnapshot{name: key.String(), controllerState: now.controllerState}
-		if kind := cs.kinds[key.Namespace]; kind != nil {
+		if kind := cs.declared.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
-			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
+			if s.stored = cs.declared.get(key); s.stored != nil {
 				s.previous, s.crd = now.lastReported.previous(s.stored), cs.crdCondition(kind)
 			}
 		}

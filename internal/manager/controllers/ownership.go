@@ -2,18 +2,14 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -30,7 +26,7 @@ func (cs *Set) take(ctx context.Context, key queue.Key) (bool, error) {
 	if own == nil {
 		return true, nil
 	}
-	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	stored := cs.declared.get(key)
 	if stored == nil {
 		return false, nil
 	}
@@ -46,15 +42,9 @@ func (cs *Set) take(ctx context.Context, key queue.Key) (bool, error) {
 
 // storeOwner stores the owner of a controller object, if the object is unchanged.
 func (cs *Set) storeOwner(ctx context.Context, key queue.Key, o *object.Object, own *setpoint.Instance) (bool, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
-		// A null removes the namespaces of a former owner.
-		"status": map[string]any{"managedBy": map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}},
-	})
-	if err != nil {
-		return false, err
-	}
-	if err := cs.patchStatus(ctx, key, body); err != nil {
+	// A null removes the namespaces of a former owner.
+	managedBy := map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}
+	if err := cs.declared.patchStatus(ctx, key, o, map[string]any{"managedBy": managedBy}); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
 	cs.registry.setTaken(key, o)
@@ -67,21 +57,20 @@ func (cs *Set) awaitOwnership(ctx context.Context, key queue.Key) (taken bool) {
 	if cs.goControllerIndex(key) >= 0 {
 		return true
 	}
-	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	logged := ""
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	done := retryUntil(ctx, func(ctx context.Context) bool {
 		var err error
 		taken, err = cs.take(ctx, key)
 		if err != nil && !apierrors.IsConflict(err) && err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
 			cs.Log.Warn("controller not taken; retrying", "controller", key.String(), "error", logged)
 		}
-		return err == nil, nil
+		return err == nil
 	})
-	if err == nil && !taken {
+	if done && !taken {
 		cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
-	return err == nil && taken
+	return done && taken
 }
 
 // recheckOwner reconciles a running controller whose object another Setpoint has taken. An error is
@@ -138,14 +127,8 @@ func (cs *Set) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, 
 			"Until another one does, objects stay as they are, and no hook is called",
 		lease, cs.Selector)}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
-		"status":   map[string]any{"managedBy": nil, "conditions": conditions},
+	_, err := cs.declared.sendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
+		"metadata": identityOf(o), "status": map[string]any{"managedBy": nil, "conditions": conditions},
 	})
-	if err != nil {
-		return err
-	}
-	_, err = request.Do(ctx, cs.Client.Patch(types.MergePatchType).AbsPath(kind.Resource.Path("", o.Name())+"/status").
-		Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
 	return err
 }

@@ -51,7 +51,7 @@ func (s *controllerState) mayLackPermissions() bool {
 func (cs *Set) lacksPermissions(ctx context.Context, key queue.Key, s *controllerState) bool {
 	var kind object.Resource
 	if s.object != nil {
-		kind = cs.kinds[key.Namespace].Resource
+		kind = cs.declared.kinds[key.Namespace].Resource
 	}
 	_, refused := errors.AsType[*compile.Refusal](cs.Permissions.Check(ctx, kind, s.running.Compiled))
 	return refused

@@ -81,7 +81,7 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set,
 	kind := kinds[len(kinds)-1]
 	view := cs.Store.Watch(cache.Selection{Resource: kind.Resource}, nil)
 	<-view.Ready()
-	cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+	cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
 	declared, err := object.Parse([]byte(stored))
 	if err != nil {

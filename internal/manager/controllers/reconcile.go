@@ -29,7 +29,7 @@ func (cs *Set) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 	if i := cs.goControllerIndex(key); i >= 0 {
 		return cs.reconcileGoController(ctx, key, i)
 	}
-	declared := cs.kinds[key.Namespace].view.Get("", key.Name)
+	declared := cs.declared.get(key)
 	if declared == nil || declared.Deleting() {
 		cs.remove(key, declared)
 		return queue.NoRequeue()
@@ -84,12 +84,12 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 // compile returns the programs of a controller object if it may run.
 func (cs *Set) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	env := cs.Environment()
-	env.Sources, env.FormerLogic = cs.reader(key), cs.formerLogic
+	env.Sources, env.FormerLogic = cs.reader(key), cs.revisions().Former
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
 	cs.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
-	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
+	compiled, err := cs.declared.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (cs *Set) codeCompiled(name string) {
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
 func (cs *Set) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
-	kind := cs.kinds[key.Namespace]
+	kind := cs.declared.kinds[key.Namespace]
 	if err := cs.Owners.Check(ctx, declared); err != nil {
 		return err
 	}

@@ -3,16 +3,12 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -26,41 +22,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
-// formerLogic reads the version that reconciles the parents which have not moved to another one.
-func (cs *Set) formerLogic(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
-	name := rollout.Former(compile.StoredStatus(o).Rollout, version)
-	if name == "" {
-		return "", nil, nil
-	}
-	revision, err := cs.writer().Get(ctx, plan.ControllerRevisions, cs.Namespace, name)
-	switch {
-	case apply.NotFound(err) || err == nil && !revision.ControlledBy(o.UID()):
-		return "", nil, &compile.Refusal{Reason: setpoint.ReasonRevisionNotFound, Err: fmt.Errorf(
-			"spec.rollout: the ControllerRevision %s/%s of this controller does not exist; it has the version of the hooks for parents "+
-				"that have not moved; without spec.rollout all parents move at once",
-			cs.Namespace, name)}
-	case err != nil:
-		return "", nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", cs.Namespace, name, err)
-	}
-	return name, revision.Field("data"), nil
-}
-
 // restoreRollout moves the parents of a starting controller as far as the stored status says. It returns false if
 // the context ends first, or if the controller was compiled for another rollout.
 func (cs *Set) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
 	if r.versions == nil {
 		return true
 	}
-	kind, gone := cs.kinds[key.Namespace], false
-	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	resource, gone := cs.declared.kinds[key.Namespace].Resource, false
+	done := retryUntil(ctx, func(ctx context.Context) bool {
 		// The cache of a new leader may be behind what the leader before stored.
-		stored, err := cs.writer().Get(ctx, kind.Resource, "", key.Name)
+		stored, err := cs.writer().Get(ctx, resource, "", key.Name)
 		gone = apply.NotFound(err)
-		cached := kind.view.Get("", key.Name)
-		return gone || err == nil && cached != nil && cached.Version() >= stored.Version(), nil
+		cached := cs.declared.get(key)
+		return gone || err == nil && cached != nil && cached.Version() >= stored.Version()
 	})
-	return err == nil && !gone && cs.setPosition(key, r)
+	return done && !gone && cs.setPosition(key, r)
 }
 
 // setPosition moves parents as far as the stored status says. It compiles the controller again if that was compiled
@@ -68,7 +44,7 @@ func (cs *Set) restoreRollout(ctx context.Context, key queue.Key, r *runningCont
 func (cs *Set) setPosition(key queue.Key, r *runningController) bool {
 	r.moving.Lock()
 	defer r.moving.Unlock()
-	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	stored := cs.declared.get(key)
 	if stored == nil {
 		return false
 	}
@@ -197,7 +173,7 @@ func (cs *Set) advanceRollout(
 	}
 	next := rollout.Next(&in)
 	if before := status.Rollout; before == nil || before.To != next.To {
-		if err := cs.storeVersion(ctx, stored, policy); err != nil {
+		if err := cs.revisions().Put(ctx, stored, policy); err != nil {
 			next = rollout.NotStored(before, err)
 		}
 	}
@@ -250,80 +226,6 @@ func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
 			"failed": int(shadow.Failed)}
 	}
 	return state
-}
-
-// maxVersions is how many versions of the logic of a controller are stored.
-const maxVersions = 10
-
-// storeVersion stores the version in the spec of a controller as its latest revision.
-func (cs *Set) storeVersion(ctx context.Context, declared *object.Object, version *compile.Rollout) error {
-	w, namespace := cs.writer(), cs.Namespace
-	stored, err := w.List(ctx, plan.ControllerRevisions, namespace, setpoint.LabelControllerUID+"="+declared.UID())
-	if err != nil {
-		return fmt.Errorf("list the ControllerRevisions in %s: %w", namespace, err)
-	}
-	slices.SortFunc(stored, func(a, b *object.Object) int { return cmp.Compare(rollout.Number(a), rollout.Number(b)) })
-	number := int64(1)
-	if len(stored) > 0 {
-		number = rollout.Number(stored[len(stored)-1]) + 1
-	}
-	i := slices.IndexFunc(stored, func(o *object.Object) bool { return o.Name() == version.Version })
-	switch {
-	case i < 0:
-		err = cs.createVersion(ctx, declared, version, number)
-	case i < len(stored)-1:
-		// It is the latest again, as with kubectl rollout undo.
-		var again *object.Object
-		if again, err = stored[i].With(strconv.AppendInt(nil, number, 10), "revision"); err == nil {
-			_, err = w.Update(ctx, plan.ControllerRevisions, again)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("store the ControllerRevision %s/%s: %w", namespace, version.Version, err)
-	}
-	return cs.pruneVersions(ctx, declared, version.Version, stored)
-}
-
-func (cs *Set) createVersion(ctx context.Context, declared *object.Object, version *compile.Rollout, number int64) error {
-	revision, err := object.Encode(map[string]any{
-		"apiVersion": plan.ControllerRevisions.APIVersion(), "kind": plan.ControllerRevisions.Kind,
-		"metadata": map[string]any{
-			"name": version.Version, "namespace": cs.Namespace,
-			"labels":          map[string]any{setpoint.LabelControllerUID: declared.UID()},
-			"ownerReferences": []any{plan.OwnerReferenceTo(declared)},
-		},
-		"data": version.Data, "revision": number,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = cs.writer().Create(ctx, plan.ControllerRevisions, revision)
-	if apply.AlreadyExists(err) {
-		return fmt.Errorf("%w; it does not have the label %s of this controller: delete it", err, setpoint.LabelControllerUID)
-	}
-	return err
-}
-
-// pruneVersions deletes the oldest versions, but none that is in use.
-func (cs *Set) pruneVersions(ctx context.Context, declared *object.Object, latest string, oldest []*object.Object) error {
-	used := rollout.Used(compile.StoredStatus(declared).Rollout)
-	excess := len(oldest) - maxVersions
-	if !slices.ContainsFunc(oldest, func(o *object.Object) bool { return o.Name() == latest }) {
-		excess++
-	}
-	for _, revision := range oldest {
-		if excess <= 0 {
-			break
-		}
-		if revision.Name() == latest || slices.Contains(used, revision.Name()) {
-			continue
-		}
-		if _, err := cs.writer().Delete(ctx, plan.ControllerRevisions, revision); err != nil && !apply.NotFound(err) {
-			return fmt.Errorf("delete %s: %w", revision.Ref(), err)
-		}
-		excess--
-	}
-	return nil
 }
 
 // newLogicVersions returns what follows the versions in responses. It knows the one that counted before a restart.

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -82,7 +83,11 @@ func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})
+	change, err := statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(change)
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
 	}

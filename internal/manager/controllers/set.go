@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
@@ -40,7 +39,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/recording"
-	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -50,7 +48,7 @@ import (
 type Set struct {
 	Dependencies
 
-	kinds      map[string]*controllerKind
+	declared   *declarations
 	crdWatches *crdWatches
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
@@ -116,20 +114,21 @@ type Dependencies struct {
 	Namespace string
 }
 
-type controllerKind struct {
-	compile.Kind
-	view *cache.View
-}
-
 // minRetryDelay is the first delay before a controller is started again.
 const minRetryDelay = 100 * time.Millisecond
+
+// retryUntil calls a function again, more and more seldom, until it is done. It returns false if the context ends first.
+func retryUntil(ctx context.Context, done func(context.Context) bool) bool {
+	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { return done(ctx), nil }) == nil
+}
 
 // New returns a Set that runs nothing yet.
 func New(d Dependencies) *Set {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
 	cs := &Set{
 		Dependencies: d,
-		kinds:        map[string]*controllerKind{},
+		declared:     &declarations{client: d.Client, kinds: map[string]*controllerKind{}},
 		readers:      map[queue.Key]*configmap.Reader{},
 
 		releasedOutside: map[queue.Key]string{},
@@ -154,7 +153,7 @@ func (cs *Set) Run(ctx context.Context) error {
 	for _, kind := range compile.Kinds() {
 		view := cs.Store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.Selector,
 			Managed: true, Optional: cs.Others.DevRun != ""}, cs.controllerChanged(kind))
-		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
+		cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
 	cs.Store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
 	defer cs.stopAll()
@@ -278,10 +277,8 @@ func (cs *Set) declaredKeys() []queue.Key {
 	for i, own := range cs.GoControllers {
 		ranks[goControllerKey(own.Name)] = goControllerRank(i)
 	}
-	for _, kind := range cs.kinds {
-		for o := range kind.view.All() {
-			ranks[queue.Key{Namespace: kind.Name, Name: o.Name()}] = conflicts.Rank(o)
-		}
+	for key, o := range cs.declared.all() {
+		ranks[key] = conflicts.Rank(o)
 	}
 	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })
 }
@@ -289,29 +286,15 @@ func (cs *Set) declaredKeys() []queue.Key {
 // listedInterval is the interval of looking whether the start is complete.
 const listedInterval = 20 * time.Millisecond
 
-// awaitListed waits until all controller objects are listed. It skips kinds that are not
-// installed or that Setpoint may not watch.
+// awaitListed waits until all controller objects are known.
 func (cs *Set) awaitListed(ctx context.Context) bool {
 	return wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
-		for _, kind := range cs.kinds {
-			if !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
-				return false, nil
-			}
-		}
-		return true, nil
+		return cs.declared.listed(), nil
 	}) == nil
 }
 
-// AdmissionControllersListed reports whether all AdmissionControllers are known. They are
-// not while the API server does not serve the kind or forbids the list.
-func (cs *Set) AdmissionControllersListed() bool {
-	for _, kind := range cs.kinds {
-		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
-			return false
-		}
-	}
-	return true
-}
+// AdmissionControllersListed reports whether all AdmissionControllers are known.
+func (cs *Set) AdmissionControllersListed() bool { return cs.declared.admissionListed() }
 
 // signalReady closes the ready channel when all controllers listed at the start are synced.
 func (cs *Set) signalReady(ctx context.Context) {

@@ -74,15 +74,15 @@ func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEnt
 	}
 	now := reportedStatus{status: status, stored: subject.lastReported.stored, written: true}
 	if !subject.lastReported.pruned(stored) {
-		text, err := statusPatch(stored, previous, status)
+		patch, err := statusPatch(stored, previous, status)
 		if err == nil {
-			err = cs.patchStatus(ctx, key, text)
+			err = cs.declared.patch(ctx, key, "/status", patch)
 		}
 		if err != nil {
 			cs.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 			return
 		}
-		now.stored = comparableStatus(cs.kinds[key.Namespace].view.Get("", key.Name))
+		now.stored = comparableStatus(cs.declared.get(key))
 	}
 	cs.carryOutRollout(key, &subject)
 	cs.recordRollout(&subject, previous, status)
@@ -96,7 +96,7 @@ func (cs *Set) nextStatus(ctx context.Context, e *controllerEntry, previous setp
 	stored *object.Object) setpoint.ControllerStatus {
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
 	observed := e.observeRollout(previous.Rollout)
-	status := e.status(previous, cs.crdCondition(cs.kinds[e.kind]))
+	status := e.status(previous, cs.crdCondition(cs.declared.kinds[e.kind]))
 	cs.advanceRollout(ctx, e, &status, stored, observed)
 	cs.followLogicVersion(e, &status)
 	return status
@@ -112,7 +112,7 @@ func (cs *Set) crdCondition(kind *controllerKind) conditionState {
 
 // stored returns the cached object of a controller; nil if it is gone, or another one by now.
 func (cs *Set) stored(key queue.Key, e *controllerEntry) *object.Object {
-	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	stored := cs.declared.get(key)
 	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
 		return nil
 	}
@@ -155,7 +155,7 @@ func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 // statusPatch returns a merge patch from one status to another. Removed fields must be null. The API server refuses it
 // if the object is not the one that the status was computed from: a replica that does not know yet that another one
 // leads must not take back where that has moved a rollout.
-func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) ([]byte, error) {
+func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) (map[string]any, error) {
 	before, err := fieldsOf(previous)
 	if err != nil {
 		return nil, err
@@ -165,9 +165,7 @@ func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) ([]
 		return nil, err
 	}
 	addRemoved(before, after)
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": of.ResourceVersion(), "uid": of.UID()}, "status": after,
-	})
+	return map[string]any{"metadata": identityOf(of), "status": after}, nil
 }
 
 func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err error) {
@@ -192,10 +190,6 @@ func addRemoved(before, after map[string]any) {
 			addRemoved(below, within)
 		}
 	}
-}
-
-func (cs *Set) patchStatus(ctx context.Context, key queue.Key, body []byte) error {
-	return cs.patch(ctx, key, "/status", body)
 }
 
 // status computes the current status.

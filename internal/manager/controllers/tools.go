@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
+	"github.com/setpoint-dev/setpoint/internal/manager/revisions"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -40,6 +41,11 @@ func (cs *Set) composeTools(account identity.Account) composite.Tools {
 
 func (cs *Set) writer() *apply.Writer {
 	return apply.New(cs.Client, apply.Options{Observe: cs.Metrics.ObserveRequest})
+}
+
+// revisions returns what stores the versions of the logic of controllers.
+func (cs *Set) revisions() *revisions.Store {
+	return &revisions.Store{Writer: cs.writer(), Namespace: cs.Namespace}
 }
 
 // observer passes what controllers report to metrics, events and the history.
