@@ -30,7 +30,7 @@ type App struct {
 	healthChecks, readyChecks checks
 	metrics                   *serving.Metrics
 	problems                  []error
-	kinds                     func() (*kinds.Kinds, error)
+	kinds                     func() *kinds.Kinds
 	log                       *slog.Logger
 	// calls are those of functions that have not returned.
 	calls inFlight
@@ -53,7 +53,7 @@ const maxName = 40
 // NewApp returns an App.
 func NewApp(name string) *App {
 	a := &App{name: name, code: programCode(), metrics: serving.NewMetrics()}
-	a.kinds = sync.OnceValues(func() (*kinds.Kinds, error) { return kinds.New(&a.crds, a.explicitKinds()) })
+	a.kinds = sync.OnceValue(func() *kinds.Kinds { return kinds.New(&a.crds, a.explicitKinds()) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.AddProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)
 	}

@@ -266,11 +266,7 @@ func (c *Call) List(ctx context.Context, n *hook.HandlerRequest, into any, selec
 	if err != nil {
 		return Permanentf("List: %w", err)
 	}
-	known, err := c.controller.app.kinds()
-	if err != nil {
-		return Permanentf("List: %w", err)
-	}
-	k, err := known.OfType(slice.Type().Elem())
+	k, err := c.controller.app.kinds().OfType(slice.Type().Elem())
 	switch {
 	case err != nil:
 		return Permanentf("List: %w", err)

@@ -120,12 +120,9 @@ func (c *Controller) declare(verb string, to *[]kinds.Kind, objs []any) {
 
 // resolveKinds resolves the declared kinds.
 func (c *Controller) resolveKinds() {
-	known, err := c.app.kinds()
-	if err != nil {
-		c.problems = append(c.problems, err)
-		return
-	}
+	known := c.app.kinds()
 	if c.Kind == (kinds.Kind{}) {
+		var err error
 		if c.Kind, err = known.OfType(c.goType); err != nil {
 			c.problems = append(c.problems, err)
 		}

@@ -81,11 +81,7 @@ func (c *Controller) kindOfType(t reflect.Type, owned bool) (*object.GroupKind, 
 	if kinds.IsAny(t) {
 		return nil, nil //nolint:nilnil // Documented.
 	}
-	known, err := c.app.kinds()
-	if err != nil {
-		return nil, err
-	}
-	k, err := known.OfType(t)
+	k, err := c.app.kinds().OfType(t)
 	if err != nil {
 		return nil, err
 	}

@@ -190,10 +190,7 @@ func reviewOrder(w admission.Webhook) int {
 }
 
 func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (loop.Program, error) {
-	known, err := h.app.kinds()
-	if err != nil {
-		return loop.Program{}, err
-	}
+	known := h.app.kinds()
 	program := loop.Program{
 		Name: h.name(), Resource: found.resource, Labels: h.Labels, Fields: h.Fields,
 		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,

@@ -61,11 +61,7 @@ func findFunction[H any](a *App, name string) (H, error) {
 
 // KindOf returns the kind of an object, from the object itself or from its type as in setpoint.For.
 func (a *App) KindOf(o any) (kinds.Kind, error) {
-	known, err := a.kinds()
-	if err != nil {
-		return kinds.Kind{}, err
-	}
-	return known.Of(o)
+	return a.kinds().Of(o)
 }
 
 // CRDTexts returns the texts of InstallCRDs.

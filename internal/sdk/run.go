@@ -99,13 +99,12 @@ func (a *App) OfflineEnvironment(o Options) (compile.Environment, error) {
 	if err := a.validate(o.Namespaces); err != nil {
 		return compile.Environment{}, err
 	}
-	known, err := a.kinds()
 	return compile.Environment{
 		Namespace: o.Namespace, Namespaces: o.Namespaces,
 		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
-			return known.Resource(kinds.Kind{APIVersion: apiVersion, Name: name}), nil
+			return a.kinds().Resource(kinds.Kind{APIVersion: apiVersion, Name: name}), nil
 		},
-	}, err
+	}, nil
 }
 
 // CompileAll returns the controllers compiled for an environment.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	crdschema "github.com/setpoint-dev/setpoint/internal/schema"
@@ -35,7 +36,6 @@ func (k Kind) Group() object.GroupKind {
 
 // Kinds resolves the kinds of Go types.
 type Kinds struct {
-	scheme *runtime.Scheme
 	// crds have the served versions of each CustomResourceDefinition.
 	crds [][]crdschema.Served
 	// explicit are the kinds of types that are said.
@@ -45,9 +45,8 @@ type Kinds struct {
 }
 
 // New returns the kinds of built-in types, of CRDs, and of types that are said.
-func New(crds *CRDs, explicit map[reflect.Type]Kind) (*Kinds, error) {
-	scheme, err := builtInScheme()
-	return &Kinds{scheme: scheme, crds: crds.parsed, explicit: explicit}, err
+func New(crds *CRDs, explicit map[reflect.Type]Kind) *Kinds {
+	return &Kinds{crds: crds.parsed, explicit: explicit}
 }
 
 // IsAny reports whether objects of a type can be of any kind.
@@ -103,7 +102,7 @@ func (k *Kinds) OfType(t reflect.Type) (Kind, error) {
 // registered returns the kind of a type in the scheme of Kubernetes, or in a CRD.
 func (k *Kinds) registered(t reflect.Type) (Kind, error) {
 	if o, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
-		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
+		if found, _, err := scheme.Scheme.ObjectKinds(o); err == nil {
 			return Kind{found[0].GroupVersion().String(), found[0].Kind}, nil
 		}
 	}
@@ -188,7 +187,7 @@ func (k *Kinds) Resource(wanted Kind) object.Resource {
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true,
 		Custom: true}
-	if o, err := k.scheme.New(gvk); err == nil {
+	if o, err := scheme.Scheme.New(gvk); err == nil {
 		r.Namespaced, r.Custom = !object.IsClusterScoped(gvk.Kind), false
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
 		return r

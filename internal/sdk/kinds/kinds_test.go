@@ -20,10 +20,7 @@ spec:
 	if err := crds.Add([]byte(crd)); err != nil {
 		t.Fatal(err)
 	}
-	known, err := New(&crds, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := New(&crds, nil)
 	got := map[string]bool{}
 	for _, k := range []Kind{{"example.com/v1", "Rate"}, {"example.com/v1beta1", "Rate"}, {"example.com/v1", "Other"}, {"v1", "Pod"}} {
 		got[k.String()] = known.StatusHas(k, "conditions")
