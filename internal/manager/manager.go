@@ -210,7 +210,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		// First, since an unsupported cluster must stay as it is.
-		if err := m.checkKubernetes(ctx); err != nil {
+		if err := checkKubernetes(ctx, m.client, m.log); err != nil {
 			return err
 		}
 		group.Go(func() error { return m.webhooks.Run(ctx) })

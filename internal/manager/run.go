@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -165,19 +167,19 @@ const oldestKubernetes = "1.30"
 
 // checkKubernetes waits for the API server and refuses versions that are too old. A version
 // that cannot be read is not refused.
-func (m *Manager) checkKubernetes(ctx context.Context) error {
-	served := m.awaitVersion(ctx)
+func checkKubernetes(ctx context.Context, client rest.Interface, log *slog.Logger) error {
+	served := awaitVersion(ctx, client, log)
 	if ctx.Err() == nil {
-		m.log.Info("connected to the API server", "kubernetes", cmp.Or(served.GitVersion, "unknown"))
+		log.Info("connected to the API server", "kubernetes", cmp.Or(served.GitVersion, "unknown"))
 	}
 	return checkVersion(served.GitVersion)
 }
 
 // awaitVersion returns the version of the API server, once it responds.
-func (m *Manager) awaitVersion(ctx context.Context) (served apiversion.Info) {
+func awaitVersion(ctx context.Context, client rest.Interface, log *slog.Logger) (served apiversion.Info) {
 	logged := ""
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		data, err := request.Do(ctx, m.client.Get().AbsPath("/version"))
+		data, err := request.Do(ctx, client.Get().AbsPath("/version"))
 		if err == nil {
 			return true, json.Unmarshal(data, &served)
 		}
@@ -186,12 +188,12 @@ func (m *Manager) awaitVersion(ctx context.Context) (served apiversion.Info) {
 		}
 		if err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
-			m.log.Warn("API server does not respond; retrying", "error", logged)
+			log.Warn("API server does not respond; retrying", "error", logged)
 		}
 		return false, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		m.log.Warn("version of the API server not readable", "error", err.Error())
+		log.Warn("version of the API server not readable", "error", err.Error())
 	}
 	return served
 }

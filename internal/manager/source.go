@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
@@ -48,7 +49,7 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Selector: m.options.Selector, LogLevel: m.logLevel(), Watches: m.watches(), History: m.history.Stats(),
+		Selector: m.options.Selector, LogLevel: logLevel(m.log), Watches: watches(m.store), History: m.history.Stats(),
 		Series: m.history.Series("", time.Now()),
 	}
 	for _, health := range m.controllers.Health() {
@@ -79,9 +80,10 @@ func heapBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-func (m *Manager) watches() []inspect.Watch {
+// watches returns the watches of a store.
+func watches(store *cache.Cache) []inspect.Watch {
 	all := []inspect.Watch{}
-	for _, w := range m.store.Stats() {
+	for _, w := range store.Stats() {
 		all = append(all, inspect.Watch{
 			Selection: w.Selection.String(), Kind: object.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
 			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: failure.Text(w.Err),
@@ -252,8 +254,8 @@ func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Wri
 type leveled interface{ LogLevel() *slog.LevelVar }
 
 // logLevel returns the level of the log; "" if it cannot change.
-func (m *Manager) logLevel() string {
-	log, changeable := m.log.Handler().(leveled)
+func logLevel(of *slog.Logger) string {
+	log, changeable := of.Handler().(leveled)
 	if !changeable {
 		return ""
 	}
@@ -272,7 +274,7 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	if !changeable {
 		return errFixedLogLevel
 	}
-	before := s.manager.logLevel()
+	before := logLevel(s.manager.log)
 	// One of the two levels shows the line.
 	if level > log.LogLevel().Level() {
 		s.manager.log.Info("log level changed", "from", before, "to", name)

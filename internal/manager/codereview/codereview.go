@@ -1,0 +1,118 @@
+// Package codereview reviews the code of controller objects when they are applied, before they are stored.
+package codereview
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Key is the key of the webhook among those of controllers.
+var Key = queue.Key{Name: "code." + setpoint.GroupVersion.Group} //nolint:gochecknoglobals // A constant.
+
+// timeout limits a review. It starts a process for each code.
+const timeout = 5 * time.Second
+
+// hasNewCode is a condition in CEL for objects whose spec has code or expressions, and changes. A controller
+// that was stored without a review can still be suspended, and its metadata changed.
+const hasNewCode = `(oldObject == null || object.spec != oldObject.spec) && !(has(object.spec.suspend) && object.spec.suspend) && (` +
+	`has(object.spec.hooks) && object.spec.hooks.exists(name, has(object.spec.hooks[name].inline)) || ` +
+	`has(object.spec.handlers) && object.spec.handlers.exists(h, has(h.inline) || has(h.when)) || ` +
+	`has(object.spec.webhooks) && object.spec.webhooks.exists(w, has(w.inline)) || ` +
+	`has(object.spec.childResources) && object.spec.childResources.exists(c, ` + hasExpressions + `) || ` +
+	`has(object.spec.rollout) && has(object.spec.rollout.rollback) && has(object.spec.rollout.rollback.when) || ` +
+	`has(object.spec.attachments) && object.spec.attachments.exists(c, ` + hasExpressions + `))`
+
+const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) || has(c.updateStrategy.statusChecks) && has(c.updateStrategy.statusChecks.expressions))`
+
+// accessRetryInterval is the delay before another access review.
+const accessRetryInterval = 5 * time.Second
+
+// Reviewer refuses controller objects of setpoint.dev whose code does not compile, with what their condition Accepted
+// would say. Changes are allowed while Setpoint is down.
+type Reviewer struct {
+	// Group is the owner of the webhook configuration.
+	Group string
+	// Selector is the label selector of controller objects: other Setpoints run the others.
+	Selector string
+	// Environment returns what controllers are compiled with.
+	Environment func() compile.Environment
+	Permissions *rbac.Access
+	Webhooks    *serving.Webhooks
+	Log         *slog.Logger
+}
+
+// Register registers the webhook, if Setpoint has the permissions.
+func (r *Reviewer) Register(ctx context.Context) {
+	program := r.program()
+	_ = wait.PollUntilContextCancel(ctx, accessRetryInterval, true, func(ctx context.Context) (bool, error) {
+		err := r.Permissions.Check(ctx, object.Resource{}, &compile.Compiled{Admission: program})
+		_, refused := errors.AsType[*compile.Refusal](err)
+		switch {
+		case err == nil:
+			r.Webhooks.Set(Key, program)
+		case refused:
+			r.Log.Debug("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
+		}
+		return err == nil || refused, nil
+	})
+}
+
+func (r *Reviewer) program() *admission.Program {
+	review := admission.Webhook{
+		Name: "code", Ignore: true, Timeout: timeout,
+		Rules: []admission.Rule{{
+			Group: setpoint.GroupVersion.Group, Version: setpoint.GroupVersion.Version,
+			Operations: []hook.Operation{hook.OperationCreate, hook.OperationUpdate},
+		}},
+		Conditions: []admissionv1.MatchCondition{{Name: "has-new-code", Expression: hasNewCode}},
+		Admitter:   hook.AdmitterFunc(r.admit),
+	}
+	for _, kind := range compile.Kinds() {
+		if !kind.Metacontroller() {
+			review.Rules[0].Resources = append(review.Rules[0].Resources, kind.Resource.Plural)
+		}
+	}
+	if r.Selector != "" {
+		review.Objects, _ = metav1.ParseToLabelSelector(r.Selector) // The options are checked.
+	}
+	return &admission.Program{
+		Name: Key.Name, Configuration: "controllers." + r.Group + "." + setpoint.GroupVersion.Group, Unprobed: true,
+		Webhooks: []admission.Webhook{review},
+	}
+}
+
+// admit compiles the code of a controller object.
+func (r *Reviewer) admit(ctx context.Context, request *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	declared, err := object.Parse(request.Object)
+	if err != nil {
+		return nil, err
+	}
+	kind, known := compile.KindOf(declared)
+	if !known {
+		return &hook.ReviewResponse{}, nil
+	}
+	refusal := kind.CheckCode(ctx, declared, r.Environment())
+	if refusal == nil {
+		return &hook.ReviewResponse{}, nil
+	}
+	return &hook.ReviewResponse{Denial: &hook.Denial{
+		Message: refusal.Error(), Reason: string(metav1.StatusReasonInvalid), Code: http.StatusUnprocessableEntity,
+	}}, nil
+}
