@@ -49,8 +49,8 @@ func (a *archive) addJSON(name string, value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // IDs of runs are longer than a float.
 	var plain any
-	_ = decoder.Decode(&plain) // It was encoded here.
-	text, _ = json.MarshalIndent(maskValue("", plain), "", "  ")
+	_ = decoder.Decode(&plain)                                   // It was encoded here.
+	text, _ = json.MarshalIndent(maskValue("", plain), "", "  ") //nolint:errchkjson // It was decoded.
 	a.add(name, append(text, '\n'), errors.Join(err, invalid))
 }
 
