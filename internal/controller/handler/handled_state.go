@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -391,7 +392,7 @@ func (m *handlerMemory) isAt(seen basis) bool {
 func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) lasthandled.Entry {
 	e := h.entry()
 	if patch := patchOf(h, applied); patch != nil {
-		r.moveEntry(h, &e, patch)
+		r.moveEntry(h, h.progress, &e, patch)
 	}
 	if h.KeepPreviousState && e.Digest != "" && e.Digest == h.revisionDigest {
 		e.HasRevision = true
@@ -400,12 +401,12 @@ func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) lasthan
 }
 
 // moveEntry adds a change of the handler itself to the states that it has seen.
-func (r *run) moveEntry(h *handlerMemory, e *lasthandled.Entry, patch map[string]any) {
+func (r *run) moveEntry(h *handlerMemory, p progress, e *lasthandled.Entry, patch map[string]any) {
 	recorded, inDeletion := e.Digest, e.Failed && r.Stored.Deleting() && len(e.Digest) > len(h.watched)
 	if inDeletion {
 		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
 	}
-	handled := basis{recorded, h.handled}.with(h.Handler, patch)
+	handled := basis{recorded, p.handled}.with(h.Handler, patch)
 	if recorded != "" && h.isStoredAs(recorded) { // As it was before the writes of this response.
 		e.Edition = r.editionOf(h.Handler, basis{object: r.Stored}.with(h.Handler, patch).object)
 	}
@@ -416,24 +417,45 @@ func (r *run) moveEntry(h *handlerMemory, e *lasthandled.Entry, patch map[string
 	default:
 		e.Digest, e.HasRevision = handled.digest, false
 	}
-	e.MoveProgress(basis{e.ProgressDigest(), h.progressObject}.with(h.Handler, patch).digest)
+	e.MoveProgress(basis{e.ProgressDigest(), p.progressObject}.with(h.Handler, patch).digest)
 	if e.InProgress != "" {
 		e.InProgress = basis{h.watched, r.Stored}.with(h.Handler, patch).digest
 	}
 }
 
-// partWritten notes that a part of the response in progress is stored, which the handler need not see even if the rest
-// never is.
-func (r *run) partWritten(patch map[string]any) {
-	if r.writing != nil && r.writing.call.handler != nil {
-		h := r.writing.call.handler
-		h.handled = basis{object: h.handled}.with(h.Handler, patch).object
+// moved returns the progress of a handler with a change of its own in what it has seen.
+func (r *run) moved(h *handlerMemory, p progress, patch map[string]any) progress {
+	e := cmp.Or(p.pendingEntry, &h.storedEntry)
+	after := *e
+	if r.moveEntry(h, p, &after, patch); after != *e {
+		p.pendingEntry = &after
+	}
+	p.handled = basis{object: p.handled}.with(h.Handler, patch).object
+	p.progressObject = basis{object: p.progressObject}.with(h.Handler, patch).object
+	return p
+}
+
+// changeWritten adds a change of the handler itself that is stored to what it has seen, also to what it goes back to if
+// the rest of the response never is.
+func (r *run) changeWritten(h *handlerMemory, patch map[string]any) {
+	if h.firstDigest != "" {
+		h.firstDigest = basis{h.firstDigest, h.handled}.with(h.Handler, patch).digest
+	}
+	h.progress = r.moved(h, h.progress, patch)
+	for _, o := range r.memory.pending {
+		if o.call.handler == h {
+			o.progressBefore = r.moved(h, o.progressBefore, patch)
+		}
 	}
 }
 
 // entryWritten updates what the memory has of a handler after these responses and the record were written.
 func (r *run) entryWritten(h *handlerMemory, applied []*pendingResponse) {
-	e, patch := r.writtenEntry(h, applied), patchOf(h, applied)
+	if patch := patchOf(h, applied); patch != nil {
+		r.changeWritten(h, patch)
+		defer r.noteUnwritten(h)
+	}
+	e := r.writtenEntry(h, applied)
 	switch {
 	case e == h.entry() && h.pendingEntry == nil:
 	case r.memory.hasPending(h, nil):
@@ -441,13 +463,4 @@ func (r *run) entryWritten(h *handlerMemory, applied []*pendingResponse) {
 	default:
 		h.storedEntry, h.pendingEntry = e, nil
 	}
-	if patch == nil {
-		return
-	}
-	handled := basis{h.firstDigest, h.handled}.with(h.Handler, patch)
-	h.handled, h.progressObject = handled.object, basis{object: h.progressObject}.with(h.Handler, patch).object
-	if h.firstDigest != "" {
-		h.firstDigest = handled.digest
-	}
-	r.noteUnwritten(h)
 }

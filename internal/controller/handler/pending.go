@@ -427,10 +427,10 @@ func (r *run) dropSuperseded(c call) {
 			continue
 		}
 		r.drop(o)
-		e, settled := h.entry(), o.response.Err == nil && o.response.RetryAfter <= 0
+		e := h.entry()
 		switch o.call.reason {
 		case hook.ReasonCreate, hook.ReasonUpdate:
-			e.Dropped = settled
+			e.Dropped = o.settles()
 		case hook.ReasonDrift:
 			e.OwnedDigest = o.ownedBefore
 		}
@@ -467,11 +467,26 @@ func (r *run) callAgain(o *pendingResponse) {
 	if o.call.reason == hook.ReasonEvent {
 		h.events = append([]observedEvent{o.call.event}, h.events...)
 	} else {
-		h.progress = o.progressBefore
+		r.takeBack(o)
 	}
 	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 		"handler", h.Name)
 }
+
+// takeBack takes a handler back to before a response. A part of the response may be stored, so the handler is called
+// again, even if the object is then as it was handled before.
+func (r *run) takeBack(o *pendingResponse) {
+	h := o.call.handler
+	h.progress = o.progressBefore
+	isChange := o.call.reason == hook.ReasonCreate || o.call.reason == hook.ReasonUpdate
+	if e := h.entry(); isChange && o.settles() && e.Digest != "" {
+		e.Dropped = true
+		h.pendingEntry = &e
+	}
+}
+
+// settles reports whether the response ends the calls for its input.
+func (o *pendingResponse) settles() bool { return o.response.Err == nil && o.response.RetryAfter <= 0 }
 
 // hasPending reports whether a handler has a pending response that is not among those given.
 func (m *memory) hasPending(h *handlerMemory, but []*pendingResponse) bool {

@@ -145,14 +145,19 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 		}
 	}
 	switch {
-	case len(n.Progress) > 0 && was.process != p:
-		// The former process may have been done, and ended before it recorded that: the progress, and so the state from
-		// which its calls count, are those of an earlier call.
+	case len(n.Progress) > 0 && (was.process != p || !was.inProgress):
+		// The handler may have been done, but that was not recorded: the process ended, or another call replaced the
+		// response. The progress, and so the state from which its calls count, are those of an earlier call.
 		changes = unknownState
 	case was.inProgress:
 		changes = was.changes
 	}
-	return sight{process: p, changes: changes}
+	now := sight{process: p, changes: changes}
+	if n.Reason == hook.ReasonTimer && !known {
+		// A timer runs only while no change waits for a call, so the first sight was of this state.
+		m.seen[key] = sight{process: p, changes: changes, settled: true}
+	}
+	return now
 }
 
 // responded notes the response to a call for a change.

@@ -271,7 +271,9 @@ func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, 
 		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 	}
 	r.setStored(stored)
-	r.partWritten(patch)
+	if r.writing != nil && r.writing.call.handler != nil {
+		r.changeWritten(r.writing.call.handler, patch)
+	}
 	return nil
 }
 
