@@ -45,9 +45,6 @@ func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
 
 // noteOwner notes whether a response applied an owned object.
 func (r *run) noteOwner(ref object.Ref, ours bool) {
-	if r.memory.appliedNames == nil {
-		r.memory.appliedNames = map[string]bool{}
-	}
 	r.memory.appliedNames[appliedName(ref)] = ours
 }
 
@@ -106,25 +103,14 @@ func (r *run) appliedText() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), "")
 }
 
-// restoreApplied restores the short names from a record. A record from before they were recorded, or before a handler
-// of the program was one for Drift, does not tell whose the owned objects are: then all count.
+// restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
 func (r *run) restoreApplied(recorded lasthandled.Record) {
-	if len(recorded) == 0 || !r.program.handles(hook.ReasonDrift) {
+	if !r.program.handles(hook.ReasonDrift) {
 		return
 	}
 	r.memory.appliedNames = map[string]bool{}
-	text, none := recorded[lasthandled.Object].Applied, r.digests.owned(nil)
-	for name := range slices.Chunk([]byte(text), appliedNameLength) {
+	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
 		r.memory.appliedNames[string(name)] = true
-	}
-	isNone := func(e lasthandled.Entry) bool { return e.OwnedDigest == none }
-	if text != "" || slices.ContainsFunc(slices.Collect(maps.Values(recorded)), isNone) {
-		return
-	}
-	for _, owned := range r.ownedBy(r.Stored) {
-		for _, o := range owned {
-			r.memory.appliedNames[appliedName(o.Ref())] = true
-		}
 	}
 }
 

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -504,6 +505,38 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 		w = start()
 		expect("started again")
 		w.stop()
+	})
+}
+
+// Of an object that only another handler has handled, nothing is known to be applied: that is not all that it owns.
+func TestDriftAfterFailedCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		p := program(Handler{Name: "other", On: []hook.Reason{onCreate}}, Handler{Name: "h", On: []hook.Reason{onCreate, onDrift}, Backoff: time.Hour})
+		p.Owns = []object.Resource{configMaps}
+		var made []string
+		start := func(err error) *bubbleEnv {
+			return startEnv(s, p, s, map[string]handlerFunc{
+				"other": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, nil }, //nolint:nilnil // Nothing to do.
+				"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+					made = append(made, string(n.Reason))
+					return &hook.HandlerResponse{}, err
+				},
+			})
+		}
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		s.create(configMaps, "anothers", `{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Rate","name":"eur","uid":"uid-1","controller":true}]}}`)
+		w := start(errors.New("not today"))
+		pass(time.Minute)
+		w.stop()
+		w = start(nil)
+		defer w.stop()
+		pass(time.Minute)
+		s.edit(configMaps, "anothers", `{"data":{"n":"2"}}`)
+		pass(time.Minute)
+		if !slices.Equal(made, []string{"Create", "Create"}) {
+			t.Errorf("called for %q, want Create twice", made)
+		}
 	})
 }
 
