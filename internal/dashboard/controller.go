@@ -94,38 +94,6 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 	return req.Render(web.Page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 
-// controller returns the controller named in the URL.
-func (req *request) controller() (inspect.Source, *inspect.Controller, error) {
-	t, c, err := req.controllerInfo()
-	if err != nil {
-		return nil, nil, err
-	}
-	return t.Source, c, nil
-}
-
-// controllerInfo returns the controller named in the URL, and its process.
-func (req *request) controllerInfo() (*processes.Info, *inspect.Controller, error) {
-	process, name := req.Path("process"), web.Unslug(req.Path("controller"))
-	source, err := req.Source(process)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := req.Processes.FetchOne(req.Context(), source)
-	if err != nil {
-		return nil, nil, err
-	}
-	all := t.Controllers
-	for i := range all {
-		if all[i].Name == name && req.CanSee(&all[i]) {
-			return &t, &all[i], nil
-		}
-	}
-	if err := req.AccessError(); err != nil {
-		return nil, nil, err
-	}
-	return nil, nil, web.NotFound("Process %s runs no controller %s, or you cannot get it.", process, name)
-}
-
 // goProgramReason explains why a controller without a manifest cannot be suspended.
 const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
@@ -142,7 +110,7 @@ func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 		suspend.DisabledReason = goProgramReason
 		return []web.Action{reconcile, suspend}
 	}
-	suspend.DisabledReason = req.MissingPermission("patch", *c.Declared)
+	suspend.DisabledReason = req.Refusal("patch", *c.Declared)
 	all := append([]web.Action{reconcile, suspend}, req.rolloutActions(c)...)
 	return append(all, web.Action{Label: "Manifest", URL: web.ObjectURL(*c.Declared)})
 }
@@ -156,7 +124,7 @@ func (req *request) notReconcilable(c *inspect.Controller) string {
 	case c.Declared != nil && c.Suspended:
 		return "The controller is suspended."
 	case c.Declared != nil:
-		return req.MissingPermission("patch", *c.Declared)
+		return req.Refusal("patch", *c.Declared)
 	case len(c.Kinds) == 0:
 		return "The kinds of its objects are unknown."
 	case len(req.reconcilableKinds(c)) == 0 && !req.Can("list", c.Kinds[0], "", ""):
@@ -230,7 +198,7 @@ func (req *request) rolloutActions(c *inspect.Controller) []web.Action {
 	}
 	change := web.Action{
 		Label: "Pause rollout", Icon: "pause", Post: true, URL: web.ControllerURL(c.Process, c.Name) + "/rollout",
-		Fields: map[string]string{"do": "pause"}, DisabledReason: req.MissingPermission("patch", *c.Declared),
+		Fields: map[string]string{"do": "pause"}, DisabledReason: req.Refusal("patch", *c.Declared),
 	}
 	paused := c.Condition(v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonRolloutPaused
 	switch {
@@ -273,4 +241,17 @@ func changeRollout(req *request) error {
 
 func rolloutPatch(paused bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"rollout": map[string]any{"paused": paused}}}
+}
+
+// redactController removes what the controller says about objects that the user may not read.
+func (req *request) redactController(c *inspect.Controller) {
+	*c = inspect.RedactController(*c, req.Can)
+}
+
+// showReviews shows the reviews by a controller.
+func showReviews(req *request) error {
+	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
+		p.Reviews, err = req.listReviews(t.Source, c)
+		return err
+	})
 }

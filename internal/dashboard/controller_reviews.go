@@ -38,14 +38,6 @@ type reviewRow struct {
 	Webhook, URL string
 }
 
-// showReviews shows the reviews by a controller.
-func showReviews(req *request) error {
-	return req.renderController(func(t *processes.Info, c *inspect.Controller, p *controllerPage) (err error) {
-		p.Reviews, err = req.listReviews(t.Source, c)
-		return err
-	})
-}
-
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
 func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*reviewList, error) {
 	runs, err := req.fetchReviews(source, c.Name)
@@ -160,7 +152,7 @@ func showReview(req *request) error {
 	if err != nil {
 		return err
 	}
-	loader := req.objects().NewLoader()
+	loader := req.objects.Of(req.Request).NewLoader()
 	id, _ := strconv.ParseUint(req.Path("id"), 10, 64) // No review has the ID 0.
 	run, err := loader.Load(source.Name(), id)
 	if err != nil {
@@ -188,8 +180,8 @@ type reviewPage struct {
 	Controller *inspect.Controller
 }
 
-// ShortName is the name of the controller without its group.
-func (p *reviewPage) ShortName() string { return processes.ShortName(p.Controller.Name) }
+// ControllerName is the name of the controller without its group.
+func (p *reviewPage) ControllerName() string { return processes.ShortName(p.Controller.Name) }
 
 // ReviewsURL returns the reviews of the controller.
 func (p *reviewPage) ReviewsURL() string {

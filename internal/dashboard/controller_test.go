@@ -425,7 +425,7 @@ func newTestRequest(t *testing.T, path string) *request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 	s := newServer(t)
-	return &request{&web.Request{Site: s.Site, R: r, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, s}
+	return &request{&web.Request{Site: s.Site, R: r, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, &s.pages}
 }
 
 func deployment(group string) object.Kind {

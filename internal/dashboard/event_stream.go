@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
@@ -47,13 +45,13 @@ func streamEvents(req *request) error {
 		request: req, out: http.NewResponseController(req.W),
 		changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 	}
-	if !req.server.streams.Acquire(req.Identity.User.Name) {
+	if !req.streams.Acquire(req.Identity.User.Name) {
 		return &web.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many pages",
 			Text: fmt.Sprintf("You have %d live pages open.", maxStreams), Hint: "Close some of them.",
 		}
 	}
-	defer req.server.streams.Release(req.Identity.User.Name)
+	defer req.streams.Release(req.Identity.User.Name)
 	if err := web.SetReadDeadline(req.W, time.Time{}); err != nil {
 		return err
 	}
@@ -134,7 +132,7 @@ func (l *eventStream) setWriteDeadline(end time.Time) bool {
 
 // checkAPIServer tells the page when the API server goes down or comes back.
 func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
-	gone := l.server.probe.isDown(ctx)
+	gone := l.probe.isDown(ctx)
 	if gone == l.apiServerDown {
 		return true
 	}
@@ -201,24 +199,5 @@ func notify(changed chan<- struct{}) {
 	}
 }
 
-// apiProbe checks whether the API server responds. All pages share one check per interval.
-type apiProbe struct {
-	cluster *userclient.Cluster
-	now     func() time.Time
-
-	mu        sync.Mutex
-	checkedAt time.Time
-	err       error
-}
-
-// isDown reports whether the API server does not respond.
-func (p *apiProbe) isDown(ctx context.Context) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.now().Sub(p.checkedAt) >= pollInterval*9/10 {
-		// Other pages use the result too, so it must not depend on this request.
-		p.err = p.cluster.Ping(context.WithoutCancel(ctx))
-		p.checkedAt = p.now()
-	}
-	return errors.Is(p.err, userclient.ErrUnreachable)
-}
+// maxStreams is the number of event streams of one user: each takes a connection and watches.
+const maxStreams = 32

@@ -25,7 +25,7 @@ func TestStalePageIsRefreshed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := httptest.NewRecorder()
 		l := &eventStream{
-			request: &request{&web.Request{Site: s.Site, W: w, R: r}, s}, out: http.NewResponseController(w),
+			request: &request{&web.Request{Site: s.Site, W: w, R: r}, &s.pages}, out: http.NewResponseController(w),
 			changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 		}
 		l.watchSources(ctx)

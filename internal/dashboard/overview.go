@@ -45,7 +45,7 @@ type cacheStats struct {
 func showOverview(req *request) error {
 	o := req.buildOverview()
 	// A page that is incomplete because the API server is down returns an error instead.
-	o.Unreachable = req.AccessError() == nil && req.server.probe.isDown(req.Context())
+	o.Unreachable = req.AccessError() == nil && req.probe.isDown(req.Context())
 	return req.Render(web.Page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
 }
 
@@ -147,11 +147,6 @@ func (o *overview) count(row *processes.ControllerRow) {
 	if row.Health.Tone == "bad" {
 		o.Unhealthy++
 	}
-}
-
-// redactController removes what the controller says about objects that the user may not read.
-func (req *request) redactController(c *inspect.Controller) {
-	*c = inspect.RedactController(*c, req.Can)
 }
 
 // canSeeWatch reports whether the user may list the objects of a watch. Processes of older

@@ -96,7 +96,7 @@ func TestSecurityHeaders(t *testing.T) {
 func TestAssetCaching(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	for name := range s.Assets {
-		w := get(t, s, s.Assets.URL(name))
+		w := get(t, s, s.Assets.Link(name))
 		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())
 		}

@@ -44,8 +44,8 @@ type paletteItem struct {
 	Detail string
 }
 
-// Count returns the number of results.
-func (p *palettePage) Count() (n int) {
+// ResultCount returns the number of results.
+func (p *palettePage) ResultCount() (n int) {
 	for _, g := range p.Groups {
 		n += len(g.Items)
 	}

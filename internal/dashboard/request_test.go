@@ -131,7 +131,7 @@ func TestReconcileDuringOutage(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
 	r.SetPathValue("process", "shop")
 	r.SetPathValue("controller", "shop~team")
-	err = reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, server})
+	err = reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, &server.pages})
 	if p := web.ProblemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
 	}

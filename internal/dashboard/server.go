@@ -62,11 +62,9 @@ type Options struct {
 // Server serves the dashboard.
 type Server struct {
 	*web.Site
+	pages
 
-	probe   *apiProbe
-	streams web.Limiter
-	objects *objects.Pages
-	edit    *edit.Pages
+	edit *edit.Pages
 }
 
 // New returns a Server. It makes no request yet.
@@ -108,41 +106,26 @@ func templateFuncs(s *web.Site) template.FuncMap {
 	return all
 }
 
-// request is a request to one of the pages.
-type request struct {
-	*web.Request
-	server *Server
-}
-
-// objects returns the request as one to a page of an object.
-func (req *request) objects() *objects.Request { return req.server.objects.Of(req.Request) }
-
 // routes returns the routes of the pages, but those of one object.
 func (s *Server) routes() []web.Route {
-	get := func(path string, handle func(*request) error) web.Route {
-		return web.Route{Pattern: "GET " + path, Handle: func(r *web.Request) error { return handle(&request{r, s}) }}
-	}
-	post := func(path string, handle func(*request) error) web.Route {
-		return web.Route{Pattern: "POST " + path, Handle: func(r *web.Request) error { return handle(&request{r, s}) }}
+	route := func(pattern string, handle func(*request) error) web.Route {
+		return web.Route{Pattern: pattern, Handle: func(r *web.Request) error { return handle(&request{r, &s.pages}) }}
 	}
 	return []web.Route{
-		get("/{$}", showOverview),
-		get("/controllers/{process}/{controller}", showController),
-		get("/controllers/{process}/{controller}/reviews", showReviews),
-		get("/controllers/{process}/{controller}/reviews/{id}", showReview),
-		post("/controllers/{process}/{controller}/suspend", suspendController),
-		post("/controllers/{process}/{controller}/resume", resumeController),
-		post("/controllers/{process}/{controller}/reconcile", reconcileAll),
-		post("/controllers/{process}/{controller}/rollout", changeRollout),
-		get("/live", streamEvents),
-		get("/palette", showPalette),
-		get("/resources", showResources),
-		get("/resources/{resource}", showKind),
+		route("GET /{$}", showOverview),
+		route("GET /controllers/{process}/{controller}", showController),
+		route("GET /controllers/{process}/{controller}/reviews", showReviews),
+		route("GET /controllers/{process}/{controller}/reviews/{id}", showReview),
+		route("POST /controllers/{process}/{controller}/suspend", suspendController),
+		route("POST /controllers/{process}/{controller}/resume", resumeController),
+		route("POST /controllers/{process}/{controller}/reconcile", reconcileAll),
+		route("POST /controllers/{process}/{controller}/rollout", changeRollout),
+		route("GET /live", streamEvents),
+		route("GET /palette", showPalette),
+		route("GET /resources", showResources),
+		route("GET /resources/{resource}", showKind),
 	}
 }
-
-// maxStreams is the number of event streams of one user: each takes a connection and watches.
-const maxStreams = 32
 
 // NewForConfig is New with a client of a cluster that logs what users change.
 func NewForConfig(config *rest.Config, o Options) (*Server, error) {

@@ -153,7 +153,7 @@ func TestOverview(t *testing.T) {
 // size would leak content.
 func TestCompression(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
-	page, asset := "/", s.Assets.URL("app.css")
+	page, asset := "/", s.Assets.Link("app.css")
 	for _, test := range []struct {
 		path, accept, site string
 		compressed         bool

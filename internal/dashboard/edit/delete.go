@@ -101,7 +101,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 		Ref: ref, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
 		Propagation: string(metav1.DeletePropagationBackground), BackURL: web.ObjectURL(ref),
 	}
-	data.MissingPermission = req.MissingPermission("delete", ref)
+	data.MissingPermission = req.Refusal("delete", ref)
 	req.findDependents(data)
 	if err := req.addContents(data); err != nil {
 		return nil, err

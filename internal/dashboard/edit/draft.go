@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
@@ -385,4 +387,22 @@ func tooManyDrafts() error {
 		Text: "You are sending " + format.Count(maxDrafts) + " other forms at the same time. Nothing was changed.",
 		Hint: "Go back and send it again.",
 	}
+}
+
+// preview is what saving a draft would do. Nothing was written.
+type preview struct {
+	// Stored is what the API server would store, as a diff.
+	Stored objects.Body
+	// Additions are what the API server would change in the input: defaults and admission.
+	Additions objects.FieldChanges
+	// Plans are what controllers would do afterwards. NoPlanReason is why there are none, and
+	// Warnings say which are missing.
+	Plans        []objects.Plan
+	NoPlanReason string
+	Warnings     []string
+	// Digest identifies the input. Outdated reports that the user saved another input than the
+	// one of the preview before.
+	Digest   string
+	Outdated bool
+	At       time.Time
 }

@@ -3,7 +3,6 @@ package edit
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
@@ -19,24 +18,6 @@ const (
 	doPreview       = "preview"
 	doSavePreviewed = "save-previewed"
 )
-
-// preview is what saving a draft would do. Nothing was written.
-type preview struct {
-	// Stored is what the API server would store, as a diff.
-	Stored objects.Body
-	// Additions are what the API server would change in the input: defaults and admission.
-	Additions objects.FieldChanges
-	// Plans are what controllers would do afterwards. NoPlanReason is why there are none, and
-	// Warnings say which are missing.
-	Plans        []objects.Plan
-	NoPlanReason string
-	Warnings     []string
-	// Digest identifies the input. Outdated reports that the user saved another input than the
-	// one of the preview before.
-	Digest   string
-	Outdated bool
-	At       time.Time
-}
 
 // wantsPreview reports whether to show a preview of the input: the user requested one, or saves
 // another input than the previewed one.

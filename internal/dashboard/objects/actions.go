@@ -23,7 +23,7 @@ func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web
 	if s.Deleted {
 		return nil
 	}
-	missing := req.MissingPermission("patch", s.Ref)
+	missing := req.Refusal("patch", s.Ref)
 	var all []web.Action
 	if len(states) > 0 {
 		all = append(all, annotateAction(s, "reconcile", "Reconcile now", "again", missing))
@@ -39,7 +39,7 @@ func (req *Request) objectActions(s *Object, states []inspect.ObjectState) []web
 	return append(all,
 		web.Action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), DisabledReason: missing},
 		web.Action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true,
-			DisabledReason: req.MissingPermission("delete", s.Ref)})
+			DisabledReason: req.Refusal("delete", s.Ref)})
 }
 
 // annotateAction returns an action that sets an annotation.
@@ -58,9 +58,6 @@ func planAction(s *Object, state inspect.ObjectState, several bool) web.Action {
 		Fields: map[string]string{"process": state.Process, "controller": state.Controller},
 	}
 }
-
-// Paused reports whether the object has the paused annotation.
-func (s *Object) Paused() bool { return s.Meta.Annotations[v1alpha1.AnnotationPaused] == "true" }
 
 // annotateObject sets an annotation that tells the controllers of an object what to do.
 func annotateObject(req *Request) error {

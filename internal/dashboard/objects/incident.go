@@ -72,22 +72,12 @@ func (c comparison) Unchanged() bool {
 		!c.Responses.Changed()
 }
 
-// addIncidents adds to the failing states what happened.
-func (req *Request) addIncidents(p *objectPage, runs []inspect.Run) {
-	loader := req.NewLoader()
-	for i := range p.States {
-		if state := &p.States[i]; state.Fault != nil && !state.Standby {
-			state.Incident = loader.incident(p.Object, &state.ObjectState, runs)
-		}
-	}
-}
-
 func (l *Loader) incident(s *Object, state *inspect.ObjectState, runs []inspect.Run) *incident {
 	found := timeline.IncidentOf(runs, state)
 	found.Extend(state)
 	in := &incident{}
 	if !inspect.AdviceFor(state.Fault).Waits {
-		in.Actions = []web.Action{annotateAction(s, "reconcile", "Retry now", "again", l.MissingPermission("patch", s.Ref))}
+		in.Actions = []web.Action{annotateAction(s, "reconcile", "Retry now", "again", l.Refusal("patch", s.Ref))}
 	}
 	for run, into := range map[*inspect.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
 		if run != nil {
@@ -174,26 +164,3 @@ func compareRuns(req *Request) error {
 		Name: "object_compare", Title: "Two runs of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,
 	})
 }
-
-// fault is an error with advice for the user.
-type fault struct {
-	inspect.Advice
-	// Text is the full error.
-	Text string
-	// Response is the response of the hook, as far as it was kept. Path is the field that the
-	// error is about.
-	Response, Path string
-}
-
-// describeFault returns a fault with a title and advice. If nothing but the text is known, it
-// has the default title.
-func describeFault(text string, of *inspect.Fault, defaultTitle string) *fault {
-	f := &fault{Advice: inspect.AdviceFor(of), Text: text}
-	f.Title = cmp.Or(f.Title, defaultTitle)
-	if of != nil {
-		f.Response, f.Path = of.Body, of.Path
-	}
-	return f
-}
-
-const runFailedTitle = "Last run failed"

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -19,26 +17,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
-
-// Object is the object of a page as the user may see it.
-type Object struct {
-	object.Ref
-	// Deleted reports that the object no longer exists. Only its history is known.
-	Deleted bool
-	Meta    metav1.ObjectMeta
-	// Conditions are its status conditions.
-	Conditions []metav1.Condition
-	// Raw is its JSON; nil if it is deleted.
-	Raw json.RawMessage
-}
-
-// URL returns the URL of its page, or of a page below it.
-func (s *Object) URL(below ...string) string { return web.ObjectURL(s.Ref, below...) }
 
 // objectPage is the data of an object's page.
 type objectPage struct {
@@ -145,51 +127,6 @@ func (p *objectPage) addWarnings(why ...string) {
 			p.Warnings = append(p.Warnings, text)
 		}
 	}
-}
-
-// loadObject loads the object of the URL. A deleted object shows its history to users who could
-// get it.
-func (req *Request) loadObject() (*Object, error) {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return nil, err
-	}
-	s := &Object{Ref: ref}
-	raw, err := req.API.Get(req.Context(), s.Kind, s.Namespace, s.Name)
-	switch {
-	case errors.Is(err, failure.ErrNotFound) && req.Can("get", s.Kind, s.Namespace, s.Name):
-		s.Deleted = true
-		return s, nil
-	case req.AccessError() != nil:
-		return nil, req.AccessError()
-	case err != nil:
-		return nil, err
-	}
-	if err := s.Parse(raw); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Parse reads the metadata and conditions of an object.
-func (s *Object) Parse(raw json.RawMessage) error {
-	var o struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-	}
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return fmt.Errorf("decode %s %s: %w", s.Kind.Kind, s.Name, err)
-	}
-	s.Raw, s.Meta, s.UID = raw, o.Metadata, string(o.Metadata.UID)
-	var status struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	// The conditions of a custom resource may have another schema.
-	if json.Unmarshal(raw, &status) == nil {
-		s.Conditions = status.Status.Conditions
-	}
-	return nil
 }
 
 // owner is an owner of the object.
@@ -508,4 +445,28 @@ func (req *Request) ObjectStates(ref object.Ref) (states []inspect.ObjectState, 
 		states = append(states, inspect.RedactState(state, req.CanRead))
 	}
 	return states, missing
+}
+
+// setEntries sets the runs that the URL selects, at most so many.
+func (p *objectPage) setEntries(req *Request, runs []inspect.Run, limit int) {
+	p.Runs = web.NewList(req.Request, timeline.Entries(runs), runSpec())
+	shown := p.Runs.Rows
+	if len(shown) > limit {
+		shown = shown[:limit]
+		p.OlderURL = p.URL("timeline")
+		if query := req.R.URL.RawQuery; query != "" {
+			p.OlderURL += "?" + query
+		}
+	}
+	p.Entries = req.entriesOf(p.Object, shown, runs)
+}
+
+// addIncidents adds to the failing states what happened.
+func (req *Request) addIncidents(p *objectPage, runs []inspect.Run) {
+	loader := req.NewLoader()
+	for i := range p.States {
+		if state := &p.States[i]; state.Fault != nil && !state.Standby {
+			state.Incident = loader.incident(p.Object, &state.ObjectState, runs)
+		}
+	}
 }

@@ -512,7 +512,7 @@ func TestAddressOfWebhook(t *testing.T) {
 		`{}`:          "",
 	} {
 		found := parseHookURLs(json.RawMessage(`{"spec":{"hooks":{"sync":{"webhook":` + spec + `}}}}`))
-		if got := found.of["sync"].address(); got != want {
+		if got := found.of["sync"].hostPort(); got != want {
 			t.Errorf("%s is at %q, want %q", spec, got, want)
 		}
 	}

@@ -1,13 +1,12 @@
 // Package objects has the pages of one object: what controllers did about it and why, what it owns, plans, and actions.
 //
-// Which runs explain what is decided in package timeline. To edit and delete objects belongs in package dashboard.
+// Which runs explain what is decided in package timeline. To create, edit and delete objects belongs in package edit.
 package objects
 
 import (
-	"html/template"
-
 	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 )
 
@@ -28,6 +27,9 @@ const (
 	maxTotalPlans = 8
 )
 
+// maxCachedChanges limits the runs whose object changes are kept.
+const maxCachedChanges = 500
+
 // New returns the pages of objects.
 func New() *Pages {
 	p := &Pages{changes: cache.NewLRUExpireCache(maxCachedChanges)}
@@ -44,27 +46,12 @@ type Request struct {
 // Of returns a request to a page of an object.
 func (p *Pages) Of(req *web.Request) *Request { return &Request{req, p} }
 
-// Routes returns the routes of the pages.
-func (p *Pages) Routes() []web.Route {
-	const object = "/resources/{resource}/{namespace}/{name}"
-	route := func(method, below string, handle func(*Request) error) web.Route {
-		return web.Route{Pattern: method + " " + object + below, Handle: func(req *web.Request) error { return handle(p.Of(req)) }}
-	}
-	return []web.Route{
-		route("GET", "", showObject),
-		route("GET", "/timeline", showTimeline),
-		route("GET", "/runs/{id}", showRun),
-		route("GET", "/runs/{id}/case", downloadCase),
-		route("GET", "/runs/{id}/file", downloadRun),
-		route("GET", "/runs/{id}/request", downloadRequest),
-		route("GET", "/runs/{id}/compare", compareRuns),
-		route("GET", "/yaml", showObjectYAML),
-		route("POST", "/plan", showPlan),
-		route("POST", "/annotate", annotateObject),
-	}
-}
-
-// Functions returns the functions of templates that show runs.
-func Functions() template.FuncMap {
-	return template.FuncMap{"significantFields": significantFields, "firstFields": FirstFields, "sign": signOf}
+// Program is a program that the supervisor runs.
+type Program struct {
+	// Name is also the name of its process if it has controllers.
+	Name string
+	// Serves reports whether calls to an address ("host:port") go to the program.
+	Serves func(address string) bool
+	// Output returns the last lines that it printed, oldest first.
+	Output func() []timeline.OutputLine
 }

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"encoding/json"
-	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -79,7 +77,7 @@ func showRun(req *Request) error {
 	}
 	loader.addTriggers(s, &p.Entry)
 	p.SetSteps()
-	p.Export, p.Programs = req.exportOf(p), req.programOutput(s, &run)
+	p.Export, p.Programs = req.exportOf(s, &run), req.programOutput(s, &run)
 	if req.IsFragment() {
 		return req.RenderFragment("object_run", "run-detail", p)
 	}
@@ -103,37 +101,6 @@ func (l *Loader) NewRunPage(s *Object, run *inspect.Run, at string) (p *RunPage,
 func (p *RunPage) SetSteps() {
 	p.Steps = stepViews(&p.Entry)
 	p.openBody()
-}
-
-// runFromURL returns the run in the URL. It must belong to the object of the page, which the
-// user may read.
-func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
-	return req.findRun(loader, s, req.Path("id"))
-}
-
-// findRun returns a run of the object by its ID.
-func (req *Request) findRun(loader *Loader, s *Object, text string) (inspect.Run, error) {
-	id, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return inspect.Run{}, web.NotFound("There is no run %q.", text)
-	}
-	var unavailable error
-	for _, source := range req.Processes.Running(req.Context()) {
-		if wanted := req.Query("in"); wanted != "" && wanted != source.Name() {
-			continue
-		}
-		run, err := loader.Load(source.Name(), id)
-		if err == nil && run.Object.Identity() == s.Identity() {
-			return run, nil
-		}
-		if err != nil && !errors.Is(err, failure.ErrNotFound) {
-			unavailable = err
-		}
-	}
-	if unavailable != nil {
-		return inspect.Run{}, unavailable
-	}
-	return inspect.Run{}, web.NotFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
 }
 
 // openBody attaches the selected body to its link.
@@ -170,11 +137,6 @@ func stepViews(e *entry) []stepView {
 		views = append(views, view)
 	}
 	return views
-}
-
-// bodyID returns the element ID of a body.
-func bodyID(run *inspect.Run, step int, show string) string {
-	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }
 
 // bodyParts are the parts of a call with bodies.

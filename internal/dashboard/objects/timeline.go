@@ -56,11 +56,6 @@ func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing 
 	return timeline.Sort(all), missing
 }
 
-// redact removes what the user may not read.
-func (req *Request) redact(run inspect.Run) inspect.Run {
-	return inspect.Redact(run, req.CanRead)
-}
-
 // entriesOf returns the entries as a page shows them. The runs are all of the object.
 func (req *Request) entriesOf(s *Object, found []timeline.Entry, runs []inspect.Run) []entry {
 	all := make([]entry, 0, len(found))
@@ -296,20 +291,6 @@ func runSpec() *web.ListSpec[timeline.Entry] {
 	}
 }
 
-// setEntries sets the runs that the URL selects, at most so many.
-func (p *objectPage) setEntries(req *Request, runs []inspect.Run, limit int) {
-	p.Runs = web.NewList(req.Request, timeline.Entries(runs), runSpec())
-	shown := p.Runs.Rows
-	if len(shown) > limit {
-		shown = shown[:limit]
-		p.OlderURL = p.URL("timeline")
-		if query := req.R.URL.RawQuery; query != "" {
-			p.OlderURL += "?" + query
-		}
-	}
-	p.Entries = req.entriesOf(p.Object, shown, runs)
-}
-
 // timingPart is a part of a run's time. Offset and Width are in thousandths of the total.
 type timingPart struct {
 	Name          string
@@ -353,131 +334,22 @@ func (e entry) TimingBar() (parts []timingPart) {
 	return parts
 }
 
-// Runs never change, and finding the triggers of a run means reading two runs in full, so the
-// result is cached. It expires because the permissions of the user may change. New runs are not
-// cached, since their object may have been read before them.
-const (
-	changeTTL    = time.Minute
-	changeMinAge = 5 * time.Second
-)
-
-// Memory limits: how many results are cached, and the approximate bytes of each.
-const (
-	maxCachedChanges    = 500
-	maxCacheEntryBytes  = 16 << 10
-	changeOverheadBytes = 500
-)
-
-// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
-// restart with a process.
-type changeKey struct {
-	reader     uint64
-	process    string
-	id         uint64
-	began      int64
-	uid        string
-	controller string
-}
-
-func changesSize(objectChanges []objectChange) int {
-	size := changeOverheadBytes
-	for i := range objectChanges {
-		size += changeOverheadBytes
-		for _, field := range objectChanges[i].Fields {
-			size += changeOverheadBytes/2 + len(field.From) + len(field.To) + len(field.Path)
+// addTriggers adds why an entry ran, and why the first run of the entry did.
+func (l *Loader) addTriggers(s *Object, e *entry) {
+	e.runTriggers = l.triggersOf(s, e.Run)
+	if e.Review != nil {
+		if full, err := l.Load(e.Process, e.ID); err == nil && full.Review() != nil {
+			e.Review = full.Review()
 		}
 	}
-	return size
+	if len(e.Earlier) == 0 {
+		return
+	}
+	first := l.triggersOf(s, *e.First())
+	e.Trigger = &first
 }
 
-// objectChanges returns what changed since the previous call, from the cache if possible.
-func (l *Loader) objectChanges(s *Object, of inspect.Run) []objectChange {
-	key := changeKey{l.API.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
-	if cached, known := l.pages.changes.Get(key); known {
-		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
-	}
-	objectChanges, known := l.findChanges(s, of)
-	isFinal := known && l.AccessError() == nil && l.Now().Sub(of.Began) > of.Took+changeMinAge
-	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
-		l.pages.changes.Add(key, objectChanges, changeTTL)
-	}
-	return objectChanges
-}
-
-// Program is a program that the supervisor runs.
-type Program struct {
-	// Name is also the name of its process if it has controllers.
-	Name string
-	// Serves reports whether calls to an address ("host:port") go to the program.
-	Serves func(address string) bool
-	// Output returns the last lines that it printed, oldest first.
-	Output func() []timeline.OutputLine
-}
-
-// programOutput returns what the programs that a run called printed; nothing of a run with values
-// of Secrets, or with objects that the user may not get.
-func (req *Request) programOutput(s *Object, run *inspect.Run) (all []timeline.ProgramOutput) {
-	if req.pages.Programs == nil || !run.MayShowOutput() {
-		return nil
-	}
-	programs := req.pages.Programs()
-	called := req.calledPrograms(run, programs)
-	if len(called) == 0 {
-		return nil
-	}
-	runs, _ := req.fetchRuns(s, maxEarlier)
-	next := timeline.NextRun(run, runs)
-	for i, p := range programs {
-		if steps := called[i]; len(steps) > 0 {
-			output := timeline.OutputDuring(run, steps, next, p.Output())
-			output.Process = p.Name
-			all = append(all, output)
-		}
-	}
-	return all
-}
-
-// calledPrograms returns the calls of a run by the index of the program that served them: the one at
-// the address of a webhook, or the one with the controller, which has no object then.
-func (req *Request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
-	called := map[int][]inspect.Step{}
-	var hooks *hookURLs
-	for _, step := range run.Steps {
-		if step.Call == nil {
-			continue
-		}
-		if hooks == nil {
-			hooks = req.hookURLsOf(run)
-		}
-		webhook := hooks.of[step.Call.Name]
-		at := slices.IndexFunc(programs, func(p Program) bool {
-			if webhook != nil {
-				return p.Serves(webhook.address())
-			}
-			return !hooks.declared() && p.Name == run.Process
-		})
-		if at >= 0 {
-			called[at] = append(called[at], step)
-		}
-	}
-	return called
-}
-
-// downloadCase sends the calls of a run as cases. Tokens stand for values of Secrets.
-func downloadCase(req *Request) error {
-	s, err := req.loadObject()
-	if err != nil {
-		return err
-	}
-	loader := req.NewLoader()
-	loader.tokens = true
-	run, err := req.runFromURL(loader, s)
-	if err != nil {
-		return err
-	}
-	text, err := run.Cases()
-	if err != nil {
-		return web.NotFound("Run %d of %s %s cannot be a case: %v.", run.ID, s.Kind.Kind, s.Name, err)
-	}
-	return req.sendFile(s.Name+"-"+strconv.FormatUint(run.ID, 10)+".yaml", "application/yaml", []byte(text))
+// bodyID returns the element ID of a body.
+func bodyID(run *inspect.Run, step int, show string) string {
+	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }

@@ -3,7 +3,6 @@ package objects
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -31,63 +30,6 @@ const (
 	maxObjectChanges = 6
 	maxFields        = 6
 )
-
-type runKey struct {
-	process string
-	id      uint64
-}
-
-// Loader loads full runs, each once.
-type Loader struct {
-	*Request
-	runs map[runKey]inspect.Run
-	// tokens stand for the values of Secrets, instead of the mask.
-	tokens bool
-}
-
-// NewLoader returns a loader that has loaded nothing yet.
-func (req *Request) NewLoader() *Loader {
-	return &Loader{Request: req, runs: map[runKey]inspect.Run{}}
-}
-
-// Load returns a run without what the user may not read.
-func (l *Loader) Load(process string, id uint64) (inspect.Run, error) {
-	key := runKey{process, id}
-	if known, ok := l.runs[key]; ok {
-		return known, nil
-	}
-	source, err := l.Source(process)
-	if err != nil {
-		return inspect.Run{}, err
-	}
-	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source,
-		func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
-			if calls, can := s.(inspect.CallSource); can && l.tokens {
-				return calls.RunWithTokens(ctx, id)
-			}
-			return s.Run(ctx, id)
-		})
-	if err != nil {
-		return inspect.Run{}, err
-	}
-	l.runs[key] = l.redact(run)
-	return l.runs[key], nil
-}
-
-// addTriggers adds why an entry ran, and why the first run of the entry did.
-func (l *Loader) addTriggers(s *Object, e *entry) {
-	e.runTriggers = l.triggersOf(s, e.Run)
-	if e.Review != nil {
-		if full, err := l.Load(e.Process, e.ID); err == nil && full.Review() != nil {
-			e.Review = full.Review()
-		}
-	}
-	if len(e.Earlier) == 0 {
-		return
-	}
-	first := l.triggersOf(s, *e.First())
-	e.Trigger = &first
-}
 
 // runTriggers are why a run happened.
 type runTriggers struct {
@@ -197,20 +139,6 @@ func triggerRank(part *diff.ObjectChange, causes []string) int {
 	return 1
 }
 
-// previousCall returns the previous comparable call, in the same run or in an earlier one; nil
-// if it is no longer in memory.
-func (l *Loader) previousCall(run *inspect.Run, step int) (call *inspect.Call, began time.Time, err error) {
-	as := run.Steps[step].Call
-	if call := inspect.LastComparable(run.Steps[:step], as); call != nil {
-		return call, run.Began, nil
-	}
-	earlier, err := l.Load(run.Process, as.Previous)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return inspect.LastComparable(earlier.Steps, as), earlier.Began, nil
-}
-
 // wasCreated is the change type of a new object.
 const wasCreated diff.ChangeType = "was created"
 
@@ -302,4 +230,54 @@ const maxActionFields = 30
 func FirstFields(changes []inspect.Change) FieldChanges {
 	n := min(len(changes), maxActionFields)
 	return FieldChanges{changes[:n], len(changes) - n}
+}
+
+// Runs never change, and finding the triggers of a run means reading two runs in full, so the
+// result is cached. It expires because the permissions of the user may change. New runs are not
+// cached, since their object may have been read before them.
+const (
+	changeTTL    = time.Minute
+	changeMinAge = 5 * time.Second
+)
+
+// changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
+// restart with a process.
+type changeKey struct {
+	reader     uint64
+	process    string
+	id         uint64
+	began      int64
+	uid        string
+	controller string
+}
+
+// Memory limits: the approximate bytes of a cached result, and of what each of its parts takes beside its texts.
+const (
+	maxCacheEntryBytes  = 16 << 10
+	changeOverheadBytes = 500
+)
+
+func changesSize(objectChanges []objectChange) int {
+	size := changeOverheadBytes
+	for i := range objectChanges {
+		size += changeOverheadBytes
+		for _, field := range objectChanges[i].Fields {
+			size += changeOverheadBytes/2 + len(field.From) + len(field.To) + len(field.Path)
+		}
+	}
+	return size
+}
+
+// objectChanges returns what changed since the previous call, from the cache if possible.
+func (l *Loader) objectChanges(s *Object, of inspect.Run) []objectChange {
+	key := changeKey{l.API.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
+	if cached, known := l.pages.changes.Get(key); known {
+		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
+	}
+	objectChanges, known := l.findChanges(s, of)
+	isFinal := known && l.AccessError() == nil && l.Now().Sub(of.Began) > of.Took+changeMinAge
+	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
+		l.pages.changes.Add(key, objectChanges, changeTTL)
+	}
+	return objectChanges
 }

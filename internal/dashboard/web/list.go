@@ -256,3 +256,31 @@ func CompareMost[T any, N cmp.Ordered](of func(*T) N) func(a, b *T) int {
 func CompareLatest[T any](of func(*T) time.Time) func(a, b *T) int {
 	return func(a, b *T) int { return of(b).Compare(of(a)) }
 }
+
+// pager is the position of a page in a list.
+type pager struct {
+	at                   url.URL
+	offset, shown, total int
+}
+
+// Range returns which part of the list the page shows, such as "1–100 of 10,000".
+func (p pager) Range() string {
+	from := min(p.offset+1, p.total)
+	return format.Count(from) + "–" + format.Count(p.offset+p.shown) + " of " + format.Count(p.total)
+}
+
+// HasPages reports whether there is more than one page.
+func (p pager) HasPages() bool { return p.total > PageSize || p.offset > 0 }
+
+// PreviousURL returns the URL of the previous page; "" for none.
+func (p pager) PreviousURL() string { return p.pageURL(p.offset - PageSize) }
+
+// NextURL returns the URL of the next page; "" for none.
+func (p pager) NextURL() string { return p.pageURL(p.offset + PageSize) }
+
+func (p pager) pageURL(offset int) string {
+	if offset < 0 || offset >= p.total {
+		return ""
+	}
+	return URLWith(&p.at, "offset", strconv.Itoa(offset))
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Problem is an error page.
@@ -49,57 +50,8 @@ func BadRequest(text string, args ...any) error {
 	return &Problem{Status: http.StatusBadRequest, Title: "Bad request", Text: fmt.Sprintf(text, args...)}
 }
 
-// pageNotFound handles unknown paths.
-func pageNotFound(req *Request) error { return NotFound("There is no page %s.", req.R.URL.Path) }
-
 // problemPage is the name of the template.
 const problemPage = "problem"
-
-// RenderError renders an error page, or redirects to sign-in.
-func (req *Request) RenderError(err error) {
-	if req.redirectIfSignedOut(err) {
-		return
-	}
-	p := req.problemFor(err)
-	if p.Status >= http.StatusInternalServerError && req.Context().Err() == nil {
-		req.Log.Error("page failed", "path", req.R.URL.Path, "error", err.Error())
-	}
-	if p.AutoRetry {
-		req.W.Header().Set("Retry-After", RetryAfterSeconds)
-		req.W.Header().Set("Refresh", RetryAfterSeconds) // Browsers reload the page without a script.
-	}
-	// Scripts show this header.
-	req.W.Header().Set("X-Problem", url.PathEscape(strings.ToValidUTF8(p.Text[:min(len(p.Text), 1000)], "")))
-	shown := Page{Name: problemPage, Title: p.Title, Status: p.Status, Data: p}
-	if failed := req.Render(shown); failed != nil {
-		http.Error(req.W, p.Text, p.Status)
-	}
-}
-
-// RetryAfterSeconds is how soon an unavailable page reloads.
-const RetryAfterSeconds = "3"
-
-// problemFor returns the problem for an error of this request. Not found and forbidden are
-// reported only if the permissions of the user are known.
-func (req *Request) problemFor(err error) *Problem {
-	if known, ok := errors.AsType[*Problem](err); ok && known.Status < http.StatusInternalServerError {
-		err = cmp.Or(req.AccessErrors.first(), err)
-	}
-	p := *ProblemOf(err)
-	if req.Context().Err() != nil {
-		// The next process serves the waiting clients.
-		p = Problem{
-			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.",
-			AutoRetry: true,
-			Hint:      "This page reloads automatically.",
-		}
-	}
-	if p.AutoRetry && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
-		p.AutoRetry, p.BackURL = false, req.returnURL()
-		p.Hint = "The change may or may not have been made. Go back, check, and send it again if needed."
-	}
-	return &p
-}
 
 // ProblemOf is the one place where errors become problems.
 func ProblemOf(err error) *Problem {
@@ -188,4 +140,19 @@ func PermissionProblem(right userclient.Permission) *Problem {
 		Hint:     "A cluster admin can grant it with:",
 		Commands: right.Commands(),
 	}
+}
+
+// Missing says that the user does not have a permission: for all objects of a kind in a namespace,
+// or in all if that is "".
+func Missing(verb string, kind object.Kind, namespace string) string {
+	p := userclient.Permission{Verb: verb, Resource: cmp.Or(kind.Plural, strings.ToLower(kind.Kind)), Group: kind.Group}
+	if kind.Namespaced {
+		p.Namespace = namespace
+	}
+	return p.Missing() + "."
+}
+
+// Forbidden is missing as a sentence of its own.
+func Forbidden(verb string, kind object.Kind, namespace string) string {
+	return "Forbidden: " + Missing(verb, kind, namespace)
 }

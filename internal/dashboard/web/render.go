@@ -5,11 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,42 +92,10 @@ func (req *Request) renderBlock(p *Page, block string) error {
 	return nil
 }
 
-// Templates are those of the pages by name. Each includes the blocks of layout.html and of
-// parts.
-type Templates map[string]*template.Template
-
-// ParseTemplates parses the files of package templates.
-func ParseTemplates(files fs.FS, functions template.FuncMap) (Templates, error) {
-	shared, err := template.New("").Option("missingkey=error").Funcs(functions).
-		ParseFS(files, "layout.html", "parts/*.html")
-	if err != nil {
-		return nil, err
-	}
-	names, err := fs.Glob(files, "*.html")
-	if err != nil {
-		return nil, err
-	}
-	all := Templates{}
-	for _, file := range names {
-		name := strings.TrimSuffix(path.Base(file), ".html")
-		if name == "layout" {
-			continue
-		}
-		clone, err := shared.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if all[name], err = clone.ParseFS(files, file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	return all, nil
-}
-
 // Functions returns the functions of all templates.
 func (s *Site) Functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":           s.Assets.URL,
+		"asset":           s.Assets.Link,
 		"ago":             func(t time.Time) string { return format.Age(s.Now().Sub(t)) },
 		"until":           func(t time.Time) string { return format.Age(t.Sub(s.Now())) },
 		"inDuration":      func(t time.Time) string { return format.Until(t.Sub(s.Now())) },
@@ -180,8 +145,8 @@ func dict(pairs ...any) map[string]any {
 
 // Tone returns the CSS class for a state, an outcome or the status of a condition: "good",
 // "bad", "warn", "wait" or "neutral".
-func Tone(state any) string {
-	switch fmt.Sprint(state) {
+func Tone(of any) string {
+	switch fmt.Sprint(of) {
 	case string(inspect.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
 	case string(inspect.StateFailing), string(processes.Crashed), string(processes.Unreachable), "Failed", "False", "failed", "denied",
@@ -234,30 +199,10 @@ func icon(name string) template.HTML {
 		icons[name] + `</svg>`
 }
 
-// pager is the position of a page in a list.
-type pager struct {
-	at                   url.URL
-	offset, shown, total int
-}
-
-// Range returns which part of the list the page shows, such as "1–100 of 10,000".
-func (p pager) Range() string {
-	from := min(p.offset+1, p.total)
-	return format.Count(from) + "–" + format.Count(p.offset+p.shown) + " of " + format.Count(p.total)
-}
-
-// HasPages reports whether there is more than one page.
-func (p pager) HasPages() bool { return p.total > PageSize || p.offset > 0 }
-
-// PreviousURL returns the URL of the previous page; "" for none.
-func (p pager) PreviousURL() string { return p.pageURL(p.offset - PageSize) }
-
-// NextURL returns the URL of the next page; "" for none.
-func (p pager) NextURL() string { return p.pageURL(p.offset + PageSize) }
-
-func (p pager) pageURL(offset int) string {
-	if offset < 0 || offset >= p.total {
-		return ""
+// LiveURL returns the event stream of a page.
+func LiveURL(p *Page) string {
+	if p.Watch == "" {
+		return "/live"
 	}
-	return URLWith(&p.at, "offset", strconv.Itoa(offset))
+	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
 }

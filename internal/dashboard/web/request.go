@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -59,28 +58,6 @@ func (req *Request) Field(name string) string { return req.R.PostFormValue(name)
 
 // requestURI returns the path and query of the page.
 func (req *Request) requestURI() string { return req.R.URL.RequestURI() }
-
-// authenticate identifies the user. It returns an error if the user may not continue.
-func (req *Request) authenticate(to Route) error {
-	limit := int64(maxFormBytes)
-	switch {
-	case to.Public:
-		limit = maxPublicFormBytes
-	case to.Draft:
-		limit = maxDraftBytes
-	}
-	req.R.Body = http.MaxBytesReader(req.W, req.R.Body, limit)
-	identity, err := req.Authenticator.Authenticate(req.R)
-	if err != nil {
-		if to.Public && !errors.Is(err, access.ErrHost) {
-			return nil
-		}
-		return err
-	}
-	req.Identity = identity
-	req.API, err = req.Cluster.As(identity.User)
-	return err
-}
 
 // CheckWrite rejects cross-site requests and reads the form. The work afterwards has no
 // deadline.
@@ -221,4 +198,21 @@ func (req *Request) RefFromURL() (object.Ref, error) {
 		return ref, NotFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
 	}
 	return ref, nil
+}
+
+// CanRead reports whether the user may get objects of a kind. The plural of the kind may be
+// empty. Users who may in all namespaces need one access review for a list, not one per namespace.
+func (req *Request) CanRead(kind object.Kind, namespace string) bool {
+	return req.Can("get", kind, "", "") || namespace != "" && req.Can("get", kind, namespace, "")
+}
+
+// CanSee reports whether the user may see a controller.
+func (req *Request) CanSee(c *inspect.Controller) bool { return inspect.CanView(c, req.Can) }
+
+// Refusal returns a message if the user may not do something.
+func (req *Request) Refusal(verb string, ref object.Ref) string {
+	if req.Can(verb, ref.Kind, ref.Namespace, ref.Name) {
+		return ""
+	}
+	return Forbidden(verb, ref.Kind, ref.Namespace)
 }

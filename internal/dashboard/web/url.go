@@ -35,14 +35,6 @@ func ObjectURL(ref object.Ref, below ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// LiveURL returns the event stream of a page.
-func LiveURL(p *Page) string {
-	if p.Watch == "" {
-		return "/live"
-	}
-	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
-}
-
 // URLWith returns a URL with other query parameters, given as names and values; "" removes one.
 func URLWith(at *url.URL, parameters ...string) string {
 	query := at.Query()

@@ -3,56 +3,9 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
-	"io/fs"
-	"mime"
 	"net/http"
-	"path"
 	"strings"
 )
-
-// Assets are the static files of the dashboard by name, such as "app.css".
-type Assets map[string]asset
-
-type asset struct {
-	hash, mediaType string
-	Data            []byte
-}
-
-// LoadAssets reads the files of the folder assets.
-func LoadAssets(files fs.FS) (Assets, error) {
-	all := Assets{}
-	return all, fs.WalkDir(files, "assets", func(file string, entry fs.DirEntry, err error) error {
-		mediaType := mime.TypeByExtension(path.Ext(file))
-		if err != nil || entry.IsDir() || path.Ext(file) == ".md" || mediaType == "" {
-			return err
-		}
-		data, err := fs.ReadFile(files, file)
-		sum := sha256.Sum256(data)
-		all[strings.TrimPrefix(file, "assets/")] = asset{hash: hex.EncodeToString(sum[:8]), mediaType: mediaType, Data: data}
-		return err
-	})
-}
-
-// URL returns the URL of a file. It contains a hash of the content, so that browsers may cache
-// the file forever.
-func (a Assets) URL(name string) string { return "/assets/" + a[name].hash + "/" + name }
-
-func serveAsset(req *Request) error {
-	found, known := req.Assets[req.Path("file")]
-	if !known || found.hash != req.Path("hash") {
-		return pageNotFound(req)
-	}
-	req.W.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	req.W.Header().Set("Content-Type", found.mediaType)
-	return req.write(http.StatusOK, found.Data, true)
-}
-
-func serveFavicon(req *Request) error {
-	http.Redirect(req.W, req.R, req.Assets.URL("favicon.svg"), http.StatusFound)
-	return nil
-}
 
 // minGzipBytes is the smallest response worth compressing.
 const minGzipBytes = 1024

@@ -1,0 +1,138 @@
+package edit
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// create creates an object in its namespace.
+func (req *request) create(kind object.Kind, object map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	namespace = targetNamespace(kind, namespace)
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return req.API.Create(req.Context(), kind, namespace, body, o)
+}
+
+// renderRejected shows the form again with the error of the API server.
+func (req *request) renderRejected(d *draft, err error) error {
+	p := web.ProblemOf(err)
+	text, fields := userclient.DescribeError(err)
+	d.Problem, d.Hint, d.Commands = text, p.Hint, p.Commands
+	switch {
+	case userclient.IsUnreachable(err):
+		d.Problem, d.Hint = p.Text, "Your input is kept. Send it again when the API server responds."
+	case apierrors.IsNotFound(err) && d.Existing():
+		d.Problem = "This " + d.Kind.Kind + " was deleted while you edited it."
+		d.Hint = "Nothing was written, and your input is kept. To create it again, copy the YAML into a new " + d.Kind.Kind + "."
+	case apierrors.IsAlreadyExists(err) && d.Mode == modeForm:
+		d.Problem, d.Hint = "An object with this name already exists.", "Choose another name."
+		d.addProblems(form.Problem{Field: "metadata.name", Message: "This name is already in use."})
+	case len(fields) > 0:
+		d.Problem = "The API server rejected this " + d.Kind.Kind + "."
+	}
+	for _, each := range fields {
+		d.addProblems(form.Problem{Field: each.Field, Message: each.Message})
+	}
+	return req.renderDraft(d, p.Status)
+}
+
+func (req *request) renderDraft(d *draft, status int) error {
+	d.buildForm()
+	if !d.Existing() {
+		d.Troubled = processes.Troubled(processes.Visible(req.Processes.Fetch(req.Context()), req.Can), d.Kind)
+	}
+	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
+	return req.Render(web.Page{
+		Name: "resource_draft", Title: d.Title(), Section: "resources", Static: true, Status: status, Data: d,
+	})
+}
+
+// maxConflicts is how often to retry a conflict without visible changes, such as a status
+// update.
+const maxConflicts = 5
+
+// errConcurrentChange is returned if others changed the object. The draft shows what.
+var errConcurrentChange = errors.New("the object changed")
+
+// renderUnsaved shows the form again.
+func (req *request) renderUnsaved(d *draft, err error) error {
+	if errors.Is(err, errConcurrentChange) {
+		return req.renderDraft(d, http.StatusConflict)
+	}
+	return req.renderRejected(d, err)
+}
+
+// patchLatest patches the changes. If only the version of the object changed, it retries.
+func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	for race := 1; ; race++ {
+		stored, err := req.patchDraft(d, patch, o)
+		if !apierrors.IsConflict(err) {
+			return stored, err
+		}
+		same, err := req.rebase(d, patch)
+		if err != nil {
+			return nil, err
+		}
+		if !same || race == maxConflicts {
+			return nil, errConcurrentChange
+		}
+	}
+}
+
+// patchDraft patches the changes, unless the object changed meanwhile.
+func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	metadata, _ := patch["metadata"].(map[string]any)
+	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
+	maps.Copy(meta, metadata)
+	versioned["metadata"] = meta
+	body, err := json.Marshal(versioned)
+	if err != nil {
+		return nil, err
+	}
+	return req.API.Patch(req.Context(), d.Ref, types.MergePatchType, body, o)
+}
+
+// rebase applies the user's changes to the current object, and shows what others changed. It
+// returns true if nothing changed that users edit.
+func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
+	stored, err := req.API.Get(req.Context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
+	if err != nil {
+		return false, err
+	}
+	loaded := d.loaded
+	if err := d.loadStored(stored); err != nil {
+		return false, err
+	}
+	d.Changes = diffObjects(loaded, d.loaded)
+	d.Text = form.FormatYAML(object.MergePatch(d.base, patch))
+	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
+	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
+	return reflect.DeepEqual(loaded, d.loaded), nil
+}
+
+// diffObjects returns the changes between two objects; none if they are too large to compare.
+func diffObjects(before, after map[string]any) []inspect.Change {
+	left, _ := json.Marshal(before) //nolint:errchkjson // It was JSON before.
+	right, _ := json.Marshal(after) //nolint:errchkjson // It was JSON before.
+	changes, _ := diff.Objects(left, right)
+	return changes
+}

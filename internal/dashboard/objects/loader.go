@@ -1,0 +1,104 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
+)
+
+type runKey struct {
+	process string
+	id      uint64
+}
+
+// Loader loads full runs, each once.
+type Loader struct {
+	*Request
+	runs map[runKey]inspect.Run
+	// tokens stand for the values of Secrets, instead of the mask.
+	tokens bool
+}
+
+// NewLoader returns a loader that has loaded nothing yet.
+func (req *Request) NewLoader() *Loader {
+	return &Loader{Request: req, runs: map[runKey]inspect.Run{}}
+}
+
+// Load returns a run without what the user may not read.
+func (l *Loader) Load(process string, id uint64) (inspect.Run, error) {
+	key := runKey{process, id}
+	if known, ok := l.runs[key]; ok {
+		return known, nil
+	}
+	source, err := l.Source(process)
+	if err != nil {
+		return inspect.Run{}, err
+	}
+	run, err := inspect.QueryOne(l.Context(), l.Processes.Timeouts, source,
+		func(ctx context.Context, s inspect.Source) (inspect.Run, error) {
+			if calls, can := s.(inspect.CallSource); can && l.tokens {
+				return calls.RunWithTokens(ctx, id)
+			}
+			return s.Run(ctx, id)
+		})
+	if err != nil {
+		return inspect.Run{}, err
+	}
+	l.runs[key] = l.redact(run)
+	return l.runs[key], nil
+}
+
+// redact removes what the user may not read.
+func (req *Request) redact(run inspect.Run) inspect.Run {
+	return inspect.Redact(run, req.CanRead)
+}
+
+// previousCall returns the previous comparable call, in the same run or in an earlier one; nil
+// if it is no longer in memory.
+func (l *Loader) previousCall(run *inspect.Run, step int) (call *inspect.Call, began time.Time, err error) {
+	as := run.Steps[step].Call
+	if call := inspect.LastComparable(run.Steps[:step], as); call != nil {
+		return call, run.Began, nil
+	}
+	earlier, err := l.Load(run.Process, as.Previous)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return inspect.LastComparable(earlier.Steps, as), earlier.Began, nil
+}
+
+// runFromURL returns the run in the URL. It must belong to the object of the page, which the
+// user may read.
+func (req *Request) runFromURL(loader *Loader, s *Object) (inspect.Run, error) {
+	return req.findRun(loader, s, req.Path("id"))
+}
+
+// findRun returns a run of the object by its ID.
+func (req *Request) findRun(loader *Loader, s *Object, text string) (inspect.Run, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return inspect.Run{}, web.NotFound("There is no run %q.", text)
+	}
+	var unavailable error
+	for _, source := range req.Processes.Running(req.Context()) {
+		if wanted := req.Query("in"); wanted != "" && wanted != source.Name() {
+			continue
+		}
+		run, err := loader.Load(source.Name(), id)
+		if err == nil && run.Object.Identity() == s.Identity() {
+			return run, nil
+		}
+		if err != nil && !errors.Is(err, failure.ErrNotFound) {
+			unavailable = err
+		}
+	}
+	if unavailable != nil {
+		return inspect.Run{}, unavailable
+	}
+	return inspect.Run{}, web.NotFound("Run %d of %s %s is no longer in memory.", id, s.Kind.Kind, s.Name)
+}
