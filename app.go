@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -127,5 +127,5 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 // would create them again. An app that runs outside the cluster without replicas removes its
 // webhook configurations when it stops.
 func (a *App) Uninstall(ctx context.Context, o Options) error {
-	return sdk.Of(a).Uninstall(ctx, o.convert(), manager.UninstallOptions{})
+	return sdk.Of(a).Uninstall(ctx, o.convert(), uninstall.Options{})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
 )
 
 // The exit codes of Main.
@@ -264,6 +265,6 @@ func (l *CommandLine) uninstallCommand(args []string, stdout io.Writer) (command
 		return nil, err
 	}
 	return func(ctx context.Context, stdout, _ io.Writer) error {
-		return l.app.Uninstall(ctx, o, manager.UninstallOptions{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
+		return l.app.Uninstall(ctx, o, uninstall.Options{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
 	}, nil
 }

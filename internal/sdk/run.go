@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 	tracing "github.com/setpoint-dev/setpoint/internal/trace"
@@ -192,7 +193,7 @@ func callWhenReady(ctx context.Context, ready <-chan struct{}, say func()) {
 }
 
 // Uninstall removes what the app left in a cluster where it ran with these options.
-func (a *App) Uninstall(ctx context.Context, o Options, u manager.UninstallOptions) error {
+func (a *App) Uninstall(ctx context.Context, o Options, u uninstall.Options) error {
 	cluster, err := findCluster(o)
 	if err != nil {
 		return err

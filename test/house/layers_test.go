@@ -38,6 +38,7 @@ var layers = [][]string{
 	{"internal/manager/calls", "internal/manager/conflicts", "internal/manager/rbac", "internal/manager/kinds", "internal/manager/revisions", "internal/manager/serving"},
 	{"internal/manager/codereview", "internal/manager/finalizers"},
 	{"internal/manager/controllers"},
+	{"internal/manager/uninstall"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver/...", "dashboard"},
 	{"internal/explore/realcluster", "internal/explore/environment", "internal/explore/loop"},

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
@@ -97,7 +98,7 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 		warnUnset(options.Log, op.UnsetBy())
 	}
 	removed := 0
-	err = manager.Uninstall(c.Context(), options, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
+	err = manager.Uninstall(c.Context(), options, uninstall.Options{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
 		removed++
 		fmt.Fprintln(p.Stdout, line)
 	}})
