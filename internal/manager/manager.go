@@ -106,7 +106,10 @@ func New(o Options) (*Manager, error) {
 			return nil, err
 		}
 	}
-	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: func(of cache.Selection, err error) { m.controllers.ObserveWatch(of, err) }})
+	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: func(of cache.Selection,
+		err error) {
+		m.controllers.ObserveWatch(of, err)
+	}})
 	m.permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: identity.NewReviewer(client)}
 	m.finalizers = &finalizers.Cluster{
 		Client: client, Resolver: m.resolver, Access: m.permissions.Accounts, FieldManager: programName, Limits: o.Namespaces,

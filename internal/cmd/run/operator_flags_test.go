@@ -25,8 +25,8 @@ func TestFlagsOfOperators(t *testing.T) {
 		want string
 		note string
 	}{
-		{args: []string{"--python", "op.py"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.String() }, want: "op.py"},
-		{args: []string{"--python", "op.py", "-m", "a.b"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.String() }, want: "op.py -m a.b"},
+		{args: []string{"--python", "op.py"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Files }, want: "[op.py]"},
+		{args: []string{"--python", "op.py", "-m", "a.b"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Modules }, want: "[a.b]"},
 		{args: []string{"--python=op.py", "--python-interpreter=/py"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Interpreter }, want: "/py"},
 		{args: []string{"--python=op.py", "--name=rates"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Name }, want: "rates"},
 		{args: []string{"--python=op.py", "--context=c", "--kubeconfig=k"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Kubeconfig }, want: "{k c}"},

@@ -95,7 +95,8 @@ func (p *process) failing(ctx context.Context, controller string, state inspect.
 		all = append(all, failingObject{p.user.State(ctx, o), runs})
 	}
 	if more := page.Matching - len(all); more > 0 {
-		miss("%d of %d objects of %s that are %s, beyond the first %d or not yours to read", more, page.Matching, controller, state, maxObjects)
+		miss("%d of %d objects of %s that are %s, beyond the first %d or not yours to read", more, page.Matching, controller, state,
+			maxObjects)
 	}
 	return all
 }

@@ -439,9 +439,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
 	r.drop(o)
-	if o.call.reason != hook.ReasonEvent {
-		o.call.handler.progress = o.progressBefore
-	}
+	o.takeBack()
 	r.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
 }
 

@@ -36,16 +36,11 @@ func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
 	if r.detached || !r.program.handles(hook.ReasonDrift) {
 		return
 	}
-	if stored == nil || !stored.ControlledBy(r.Stored.UID()) {
+	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
+		r.memory.appliedNames[appliedName(ref)] = true
+	} else {
 		delete(r.memory.appliedNames, appliedName(ref))
-		return
 	}
-	r.noteOwner(ref, true)
-}
-
-// noteOwner notes whether a response applied an owned object.
-func (r *run) noteOwner(ref object.Ref, ours bool) {
-	r.memory.appliedNames[appliedName(ref)] = ours
 }
 
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
@@ -57,7 +52,8 @@ func (r *run) findApplied(ctx context.Context) error {
 	asked := false
 	for i, resource := range r.program.Owns {
 		for _, o := range r.owned[i] {
-			if _, known := r.memory.appliedNames[appliedName(o.Ref())]; known {
+			name := appliedName(o.Ref())
+			if _, known := r.memory.appliedNames[name]; known {
 				continue
 			}
 			asked = true
@@ -66,11 +62,11 @@ func (r *run) findApplied(ctx context.Context) error {
 			case apply.NotFound(err):
 			case apply.Forbidden(err):
 				// A program may watch what it may not get. It can go on without.
-				r.noteOwner(o.Ref(), false)
+				r.memory.appliedNames[name] = false
 			case err != nil:
 				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
-				r.noteOwner(o.Ref(), slices.Contains(existing.Managers, r.program.Manager))
+				r.memory.appliedNames[name] = slices.Contains(existing.Managers, r.program.Manager)
 			}
 		}
 	}

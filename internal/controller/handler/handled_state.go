@@ -75,8 +75,9 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	status := r.statusPatch(applied)
 	checkVersion := len(status) > 0
 	text, differs := r.stateText(applied)
-	differs = differs && !r.removesLastFinalizer(applied)
-	if differs {
+	// Removing our finalizer as the last one deletes the object, which needs no record then.
+	deletes := r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && r.removesFinalizer(applied)
+	if differs = differs && !deletes; differs {
 		_, records := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		records = object.CombinePatches(records, map[string]any{r.program.HandledStatusKey: text})
 		status = object.CombinePatches(status, map[string]any{lasthandled.StatusField: records})
@@ -95,12 +96,6 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 		return err
 	}
 	return r.recognizeServerChanges(applied, d, patch)
-}
-
-// removesLastFinalizer reports whether removing our finalizer deletes the object, which needs
-// no record then.
-func (r *run) removesLastFinalizer(applied []*pendingResponse) bool {
-	return r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && r.removesFinalizer(applied)
 }
 
 // storeCleanup removes the finalizer, and records in annotations, once the record is stored
@@ -267,14 +262,6 @@ func (m *handlerMemory) setProgress(e *lasthandled.Entry, c call, seen basis, pr
 	}
 }
 
-// progressOf returns the progress for a call; nil if there is none for its reason.
-func (m *handlerMemory) progressOf(c call) json.RawMessage {
-	if e := m.entry(); e.HasProgress(c.reason) {
-		return json.RawMessage(e.Progress)
-	}
-	return nil
-}
-
 // removalsResetAfter is how long a record must stay until earlier removals do not count any
 // more.
 const removalsResetAfter = time.Minute
@@ -378,9 +365,6 @@ func patchOf(h *handlerMemory, responses []*pendingResponse) map[string]any {
 	return patch
 }
 
-// whenWritten returns the digest of the watched fields once all responses are written.
-func (m *handlerMemory) whenWritten() string { return m.unwritten.watched }
-
 // isAt reports whether the watched fields are as a handler has seen them, or will be once its responses are written,
 // of which a part may be.
 func (m *handlerMemory) isAt(seen basis) bool {
@@ -392,7 +376,7 @@ func (m *handlerMemory) isAt(seen basis) bool {
 func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) lasthandled.Entry {
 	e := h.entry()
 	if patch := patchOf(h, applied); patch != nil {
-		r.moveEntry(h, h.progress, &e, patch)
+		e, _ = r.moveEntry(h, h.progress, patch)
 	}
 	if h.KeepPreviousState && e.Digest != "" && e.Digest == h.revisionDigest {
 		e.HasRevision = true
@@ -400,8 +384,10 @@ func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) lasthan
 	return e
 }
 
-// moveEntry adds a change of the handler itself to the states that it has seen.
-func (r *run) moveEntry(h *handlerMemory, p progress, e *lasthandled.Entry, patch map[string]any) {
+// moveEntry returns an entry of a handler with a change of its own added to the states that it has seen.
+func (r *run) moveEntry(h *handlerMemory, p progress, patch map[string]any) (e lasthandled.Entry, moved bool) {
+	former := cmp.Or(p.pendingEntry, &h.storedEntry)
+	e = *former
 	recorded, inDeletion := e.Digest, e.Failed && r.Stored.Deleting() && len(e.Digest) > len(h.watched)
 	if inDeletion {
 		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
@@ -421,31 +407,27 @@ func (r *run) moveEntry(h *handlerMemory, p progress, e *lasthandled.Entry, patc
 	if e.InProgress != "" {
 		e.InProgress = basis{h.watched, r.Stored}.with(h.Handler, patch).digest
 	}
-}
-
-// moved returns the progress of a handler with a change of its own in what it has seen.
-func (r *run) moved(h *handlerMemory, p progress, patch map[string]any) progress {
-	e := cmp.Or(p.pendingEntry, &h.storedEntry)
-	after := *e
-	if r.moveEntry(h, p, &after, patch); after != *e {
-		p.pendingEntry = &after
-	}
-	p.handled = basis{object: p.handled}.with(h.Handler, patch).object
-	p.progressObject = basis{object: p.progressObject}.with(h.Handler, patch).object
-	return p
+	return e, e != *former
 }
 
 // changeWritten adds a change of the handler itself that is stored to what it has seen, also to what it goes back to if
 // the rest of the response never is.
 func (r *run) changeWritten(h *handlerMemory, patch map[string]any) {
+	seen := []*progress{&h.progress}
+	for _, o := range r.memory.pending {
+		if o.call.handler == h {
+			seen = append(seen, &o.progressBefore)
+		}
+	}
 	if h.firstDigest != "" {
 		h.firstDigest = basis{h.firstDigest, h.handled}.with(h.Handler, patch).digest
 	}
-	h.progress = r.moved(h, h.progress, patch)
-	for _, o := range r.memory.pending {
-		if o.call.handler == h {
-			o.progressBefore = r.moved(h, o.progressBefore, patch)
+	for _, p := range seen {
+		if e, moved := r.moveEntry(h, *p, patch); moved {
+			p.pendingEntry = &e
 		}
+		p.handled = basis{object: p.handled}.with(h.Handler, patch).object
+		p.progressObject = basis{object: p.progressObject}.with(h.Handler, patch).object
 	}
 }
 

@@ -517,7 +517,7 @@ func TestDriftAfterFailedCreate(t *testing.T) {
 		var made []string
 		start := func(err error) *bubbleEnv {
 			return startEnv(s, p, s, map[string]handlerFunc{
-				"other": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, nil }, //nolint:nilnil // Nothing to do.
+				"other": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, nil },
 				"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 					made = append(made, string(n.Reason))
 					return &hook.HandlerResponse{}, err

@@ -313,7 +313,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 	o.ownedBefore = e.OwnedDigest
 	r.memory.pending = append(r.memory.pending, o)
 	r.noteUnwritten(h)
-	after := h.whenWritten()
+	after := h.unwritten.watched
 	switch {
 	case c.reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
 		// The former progress remains.
@@ -464,22 +464,23 @@ func (r *run) hasConflict(o *pendingResponse) bool {
 func (r *run) callAgain(o *pendingResponse) {
 	r.drop(o)
 	h := o.call.handler
+	o.takeBack()
 	if o.call.reason == hook.ReasonEvent {
 		h.events = append([]observedEvent{o.call.event}, h.events...)
-	} else {
-		r.takeBack(o)
 	}
 	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 		"handler", h.Name)
 }
 
-// takeBack takes a handler back to before a response. A part of the response may be stored, so the handler is called
+// takeBack takes the handler back to before the response. A part of the response may be stored, so the handler is called
 // again, even if the object is then as it was handled before.
-func (r *run) takeBack(o *pendingResponse) {
-	h := o.call.handler
+func (o *pendingResponse) takeBack() {
+	h, reason := o.call.handler, o.call.reason
+	if reason == hook.ReasonEvent {
+		return
+	}
 	h.progress = o.progressBefore
-	isChange := o.call.reason == hook.ReasonCreate || o.call.reason == hook.ReasonUpdate
-	if e := h.entry(); isChange && o.settles() && e.Digest != "" {
+	if e := h.entry(); o.settles() && e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
 		e.Dropped = true
 		h.pendingEntry = &e
 	}

@@ -243,7 +243,9 @@ func (r *run) request(c call) *hook.HandlerRequest {
 	if n.Attempt = c.attempt; n.Attempt > 0 {
 		n.FirstAttempt = c.firstAttempt
 	}
-	n.Progress = c.handler.progressOf(c)
+	if e := c.handler.entry(); e.HasProgress(c.reason) {
+		n.Progress = json.RawMessage(e.Progress)
+	}
 	n.Owned = r.program.ownedGroups(r.owned)
 	if c.previous != nil {
 		n.PreviousState = c.previous.JSON()

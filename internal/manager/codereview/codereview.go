@@ -39,7 +39,8 @@ const hasNewCode = `(oldObject == null || object.spec != oldObject.spec) && !(ha
 	`has(object.spec.rollout) && has(object.spec.rollout.rollback) && has(object.spec.rollout.rollback.when) || ` +
 	`has(object.spec.attachments) && object.spec.attachments.exists(c, ` + hasExpressions + `))`
 
-const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) || has(c.updateStrategy.statusChecks) && has(c.updateStrategy.statusChecks.expressions))`
+const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) || ` +
+	`has(c.updateStrategy.statusChecks) && has(c.updateStrategy.statusChecks.expressions))`
 
 // accessRetryInterval is the delay before another access review.
 const accessRetryInterval = 5 * time.Second

@@ -352,7 +352,8 @@ func (r *Remover) clearFinalizes(ctx context.Context, path string, o *object.Obj
 	if err != nil {
 		return err
 	}
-	_, err = request.Do(ctx, r.Client.Patch(types.MergePatchType).AbsPath(path+"/status").Param("fieldManager", r.Finalizers.FieldManager).Body(body))
+	_, err = request.Do(ctx, r.Client.Patch(types.MergePatchType).AbsPath(path+"/status").Param("fieldManager",
+		r.Finalizers.FieldManager).Body(body))
 	return ignoreNotFound(err)
 }
 

@@ -152,11 +152,13 @@ func rulesOf(resource object.Resource) Rules {
 			PriorityClass.scheduling.k8s.io EndpointSlice.discovery.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
 			ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io`),
-		Conditional: is(`PodDisruptionBudget.policy Lease.coordination.k8s.io RuntimeClass.node.k8s.io CSIDriver.storage.k8s.io CSINode.storage.k8s.io
+		Conditional: is(`PodDisruptionBudget.policy Lease.coordination.k8s.io RuntimeClass.node.k8s.io
+			CSIDriver.storage.k8s.io CSINode.storage.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
 			ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io`),
 		CreateOnUpdate: is(`RuntimeClass.node.k8s.io Role.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io
-			RoleBinding.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io Lease.coordination.k8s.io LimitRange Event Service`),
+			RoleBinding.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io Lease.coordination.k8s.io
+			LimitRange Event Service`),
 		ReturnsDeleted: is(`Pod Service Namespace PersistentVolume PersistentVolumeClaim PodTemplate ResourceQuota ServiceAccount
 			CSIDriver.storage.k8s.io CSINode.storage.k8s.io StorageClass.storage.k8s.io VolumeAttachment.storage.k8s.io`),
 		Orphans: is("Job.batch ReplicationController"),
