@@ -59,8 +59,9 @@ func (f *pageErrors) listen(event any) {
 	case *runtime.EventExceptionThrown:
 		f.record("exception: %s", describeException(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
-		if e.Type == "error" || e.Type == "assert" {
-			f.record("console.%s: %s", e.Type, describeValues(e.Args))
+		// Leaving a page aborts its requests, which htmx reports.
+		if text := describeValues(e.Args); (e.Type == "error" || e.Type == "assert") && text != "htmx:sendAbort" {
+			f.record("console.%s: %s", e.Type, text)
 		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level == "error" {
