@@ -59,8 +59,7 @@ func (f *pageErrors) listen(event any) {
 	case *runtime.EventExceptionThrown:
 		f.record("exception: %s", describeException(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
-		// Leaving a page aborts its requests, which htmx reports.
-		if text := describeValues(e.Args); (e.Type == "error" || e.Type == "assert") && text != "htmx:sendAbort" {
+		if text := describeValues(e.Args); (e.Type == "error" || e.Type == "assert") && text != "htmx:sendAbort" { // See listenToNetwork.
 			f.record("console.%s: %s", e.Type, text)
 		}
 	case *log.EventEntryAdded:

@@ -183,8 +183,8 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 	})
 }
 
-// A response of which a part is stored is dropped for a conflict. The handler sees its own part as its own, and is called
-// again even if the change that it responded to is taken back meanwhile.
+// Fault R10: a response of which a part is stored is dropped for a conflict. That part is no change to the handler, which is
+// called again even if what it responded to is taken back meanwhile.
 func TestPartOfDroppedResponse(t *testing.T) {
 	for name, c := range map[string]struct{ edit, changes string }{
 		"the change stays":      {`{"status":{"sum":"another's"}}`, "[spec.n: 1 -> 2]"},

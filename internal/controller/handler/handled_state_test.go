@@ -508,7 +508,7 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 	})
 }
 
-// Of an object that only another handler has handled, nothing is known to be applied: that is not all that it owns.
+// Fault R11: of an object that only another handler has handled, nothing is known to be applied: that is not all that it owns.
 func TestDriftAfterFailedCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
