@@ -23,7 +23,7 @@ type kindPage struct {
 	Namespaces              []string
 	NamespaceNotFound       bool
 	Columns                 []userclient.Column
-	// listView has the filters by state and the order. The API server knows neither, so a list
+	// ListView has the filters by state and the order. The API server knows neither, so a list
 	// with one of them is read whole and is in memory.
 	web.ListView
 	Rows []objectRow

@@ -6,8 +6,8 @@
 // pages share is in web, what processes say in processes, requests to the API server in userclient,
 // sign-in in access, and schemas in form. The manager and the dev loop serve it.
 //
-// Each page is one template and one Go file with a function for each of its routes; server.go
-// lists them. The API server authorizes everything: all requests are made as the user.
+// Each page is one template and one Go file with a function for each of its routes, which the
+// package of the page lists. The API server authorizes everything: all requests are made as the user.
 package dashboard
 
 import (

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -159,24 +161,46 @@ func callSlowHook(t *testing.T, bodyTimeout time.Duration) error {
 	return nil
 }
 
-// Slow reads take the memory of their program alone, and make room when they are given up.
+// The memory for reviews is bounded, and reads that are slow make room for others: here
+// those of another program, and of the same.
 func TestSlowReadsMakeRoom(t *testing.T) {
-	other := programOf(allow)
-	other.Name = "other"
-	s := serve(t, Options{MaxMemory: 2 << 20, BodyTimeout: 500 * time.Millisecond}, programOf(allow), other)
-	s.attack(t, 12, posting("/admit/web/check?timeout=30s", 8<<20, strings.Repeat(" ", 64<<10)))
-	client, small := s.client(t), reviewOf(`"operation":"DELETE"`)
-	if got, err := s.post(client, "/admit/other/check", small); err != nil || got.code != http.StatusOK {
-		t.Errorf("another program: %d, %s, %v", got.code, got.body, err)
+	for name, c := range map[string]struct {
+		max  int64
+		same bool
+	}{"of others": {512 << 10, false}, "of the same": {2 << 20, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testSlowReadsMakeRoom(t, c.max, c.same) })
+		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		got, err := s.post(client, "/admit/web/check", small)
-		if err == nil && got.code == http.StatusOK {
-			return
+}
+
+func testSlowReadsMakeRoom(t *testing.T, limit int64, same bool) {
+	t.Helper()
+	m := &memoryLimiter{max: limit}
+	ours := &budget{max: m.max / 4}
+	theirs := ours
+	if !same {
+		theirs = &budget{max: m.max}
+	}
+	var cut atomic.Int64
+	for i := range int64(8) {
+		var h *reservation
+		h = m.begin(theirs, func() { cut.Add(1); go h.release() })
+		h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
+		if !h.tryGrow(64 << 10) {
+			t.Fatal("there is no room from the beginning")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d, %s, %v", got.code, got.body, err)
-		}
+	}
+	h := m.begin(ours, func() { t.Error("the genuine one is cut off") })
+	if err := h.grow(t.Context(), 128<<10); err != nil {
+		t.Error(err)
+	}
+	if got := cut.Load(); got != 2 {
+		t.Errorf("%d reads are cut off", got)
+	}
+	h.release()
+	if m.used != 6*64<<10 {
+		t.Errorf("%d bytes are in use", m.used)
 	}
 }
 

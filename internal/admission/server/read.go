@@ -19,9 +19,9 @@ const (
 	maxValues = 1_000_000
 )
 
-// read reads a review. It uses no turn of the program, and memory only for what has
+// read reads a review. It uses no turn of the program, and no more memory than has
 // arrived.
-func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request, m *reservation) ([]byte, error) {
+func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	if r.ContentLength > s.options.MaxBody {
 		return nil, s.tooLarge()
 	}
@@ -30,23 +30,24 @@ func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	_ = connection.SetReadDeadline(time.Now().Add(s.options.BodyTimeout))
 	ctx, cancel := context.WithTimeout(ctx, s.options.BodyTimeout)
 	defer cancel()
-	body, err := s.readBody(ctx, r, m)
+	body, err := s.readBody(ctx, r, h)
 	if err != nil {
 		return nil, err
 	}
 	_ = connection.SetReadDeadline(time.Time{}) // Else the connection ends while the hook is at work.
+	h.finishRead()
 	if err := object.LimitValues(body, maxValues); err != nil {
 		return nil, malformed(err)
 	}
 	return body, nil
 }
 
-func (s *Server) readBody(ctx context.Context, r *http.Request, m *reservation) ([]byte, error) {
+func (s *Server) readBody(ctx context.Context, r *http.Request, h *reservation) ([]byte, error) {
 	room := int64(firstBody)
 	if r.ContentLength >= 0 {
 		room = min(r.ContentLength, room) + 1
 	}
-	if err := m.grow(ctx, room); err != nil {
+	if err := h.grow(ctx, room); err != nil {
 		return nil, err
 	}
 	body := make([]byte, 0, room)
@@ -64,7 +65,7 @@ func (s *Server) readBody(ctx context.Context, r *http.Request, m *reservation) 
 			continue
 		}
 		grown := min(2*int64(len(body)), s.options.MaxBody+1)
-		if err := m.grow(ctx, grown-int64(len(body))); err != nil {
+		if err := h.grow(ctx, grown-int64(len(body))); err != nil {
 			return nil, err
 		}
 		body = append(make([]byte, 0, grown), body...)
@@ -77,6 +78,12 @@ func (s *Server) tooLarge() error {
 
 func malformed(err error) error {
 	return newHTTPError(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
+}
+
+// interruptRead returns a function that ends a pending read.
+func interruptRead(w http.ResponseWriter) func() {
+	connection := http.NewResponseController(w)
+	return func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) }
 }
 
 // enter waits for a turn of the program.

@@ -63,9 +63,9 @@ func isJSON(header string) bool {
 
 // probe allows a probe, and confirms it by a warning.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
-	reserved := s.reserve(to.budget)
-	defer reserved.release()
-	body, err := s.read(r.Context(), w, r, reserved)
+	reservation := s.memory.begin(to.budget, interruptRead(w))
+	defer reservation.release()
+	body, err := s.read(r.Context(), w, r, reservation)
 	if err != nil {
 		writeError(w, err)
 		return

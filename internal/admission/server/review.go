@@ -25,9 +25,9 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	ctx, span := s.options.Tracer.StartReview(ctx, r.Header, to.program.Name, to.webhook.Name)
 	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(),
 		Authenticated: authenticated(r)}
-	reserved := s.reserve(to.budget)
-	defer reserved.release()
-	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reserved) })
+	reservation := s.memory.begin(to.budget, interruptRead(w))
+	defer reservation.release()
+	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
 	if err != nil {
 		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
 		record.Result, record.Err = admission.Errored, record.Secrets.Error(err)

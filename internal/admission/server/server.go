@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -82,7 +80,7 @@ type Server struct {
 	options Options
 	// routes are by path.
 	routes atomic.Pointer[map[string]*route]
-	memory *semaphore.Weighted
+	memory memoryLimiter
 	// inFlight counts the reviews that are with a hook.
 	inFlight atomic.Int64
 
@@ -117,7 +115,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, memory: semaphore.NewWeighted(o.MaxMemory)}
+	s := &Server{options: o, memory: memoryLimiter{max: o.MaxMemory}}
 	s.Set(nil)
 	return s
 }
@@ -130,7 +128,7 @@ func (s *Server) Set(programs []*admission.Program) {
 	for _, program := range programs {
 		of := s.budgets[program.Name]
 		if of == nil {
-			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), memory: semaphore.NewWeighted(s.options.MaxMemory / 4)}
+			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), max: s.options.MaxMemory / 4}
 		}
 		budgets[program.Name] = of
 		routes[program.ProbePath()] = &route{program: program, budget: of}

@@ -371,7 +371,7 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 		r.giveUp(c, err)
 		return
 	}
-	if h.hasRetryLimit() && c.reason != hook.ReasonTimer {
+	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.reason != hook.ReasonTimer { // It counts across restarts.
 		e := h.entry()
 		e.Attempts, e.Since = a.count, a.since.Unix()
 		h.pendingEntry = &e

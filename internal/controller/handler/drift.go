@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -121,14 +122,19 @@ func (r *run) updateOwnedDigests() {
 		return
 	}
 	for _, h := range r.memory.handlers {
-		e := h.entry()
-		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest != before {
+		if !h.handles(hook.ReasonDrift) {
 			continue
 		}
-		e.OwnedDigest = r.ownedDigest
-		h.pendingEntry = &e
-		if h.attempt.requeued && h.attempt.reason == hook.ReasonDrift {
-			h.attempt.digest = r.ownedDigest
+		for _, p := range r.memory.seenBy(h) {
+			e := *cmp.Or(p.pendingEntry, &h.storedEntry)
+			if e.Digest == "" || e.OwnedDigest != before {
+				continue
+			}
+			e.OwnedDigest = r.ownedDigest
+			p.pendingEntry = &e
+			if p.attempt.requeued && p.attempt.reason == hook.ReasonDrift {
+				p.attempt.digest = r.ownedDigest
+			}
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (r *run) nextRun() time.Time {
 		return next
 	case len(pending.calls) > 0:
 		return now
-	case !r.hasEvents():
+	case !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return len(h.events) > 0 }):
 		return next
 	case r.memory.throttle.blocks(now):
 		return earliest(next, r.memory.throttle.until)
@@ -92,11 +92,6 @@ func (r *run) noteRequeueDigest() {
 			a.objectDigest = lasthandled.Digest(watchableFields(r.Stored))
 		}
 	}
-}
-
-// hasEvents reports whether a handler has unseen events.
-func (r *run) hasEvents() bool {
-	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return len(h.events) > 0 })
 }
 
 // nextWrite returns when to retry the pending writes.
@@ -250,9 +245,6 @@ func (h *Handler) exhausted(a attempt) bool {
 	return false
 }
 
-// hasRetryLimit reports whether a handler has a retry limit, which counts across restarts.
-func (h *Handler) hasRetryLimit() bool { return h.Retries > 0 || h.RetryTimeout > 0 }
-
 // ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
 // only if the status has conditions.
 const ConditionHandled = "Handled"
@@ -275,8 +267,9 @@ func (r *run) condition() (hook.Condition, bool) {
 		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
 	} else if r.memory.throttle.isActive() {
 		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
-	} else if former.Status != "False" || r.hasUnknownFailure() {
-		// A handler may keep a condition of this type itself, with a reason of its own.
+	} else if former.Status != "False" || slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return h.entry().Failed }) {
+		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
+		// process, only the condition has the error.
 		return hook.Condition{}, false
 	}
 	return now, now != former
@@ -291,12 +284,6 @@ func (r *run) ownsCondition(former hook.Condition) bool {
 
 // signature returns the prefix of the program's condition messages.
 func (r *run) signature() string { return r.program.Name + ": " }
-
-// hasUnknownFailure reports whether a handler gave up in an earlier process. Only the
-// condition has the error then.
-func (r *run) hasUnknownFailure() bool {
-	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return h.entry().Failed })
-}
 
 // firstError returns the error of the first failing handler; nil if there is none.
 func (r *run) firstError() *handlerError {

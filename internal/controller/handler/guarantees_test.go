@@ -183,65 +183,6 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 	})
 }
 
-// Fault R10: a response of which a part is stored is dropped for a conflict. That part is no change to the handler, which is
-// called again even if what it responded to is taken back meanwhile.
-func TestPartOfDroppedResponse(t *testing.T) {
-	for name, c := range map[string]struct{ edit, changes string }{
-		"the change stays":      {`{"status":{"sum":"another's"}}`, "[spec.n: 1 -> 2]"},
-		"the change taken back": {`{"spec":{"n":1},"status":{"sum":"another's"}}`, "[spec.n: 2 -> 1]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testPartOfDroppedResponse(t, c.edit, c.changes) })
-		})
-	}
-}
-
-func testPartOfDroppedResponse(t *testing.T, edit, want string) {
-	s := newBubbleServer(t)
-	var refuses atomic.Bool
-	s.reject = func(_, path string, body map[string]any) int {
-		if refuses.Load() && field(body, "status", "sum") != nil {
-			return http.StatusInternalServerError
-		}
-		return 0
-	}
-	p := program(Handler{
-		Name: "h", On: []hook.Reason{onCreate, onUpdate}, Fields: [][]string{{"spec", "n"}, {"metadata", "labels", "own"}}, Backoff: time.Minute,
-	})
-	p.Owns, p.HandledStatusKey = []object.Resource{configMaps}, "test"
-	var changes []string
-	do := func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		changes = append(changes, fmt.Sprint(n.Changes))
-		number := text(intIn(decodeObject(n.Object), "spec", "n"))
-		return &hook.HandlerResponse{
-			Patch: json.RawMessage(`{"metadata":{"labels":{"own":"` + number + `"}}}`), Status: json.RawMessage(`{"sum":"` + number + `"}`),
-			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"n":"` + number + `"}}`)}},
-		}, nil
-	}
-	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	w := startEnv(s, p, s, map[string]handlerFunc{"h": do})
-	defer w.stop()
-	pass(10 * time.Second)
-	refuses.Store(true)
-	s.edit(rates, "eur", `{"spec":{"n":2}}`)
-	pass(10 * time.Second)
-	if own := field(s.get(rates, "eur"), "metadata", "labels", "own"); own != "2" || len(changes) != 2 {
-		t.Fatalf("own %v after the calls for %q", own, changes)
-	}
-	refuses.Store(false)
-	s.edit(rates, "eur", edit)
-	pass(time.Hour)
-	o := s.get(rates, "eur")
-	number := text(field(o, "spec", "n"))
-	if len(changes) != 3 || changes[2] != want {
-		t.Errorf("called for %q, want the last for %s", changes, want)
-	}
-	if own, applied := field(o, "metadata", "labels", "own"), field(s.get(configMaps, "c"), "data", "n"); own != number || applied != number ||
-		field(o, "status", "sum") != number {
-		t.Errorf("stored %v, applied %v, %s", own, applied, text(o))
-	}
-}
-
 // Two programs, of which one fails, do not keep overwriting the condition.
 func TestProgramsShareCondition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -392,9 +392,9 @@ func (r *run) moveEntry(h *handlerMemory, p progress, patch map[string]any) (e l
 	if inDeletion {
 		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
 	}
-	handled := basis{recorded, p.handled}.with(h.Handler, patch)
-	if recorded != "" && h.isStoredAs(recorded) { // As it was before the writes of this response.
-		e.Edition = r.editionOf(h.Handler, basis{object: r.Stored}.with(h.Handler, patch).object)
+	handled, stored := basis{recorded, p.handled}.with(h.Handler, patch), basis{h.watched, r.Stored}.with(h.Handler, patch)
+	if recorded != "" && (h.isStoredAs(recorded) || stored.digest == handled.digest) { // A part may be written before.
+		e.Edition = r.editionOf(h.Handler, stored.object)
 	}
 	switch {
 	case recorded == "" || handled.digest == recorded:
@@ -405,26 +405,20 @@ func (r *run) moveEntry(h *handlerMemory, p progress, patch map[string]any) (e l
 	}
 	e.MoveProgress(basis{e.ProgressDigest(), p.progressObject}.with(h.Handler, patch).digest)
 	if e.InProgress != "" {
-		e.InProgress = basis{h.watched, r.Stored}.with(h.Handler, patch).digest
+		e.InProgress = stored.digest
 	}
 	return e, e != *former
 }
 
-// changeWritten adds a change of the handler itself that is stored to what it has seen, also to what it goes back to if
-// the rest of the response never is.
+// changeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
+// never is.
 func (r *run) changeWritten(h *handlerMemory, patch map[string]any) {
-	seen := []*progress{&h.progress}
-	for _, o := range r.memory.pending {
-		if o.call.handler == h {
-			seen = append(seen, &o.progressBefore)
-		}
-	}
-	if h.firstDigest != "" {
-		h.firstDigest = basis{h.firstDigest, h.handled}.with(h.Handler, patch).digest
-	}
-	for _, p := range seen {
+	for _, p := range r.memory.seenBy(h) {
 		if e, moved := r.moveEntry(h, *p, patch); moved {
 			p.pendingEntry = &e
+		}
+		if p.firstDigest != "" {
+			p.firstDigest = basis{p.firstDigest, p.handled}.with(h.Handler, patch).digest
 		}
 		p.handled = basis{object: p.handled}.with(h.Handler, patch).object
 		p.progressObject = basis{object: p.progressObject}.with(h.Handler, patch).object

@@ -64,9 +64,6 @@ type handlerMemory struct {
 	unwritten unwritten
 	// events are the unseen events of the handler.
 	events []observedEvent
-	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
-	// a handler that matches changes only.
-	firstDigest string
 	// serverDigest handles changes by the API server on write: recorded is the digest in the
 	// record, actual that of the stored object.
 	serverDigest struct{ recorded, actual string }
@@ -101,6 +98,9 @@ type handlerError struct {
 type progress struct {
 	// handled is the object as the handler last handled it; nil if unknown.
 	handled *object.Object
+	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
+	// a handler that matches changes only.
+	firstDigest string
 	// attempt counts the failures of the current call.
 	attempt attempt
 	// editUndone means that an edit was taken back before the first run of this process: see lasthandled.Edition.
@@ -169,6 +169,17 @@ func (m *handlerMemory) entry() lasthandled.Entry {
 		return *m.pendingEntry
 	}
 	return m.storedEntry
+}
+
+// seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
+func (m *memory) seenBy(h *handlerMemory) []*progress {
+	seen := []*progress{&h.progress}
+	for _, o := range m.pending {
+		if o.call.handler == h {
+			seen = append(seen, &o.progressBefore)
+		}
+	}
+	return seen
 }
 
 // succeed ends the attempt and forgets its error.

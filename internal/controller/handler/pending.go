@@ -427,10 +427,10 @@ func (r *run) dropSuperseded(c call) {
 			continue
 		}
 		r.drop(o)
-		e := h.entry()
+		e, settled := h.entry(), o.response.Err == nil && o.response.RetryAfter <= 0
 		switch o.call.reason {
 		case hook.ReasonCreate, hook.ReasonUpdate:
-			e.Dropped = o.settles()
+			e.Dropped = settled
 		case hook.ReasonDrift:
 			e.OwnedDigest = o.ownedBefore
 		}
@@ -480,14 +480,11 @@ func (o *pendingResponse) takeBack() {
 		return
 	}
 	h.progress = o.progressBefore
-	if e := h.entry(); o.settles() && e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
+	if e := h.entry(); e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
 		e.Dropped = true
 		h.pendingEntry = &e
 	}
 }
-
-// settles reports whether the response ends the calls for its input.
-func (o *pendingResponse) settles() bool { return o.response.Err == nil && o.response.RetryAfter <= 0 }
 
 // hasPending reports whether a handler has a pending response that is not among those given.
 func (m *memory) hasPending(h *handlerMemory, but []*pendingResponse) bool {

@@ -265,7 +265,7 @@ func (sc *scenario) takeStep(n *hook.HandlerRequest, into *hook.HandlerResponse)
 }
 
 func (sc *scenario) applied(name, value string) hook.AppliedObject {
-	return hook.AppliedObject{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"n":"` + value + `"}}`)}
+	return hook.AppliedObject{Object: configMapWith(name, value)}
 }
 
 // refuses returns the status code of a refused write, of another object or of a part of this one.

@@ -4,7 +4,7 @@ import "sync"
 
 // Limiter counts operations per user.
 type Limiter struct {
-	// PerUser and total are the limits; total 0 means no limit.
+	// PerUser and Total are the limits; Total 0 means no limit.
 	PerUser, Total int
 
 	mu     sync.Mutex

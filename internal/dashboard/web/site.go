@@ -1,7 +1,7 @@
 // Package web is what all pages of the dashboard share: requests of users with their permissions, routes, rendering, lists,
 // actions, links, problems and sign-in.
 //
-// It knows no page. The pages, their templates, styles and scripts are in package dashboard.
+// It knows no page. Styles and scripts are in package dashboard, templates in dashboard/templates.
 package web
 
 import (

@@ -187,7 +187,8 @@ func (k *Kinds) Resource(wanted Kind) object.Resource {
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true,
 		Custom: true}
-	if o, err := scheme.Scheme.New(gvk); err == nil {
+	// Programs add their own kinds to the scheme of client-go.
+	if o, err := scheme.Scheme.New(gvk); err == nil && object.IsBuiltInGroup(gvk.Group) {
 		r.Namespaced, r.Custom = !object.IsClusterScoped(gvk.Kind), false
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
 		return r
