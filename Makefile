@@ -160,7 +160,7 @@ clean: ## Remove what was built here (the go command keeps its own cache)
 test-oldest-kubernetes: export SETPOINT_KUBERNETES_BINARIES := $(CURDIR)/bin/oldest-kubernetes
 test-oldest-kubernetes: bin/setpoint bin/oldest-kubernetes/kube-apiserver | need-python need-kubernetes-client need-node ## Run the scripts on the oldest supported Kubernetes, which is compiled first
 	go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python|harness_get)'
-	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -skip '^TestCluster$$/^(lists_come_in_shards|kubectl_is_the_real_one)$$' .
+	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 30m -skip '^TestCluster$$/^(lists_come_in_shards|kubectl_is_the_real_one)$$' .
 
 # --- the binaries -----------------------------------------------------------
 
@@ -235,7 +235,7 @@ python-test: ## Run the tests of the Python package
 
 .PHONY: scaffold-test
 scaffold-test: bin/setpoint | need-go
-	go test -count=1 ./internal/scaffold -setpoint=$(CURDIR)/bin/setpoint
+	go test -count=1 -timeout 40m ./internal/scaffold -setpoint=$(CURDIR)/bin/setpoint
 
 .PHONY: python-types
 python-types: ## Check the types of the Python package, and those that setpoint types writes, with mypy
