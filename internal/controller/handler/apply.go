@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -175,97 +172,13 @@ func withoutOwner(owners []any, uid string) []any {
 // isOwned reports whether the handled object controls an object.
 func (r *run) isOwned(o *object.Object) bool { return o.ControlledBy(r.Stored.UID()) }
 
-// applicability is what a conditional handler said about one state of the object. It is kept in
-// memory only: another process asks again.
-type applicability struct {
-	// state is the digest of the whole object for which the handler is not applicable with the
-	// declined reasons.
-	state    string
-	declined []hook.Reason
-	// matchState is the state for which applicable is the response to hook.ReasonMatch, failedState
-	// one for which the handler gave up, and matchAttempt counts the failed calls.
-	matchState   string
-	applicable   bool
-	failedState  string
-	matchAttempt attempt
-}
-
-// decline records that a handler is not applicable with the reason of a call.
-func (r *run) decline(c call) {
-	if c.reason == hook.ReasonEvent {
-		return // Each event is called for anyway.
-	}
-	h, state := c.handler, r.state()
-	if handled, outdated := h.basisOf(c); outdated && c.reason == hook.ReasonUpdate {
-		// Its steps until now have seen a state that is to be compared with.
-		e := h.entry()
-		r.settle(c, &e, handled, false)
-		h.pendingEntry, h.failed = &e, nil
-		return
-	}
-	if h.state != state {
-		h.state, h.declined = state, nil
-	}
-	h.declined = append(h.declined, c.reason)
-	switch {
-	case c.reason != hook.ReasonTimer:
-	case h.FromFirstSeen:
-		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
-	default:
-		h.ticked(c, r.tools.Now())
-	}
-	h.succeed()
-}
-
-// declines reports whether a handler said that it is not applicable with a reason.
-func (r *run) declines(h *handlerMemory, reason hook.Reason) bool {
-	return h.Conditional && slices.Contains(h.declined, reason) && h.state == r.state() && !r.retriesCalls()
-}
-
-// needsMatch reports whether Setpoint must know in advance if the handler is applicable: before a
-// deletion, or to start a daemon.
-func (h *Handler) needsMatch() bool { return h.Conditional && h.needsFinalizer() }
-
-// isApplicable reports whether a handler handles the object as it is. It is not known while
-// hook.ReasonMatch fails.
-func (r *run) isApplicable(h *handlerMemory) (applicable, known bool) {
-	switch {
-	case !h.matches(nil, r.Stored):
-		return false, true
-	case h.needsFinalizer() && !r.holds(h, h.lastReason(), nil, r.Stored):
-		return false, !slices.Contains(r.failedExpressions, h)
-	case !h.needsMatch():
-		return true, true
-	}
-	known = h.matchState == r.state() || r.IsDry() && h.matchState != "" // The next run would ask again after a write.
-	return known && h.applicable, known
-}
-
-// lacksMatch reports whether hook.ReasonMatch is to be called. An object in deletion needs no such
-// call: the response to hook.ReasonDelete says it.
-func (r *run) lacksMatch(h *handlerMemory) bool {
-	if !h.needsMatch() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !h.matches(nil, r.Stored) ||
-		!r.holds(h, h.lastReason(), nil, r.Stored) {
-		return false
-	}
-	state := r.state()
-	return r.retriesCalls() || h.matchState != state && h.failedState != state
-}
-
-// awaitsMatch reports whether calls of a handler wait for hook.ReasonMatch, because the object may
-// need the finalizer first.
-func (r *run) awaitsMatch(h *handlerMemory) bool {
-	_, known := r.isApplicable(h)
-	return !known && !r.Stored.Deleting() && !r.program.hasFinalizer(r.Stored)
-}
-
 // matchHandlers is the step that finds out which conditional handlers are applicable.
 func (r *run) matchHandlers(ctx context.Context) error {
 	if r.dry != nil && r.dry.skipCalls {
 		return nil
 	}
 	for _, h := range r.memory.handlers {
-		if now := r.tools.Now(); r.lacksMatch(h) && (r.retriesCalls() || !r.matchTime(h, now).After(now)) {
+		if now := r.tools.Now(); r.pass.lacksMatch(h) && (r.pass.retriesCalls() || !r.pass.matchTime(h, now).After(now)) {
 			r.matchHandler(ctx, h)
 		}
 		if ctx.Err() != nil {
@@ -275,99 +188,24 @@ func (r *run) matchHandlers(ctx context.Context) error {
 	return nil
 }
 
-// nextMatch returns when hook.ReasonMatch is to be called; zero if it is not.
-func (r *run) nextMatch(now time.Time) time.Time {
-	var next time.Time
-	for _, h := range r.memory.handlers {
-		if r.lacksMatch(h) {
-			next = earliest(next, r.matchTime(h, now))
-		}
-	}
-	return next
-}
-
-// matchTime returns when hook.ReasonMatch may be called: not in a backoff, and not while the object
-// is throttled.
-func (r *run) matchTime(h *handlerMemory, now time.Time) time.Time {
-	at := latest(now, h.matchAttempt.next)
-	if r.memory.throttle.blocks(now) && !r.IsDry() {
-		at = latest(at, r.memory.throttle.until)
-	}
-	return at
-}
-
 // matchHandler calls a handler with hook.ReasonMatch. A failed call leaves the finalizer as it is.
-func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
-	a, state := h.applicability, r.state()
+func (r *run) matchHandler(ctx context.Context, h *state) {
+	a, state := h.applicability, r.pass.state()
 	n := r.newRequest(h.Handler, r.Stored)
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.owned)
 	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
-	r.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
+	r.pass.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
-		r.matchFailed(h, state, err)
+		r.pass.matchFailed(h, state, err)
 	default:
 		if a.matchAttempt.count > 0 {
 			h.failed = nil
 		}
 		a.matchState, a.applicable, a.failedState, a.matchAttempt = state, !response.NotApplicable, "", attempt{}
 	}
-}
-
-func (r *run) matchFailed(h *handlerMemory, state string, err error) {
-	a, now := h.applicability, r.tools.Now()
-	if a.matchAttempt.count == 0 {
-		a.matchAttempt.since = now
-	}
-	a.matchAttempt.count++
-	a.matchAttempt.next = now.Add(h.delay(err, a.matchAttempt.count, r.tools.Queue.Random))
-	reason := handlerFailureReason(err)
-	err = fmt.Errorf("handler %s: %w", h.title(), err)
-	if hook.IsTerminal(err) {
-		a.failedState, a.matchAttempt, reason = state, attempt{}, ReasonGaveUp
-		err = fmt.Errorf("gave up: %w", err)
-	}
-	r.recordError(h, failure.WithReason(reason, err))
-}
-
-// state returns the digest of the whole object: the handler may look at any part of it.
-func (r *run) state() string {
-	if d := &r.digests; d.state == "" || d.stateOf != r.Stored {
-		d.stateOf, d.state = r.Stored, r.program.stateDigest(r.Stored)
-	}
-	return r.digests.state
-}
-
-// stateDigest returns the digest of an object without what Setpoint itself and every write change.
-func (p *Program) stateDigest(o *object.Object) string {
-	whole := decodeObject(o.JSON())
-	metadata, _ := whole["metadata"].(map[string]any)
-	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
-		delete(metadata, name)
-	}
-	if others := p.withoutOwnFinalizers(o); len(others) > 0 {
-		metadata["finalizers"] = others
-	} else {
-		delete(metadata, "finalizers")
-	}
-	removeBookkeeping(whole)
-	removeOwnCondition(whole)
-	return lasthandled.Digest(whole)
-}
-
-// removeOwnCondition removes the condition that Setpoint itself sets.
-func removeOwnCondition(whole map[string]any) {
-	status, _ := whole["status"].(map[string]any)
-	conditions, isList := status["conditions"].([]any)
-	if !isList {
-		return
-	}
-	status["conditions"] = slices.DeleteFunc(conditions, func(one any) bool {
-		condition, _ := one.(map[string]any)
-		return condition["type"] == ConditionHandled
-	})
 }
 
 // evictionRetryDelay is the delay after a refused eviction. A refusal is not a failure.
@@ -383,8 +221,8 @@ var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evicti
 // apply deletes and applies the objects of a response and reports whether all is done. It
 // retries with backoff, without another call of the handler.
 func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
-	now, m := r.tools.Now(), o.call.handler
-	if !o.applied && !o.fresh && o.attempt.next.After(now) && !r.retriesWrites() {
+	now := r.tools.Now()
+	if !o.applied && !o.fresh && o.attempt.next.After(now) && !r.pass.retriesWrites() {
 		return false
 	}
 	applied := o.applied
@@ -396,15 +234,16 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	case err == nil:
 		if !applied {
 			if o.attempt.count > 0 {
-				m.failed = nil
+				o.call.handler.failed = nil
 			}
-			o.attempt, m.eviction = attempt{}, evictionWait{}
+			o.attempt = attempt{}
+			delete(r.memory.evictions, o.call.handler)
 		}
 		return true
 	case ctx.Err() != nil:
 	case errors.Is(err, errEvictionRefused):
 		o.attempt.next = now.Add(evictionRetryDelay)
-		r.reportRefusedEviction(&m.eviction, err)
+		r.reportRefusedEviction(o.call.handler, err)
 	case hook.IsTerminal(err):
 		r.dropRefused(o, err)
 	default:
@@ -424,23 +263,28 @@ type evictionWait struct {
 
 // reportRefusedEviction sends one event when budgets have refused for long, also if the
 // handler was called again meanwhile.
-func (r *run) reportRefusedEviction(f *evictionWait, err error) {
-	switch now := r.tools.Now(); {
-	case f.since.IsZero():
-		f.since = now
-	case !f.reported && now.Sub(f.since) >= evictionEventDelay:
-		f.reported = true
+func (r *run) reportRefusedEviction(h *state, err error) {
+	wait, now := r.memory.evictions[h], r.tools.Now()
+	switch {
+	case wait.since.IsZero():
+		wait.since = now
+		if r.memory.evictions == nil {
+			r.memory.evictions = map[*state]evictionWait{}
+		}
+	case !wait.reported && now.Sub(wait.since) >= evictionEventDelay:
+		wait.reported = true
 		message := failure.OneLine(err)
 		r.Log.Warn("eviction refused", "object", r.Stored.Ref().String(), "error", message)
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonEvictionRefused, Message: message})
 	}
+	r.memory.evictions[h] = wait
 }
 
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
-	r.drop(o)
+	r.pass.drop(o)
 	o.takeBack()
-	r.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
+	r.pass.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.
@@ -487,41 +331,5 @@ func (r *run) noteDeleted(resource object.Resource, o *object.Object) {
 	r.ObserveDelete(resource, o)
 	if slices.Contains(r.program.Owns, resource) {
 		r.ownedWritten(o.Ref(), nil)
-	}
-}
-
-// conflictingFields returns the fields that a response sets and that have changed since the
-// handler saw them. With partlyWritten, fields that already have the value of the response are
-// none: an earlier attempt may have written them.
-func conflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partlyWritten bool) []string {
-	patch := responsePatch(a, true)
-	if patch == nil || seen == now || now.Digest() == seen.Digest() {
-		return nil
-	}
-	c := fieldConflicts{partlyWritten: partlyWritten}
-	c.compare("", patch, decodeObject(seen.JSON()), decodeObject(now.JSON()))
-	slices.Sort(c.fields)
-	return c.fields
-}
-
-// fieldConflicts collects the leaves of a patch at which two trees differ.
-type fieldConflicts struct {
-	partlyWritten bool
-	fields        []string
-}
-
-func (c *fieldConflicts) compare(path string, patch, seen, now map[string]any) {
-	for name, value := range patch {
-		at := strings.TrimPrefix(path+"."+name, ".")
-		inner, isObject := value.(map[string]any)
-		before, _ := seen[name].(map[string]any)
-		after, wasObject := now[name].(map[string]any)
-		switch {
-		case isObject && (wasObject || now[name] == nil):
-			c.compare(at, inner, before, after)
-		case reflect.DeepEqual(seen[name], now[name]), c.partlyWritten && reflect.DeepEqual(now[name], value):
-		default:
-			c.fields = append(c.fields, at)
-		}
 	}
 }

@@ -387,7 +387,7 @@ func TestStateDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.stateDigest(o)
+		return p.rules().stateDigest(o)
 	}
 	plain := digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}`)
 	if plain != digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"2","generation":3,"managedFields":[],`+

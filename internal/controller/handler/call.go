@@ -3,16 +3,13 @@ package handler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	hookcall "github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -41,17 +38,15 @@ func (r *run) callHandlers(ctx context.Context) error {
 }
 
 // callHandler calls one handler for the events it has not seen, and then for what is pending.
-func (r *run) callHandler(ctx context.Context, h *handlerMemory) error {
-	for len(h.events) > 0 && !r.throttled() {
-		c := r.eventCall(h, h.events[0])
+func (r *run) callHandler(ctx context.Context, h *state) error {
+	for len(h.events) > 0 && !r.pass.throttled() {
+		c := r.pass.eventCall(h, h.events[0])
 		h.events = h.events[1:]
 		if err := r.callAndWrite(ctx, c); err != nil {
 			return err
 		}
 	}
-	var due pendingCalls
-	r.addHandler(&due, h)
-	for _, c := range due.calls {
+	for _, c := range r.pass.callsOf(h) {
 		if err := r.callAndWrite(ctx, c); err != nil {
 			return err
 		}
@@ -82,39 +77,6 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 	return r.writeResponse(ctx, o)
 }
 
-// eventCall returns the call for one event. The object in it may be newer than the event.
-func (r *run) eventCall(h *handlerMemory, e observedEvent) call {
-	return call{handler: h, reason: hook.ReasonEvent, object: r.Stored, watched: h.watched, previous: e.Old, event: e}
-}
-
-// takeEvents adds the events to those that each handler has not seen: what this run does not
-// reach, the next run does.
-func (r *run) takeEvents(events []observedEvent) {
-	for _, h := range r.memory.handlers {
-		if !h.handles(hook.ReasonEvent) {
-			continue
-		}
-		if r.Phase != controller.PhaseManaged {
-			h.events = nil
-			continue
-		}
-		for _, e := range events {
-			if e.New != nil && r.isExternalChange(e.New) && h.matches(e.Old, e.New) && r.holds(h, hook.ReasonEvent, e.Old, e.New) {
-				h.events = appendEvent(h.events, e)
-			}
-		}
-		if r.throttled() {
-			h.events = mergeEvents(h.events)
-		}
-	}
-}
-
-// isExternalChange reports whether another client made this version of the object. The watch
-// may deliver our own write before the request returns.
-func (r *run) isExternalChange(state *object.Object) bool {
-	return state.UID() == r.Stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.ownVersions, state.Version())
-}
-
 // makeCall calls a handler and records the result: the response is pending until it is
 // written. It makes no call once the context has ended, because the failure would not be the
 // handler's.
@@ -123,8 +85,8 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 		return nil, ctx.Err()
 	}
 	r.calls++
-	r.countChange(c)
-	r.dropSuperseded(c)
+	r.pass.countChange(c)
+	r.pass.dropSuperseded(c)
 	former := c.handler.progress
 	c.handler.relatedUnseen = c.handler.relatedUnseen && c.reason == hook.ReasonEvent
 	response, err := r.invoke(ctx, r.Run, r.request(c), c.handler.Handler)
@@ -132,15 +94,18 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		r.handlerFailed(c, c.digest, err)
+		r.pass.handlerFailed(c, c.digest, err)
 		return nil, err
 	}
 	o := &pendingResponse{call: c, response: response, fresh: true, base: r.Stored, progressBefore: former}
 	if response.NotApplicable {
-		r.decline(c)
+		r.pass.decline(c)
 		return o, nil
 	}
-	r.recordResponse(o)
+	r.pass.recordResponse(o)
+	if response.Conditions != nil {
+		r.memory.conditions = true
+	}
 	return o, nil
 }
 
@@ -344,104 +309,12 @@ func (g *callGate) queue(key queue.Key, causes queue.Causes) {
 	}
 }
 
-// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
-// input after what the handler returned beside the error.
-func (r *run) handlerFailed(c call, digest string, err error) {
-	h := c.handler
-	err = fmt.Errorf("handler %s: %w", h.title(), err)
-	if c.reason == hook.ReasonEvent {
-		r.giveUp(c, err)
-		return
-	}
-	now := r.tools.Now()
-	if !h.attempt.isFor(c) {
-		h.attempt = attempt{}
-	}
-	a := &h.attempt
-	counts := a.add(c, now)
-	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
-	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays, r.tools.Queue.Random), err))
-	if counts {
-		a.due = a.next
-		if a.delays < a.count {
-			a.due = now.Add(h.delay(err, a.count, r.tools.Queue.Random))
-		}
-	}
-	if hook.IsTerminal(err) || h.exhausted(*a) {
-		r.giveUp(c, err)
-		return
-	}
-	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.reason != hook.ReasonTimer { // It counts across restarts.
-		e := h.entry()
-		e.Attempts, e.Since = a.count, a.since.Unix()
-		h.pendingEntry = &e
-	}
-	r.recordError(h, failure.WithReason(handlerFailureReason(err), err))
-}
-
-// add adds a failure and reports whether it counts.
-func (a *attempt) add(c call, now time.Time) (counts bool) {
-	if !a.hasInput(c) {
-		a.delays = 0
-	}
-	a.delays++
-	if now.Before(a.due) {
-		return false
-	}
-	if a.count == 0 {
-		a.since = now
-	}
-	a.count++
-	return true
-}
-
-// handlerFailureReason returns the reason of a handler's failure.
-func handlerFailureReason(err error) string {
-	if hook.IsMalformed(err) {
-		return ReasonInvalidResponse
-	}
-	return ReasonHandlerFailed
-}
-
-// capAtNextTime limits the delay of a timer to its next scheduled time. A timer with an initial
-// delay has no times of its own, so a delay that its error requests replaces the interval.
-func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration, err error) time.Duration {
-	requested, _ := hook.RetryDelay(err)
-	if c.reason != hook.ReasonTimer || h.FromFirstSeen && requested > 0 {
-		return delay
-	}
-	next := h.nextTime(c.object, now)
-	if h.Every > 0 {
-		next = h.intervalStart(c, now).Add(h.Every)
-	}
-	if next.IsZero() {
-		return delay
-	}
-	return min(delay, next.Sub(now))
-}
-
-// giveUp records that a handler is not called again until its input changes.
-func (r *run) giveUp(c call, err error) {
-	h := c.handler
-	if c.reason == hook.ReasonEvent {
-		r.handlerFailing = true
-		r.Record.Failed(err)
-		r.reportFailure(failure.WithReason(handlerFailureReason(err), err))
-		return
-	}
-	e := h.entry()
-	seen, _ := h.basisOf(c)
-	r.settle(c, &e, seen, true)
-	if e != (lasthandled.Entry{}) {
-		h.pendingEntry = &e
-	}
-	r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
-}
-
-// recordError records the error of a handler and sends an event.
-func (r *run) recordError(h *handlerMemory, err error) {
+// recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
+func (r *run) recordError(h *state, err error) {
 	err = r.Secrets.Error(err)
-	h.failed = &handlerError{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.Record.Refused()}
+	if h != nil {
+		h.failed = &handlerFailure{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.Record.Refused()}
+	}
 	r.Record.Failed(err)
 	r.handlerFailing = true
 	r.reportFailure(err)

@@ -25,7 +25,9 @@ import (
 type Controller struct {
 	*controller.Base
 
-	program     Program
+	program Program
+	// rules are what passes decide by.
+	rules       *rules
 	tools       Tools
 	eventBuffer *eventBuffer
 	// owned are the watches of owned objects.
@@ -60,6 +62,7 @@ func New(program Program, tools Tools) *Controller {
 	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
 	c.joinBackend()
 	c.recoverConditions()
+	c.rules = c.program.rules()
 	c.watch()
 	c.SetWatching()
 	return c
@@ -140,36 +143,29 @@ func (c *Controller) countOwned(uid, namespace string) int {
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
 // the object decides what to resume.
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
-	r := &run{Controller: c, Run: of, causes: of.Item.Causes, memory: remembered.(*memory)}
-	for _, o := range r.memory.pending {
-		o.fresh = false
-	}
+	r := &run{Controller: c, Run: of, memory: remembered.(*memory)}
+	r.pass = newPass(observation{
+		rules: c.rules, object: r.Stored, causes: of.Item.Causes, managed: r.Phase == controller.PhaseManaged, dry: r.IsDry(),
+		now: c.tools.Now, random: c.tools.Queue.Random, fail: r.recordError,
+	}, &r.memory.states)
 	if fresh {
-		r.memory.firstSeen = r.tools.Now()
-		recorded := r.program.handledStateOf(r.Stored)
-		r.memory.handlers = r.program.newHandlers(recorded, r.Stored)
-		r.restoreApplied(recorded)
+		r.restoreApplied(r.pass.recorded)
+		r.memory.daemons = newDaemons(r.memory.handlers)
 	}
-	r.noteRelatedChange()
 	return r
 }
 
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
-	r.storedState = r.program.handledStateOf(r.Stored)
 	defer r.seeCached()
-	r.restoreState()
 	r.owned = r.ownedObjects()
 	r.ownedNow = slices.Concat(r.owned...)
-	r.ownedDigest = ""
-	if r.program.handles(hook.ReasonDrift) {
-		r.ownedDigest = r.digests.owned(r.appliedNow())
+	digest := ""
+	if r.rules.handles(hook.ReasonDrift) {
+		digest = r.pass.digests.owned(r.appliedNow())
 	}
-	digests, now := r.watchedDigestsOf(r.Stored), r.tools.Now()
-	for i, h := range r.memory.handlers {
-		h.observe(digests[i], r.Stored, now)
-		r.noteUnwritten(h)
-		r.observeTimer(h, now)
+	if r.pass.observe(r.Stored, digest) {
+		r.noteStateRemoval()
 	}
 }
 
@@ -183,41 +179,10 @@ func (r *run) seeCached() {
 			visit(o.JSON())
 		}
 	})
-	for _, o := range r.memory.pending {
+	for _, o := range r.memory.responses {
 		if !o.fresh {
 			r.See(&record.Request{}, &record.Response{Handler: o.response})
 		}
-	}
-}
-
-// observeTimer updates the times from which a timer counts.
-func (r *run) observeTimer(h *handlerMemory, now time.Time) {
-	r.memory.firstSeen, h.lastTick = notAfter(r.memory.firstSeen, now), notAfter(h.lastTick, now)
-	switch {
-	case !h.FromFirstSeen:
-	case !r.mayTick(h):
-		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
-	case h.matchedSince.IsZero():
-		h.matchedSince = now
-	}
-}
-
-// observe updates since when the watched fields are unchanged, and replaces a previous object
-// that equals the current one.
-func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time) {
-	if m.watched != watched {
-		m.watched, m.watchedSince = watched, now
-	}
-	e := m.entry()
-	if e.Progress != "" && m.isStoredAs(e.ProgressDigest()) {
-		m.progressObject = o
-	}
-	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
-	switch seen := e.Digest; {
-	case seen != "" && m.isStoredAs(seen):
-		m.handled = o
-	case seen == "" && m.firstDigest == "" && changesOnly:
-		m.firstDigest, m.handled = watched, o
 	}
 }
 
@@ -283,7 +248,7 @@ func isEdit(e cache.Event) bool {
 // change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
-	if !c.program.handles(hook.ReasonDrift) {
+	if !c.rules.handles(hook.ReasonDrift) {
 		return
 	}
 	if e.Old != nil && e.New != nil && unchanged(e.Old, e.New) {
@@ -303,11 +268,6 @@ func unchanged(old, now *object.Object) bool {
 		return old.Digest() == now.Digest()
 	}
 	return old.IntentDigest() == now.IntentDigest()
-}
-
-// handles reports whether a handler is called for a reason.
-func (p *Program) handles(reason hook.Reason) bool {
-	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.handles(reason) })
 }
 
 // Health returns the health of the controller. Handled objects are the parents, objects that

@@ -54,101 +54,120 @@ func (w *daemonRun) cancel(deadline time.Time) {
 	}
 }
 
+// daemonState is what is remembered of the daemon of one object.
+type daemonState struct {
+	*state
+
+	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
+	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
+	running        *daemonRun
+	finished, lost bool
+	connection     uint64
+}
+
+// newDaemons returns the daemons among the handlers.
+func newDaemons(handlers []*state) []*daemonState {
+	var all []*daemonState
+	for _, h := range handlers {
+		if h.Daemon != nil {
+			all = append(all, &daemonState{state: h})
+		}
+	}
+	return all
+}
+
 // syncDaemons is the step that starts the daemons of an object, notifies those that run if the
 // object changed, and stops the others. A daemon that returns queues the object.
 func (r *run) syncDaemons(ctx context.Context) {
-	for _, h := range r.memory.handlers {
-		if h.Daemon == nil {
-			continue
-		}
-		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && r.wantsDaemon(h)
-		if h.daemon != nil {
-			r.checkDaemonExit(h)
+	for _, d := range r.memory.daemons {
+		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && r.wantsDaemon(d)
+		if d.running != nil {
+			r.checkDaemonExit(d)
 		}
 		connection := r.backend.Connections()
-		reconnected := h.daemonConnection != connection
-		if h.daemon != nil && (reconnected || r.causes.Has(queue.Notified)) {
-			wake(h.daemon.live.notified)
+		reconnected := d.connection != connection
+		if d.running != nil && (reconnected || r.pass.causes.Has(queue.Notified)) {
+			wake(d.running.live.notified)
 		}
-		h.daemonConnection = connection
-		h.finished = h.finished && desired && !reconnected
+		d.connection = connection
+		d.finished = d.finished && desired && !reconnected
 		switch {
-		case h.daemon != nil && !desired:
-			h.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
-			if !h.daemon.deadline.After(r.tools.Now()) {
-				r.reportStuckDaemon(h, h.daemon)
+		case d.running != nil && !desired:
+			d.running.cancel(r.tools.Now().Add(d.stopTimeout()))
+			if !d.running.deadline.After(r.tools.Now()) {
+				r.reportStuckDaemon(d, d.running)
 			}
-		case h.daemon != nil:
-			r.checkDaemonHealth(h)
-			h.daemon.live.notify(r.Stored)
-		case desired && !h.finished && (reconnected || r.retriesCalls() || !h.attempt.next.After(r.tools.Now())):
-			r.startDaemon(ctx, h)
-		case !desired && h.daemonLost:
+		case d.running != nil:
+			r.checkDaemonHealth(d)
+			d.running.live.notify(r.Stored)
+		case desired && !d.finished && (reconnected || r.pass.retriesCalls() || !d.attempt.next.After(r.tools.Now())):
+			r.startDaemon(ctx, d)
+		case !desired && d.lost:
 			// Only the process knows whether it runs.
-			r.startDaemon(ctx, h)
-			h.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
+			r.startDaemon(ctx, d)
+			d.running.cancel(r.tools.Now().Add(d.stopTimeout()))
 		}
 	}
 }
 
 // wantsDaemon reports whether the object is to have a daemon. As long as that is not known, a running
 // one goes on.
-func (r *run) wantsDaemon(h *handlerMemory) bool {
-	if applicable, known := r.isApplicable(h); known {
+func (r *run) wantsDaemon(d *daemonState) bool {
+	if applicable, known := r.pass.isApplicable(d.state); known {
 		return applicable
 	}
-	return h.daemon != nil
+	return d.running != nil
 }
 
 // checkDaemonExit records how a daemon ended, if it did.
-func (r *run) checkDaemonExit(h *handlerMemory) {
+func (r *run) checkDaemonExit(d *daemonState) {
 	select {
-	case <-h.daemon.done:
+	case <-d.running.done:
 	default:
 		return
 	}
-	ended := h.daemon
-	h.daemon, h.daemonLost = nil, false
+	ended := d.running
+	d.running, d.lost = nil, false
 	if ended.stopped && errors.Is(ended.err, errDaemonRuns) {
-		r.reportStuckDaemon(h, ended)
+		r.reportStuckDaemon(d, ended)
 	}
 	if ended.stopped || ended.err == nil {
-		h.finished = !ended.stopped
-		h.succeed()
+		d.finished = !ended.stopped
+		d.succeed()
 		return
 	}
-	h.daemonLost = isLost(ended.err)
-	r.daemonFailed(h, ended.err)
-	h.failed.refused = record.AddLocations(h.failed.refused, ended.live.refusedLocations()...)
+	d.lost = isLost(ended.err)
+	r.daemonFailed(d, ended.err)
+	d.failed.refused = record.AddLocations(d.failed.refused, ended.live.refusedLocations()...)
 }
 
 // daemonFailed schedules the restart of a failed daemon, unless its retries are exhausted.
-func (r *run) daemonFailed(h *handlerMemory, err error) {
+func (r *run) daemonFailed(d *daemonState, err error) {
 	now := r.tools.Now()
-	if h.attempt.count == 0 {
-		h.attempt.since = now
+	if d.attempt.count == 0 {
+		d.attempt.since = now
 	}
-	h.attempt.count++
-	h.attempt.next = now.Add(h.delay(err, h.attempt.count, r.tools.Queue.Random))
-	err = fmt.Errorf("daemon %s: %w", h.title(), err)
-	if hook.IsTerminal(err) || h.exhausted(h.attempt) {
-		h.finished, h.attempt = true, attempt{}
-		r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	d.attempt.count++
+	d.attempt.next = now.Add(d.delay(err, d.attempt.count, r.tools.Queue.Random))
+	err = fmt.Errorf("daemon %s: %w", d.title(), err)
+	if hook.IsTerminal(err) || d.exhausted(d.attempt) {
+		d.finished, d.attempt = true, attempt{}
+		r.recordError(d.state, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 		return
 	}
-	r.recordError(h, failure.WithReason(ReasonHandlerFailed, err))
+	r.recordError(d.state, failure.WithReason(ReasonHandlerFailed, err))
 }
 
 // checkDaemonHealth records that a failed daemon is healthy again.
-func (r *run) checkDaemonHealth(h *handlerMemory) {
-	if h.attempt.count > 0 && !r.tools.Now().Before(h.daemon.started.Add(daemonHealthyAfter)) {
-		h.succeed()
+func (r *run) checkDaemonHealth(d *daemonState) {
+	if d.attempt.count > 0 && !r.tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+		d.succeed()
 	}
 }
 
 // reportStuckDaemon reports, once, a daemon that missed its StopTimeout. Setpoint starts no
 // second one until it returns.
-func (r *run) reportStuckDaemon(h *handlerMemory, w *daemonRun) {
+func (r *run) reportStuckDaemon(d *daemonState, w *daemonRun) {
 	if w.stuck {
 		return
 	}
@@ -157,8 +176,8 @@ func (r *run) reportStuckDaemon(h *handlerMemory, w *daemonRun) {
 	if r.Stored.Deleting() {
 		effect = "the object is deleted without it"
 	}
-	r.recordError(h, failure.WithReason(ReasonDaemonStuck,
-		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.title(), h.stopTimeout(), effect)))
+	r.recordError(d.state, failure.WithReason(ReasonDaemonStuck,
+		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", d.title(), d.stopTimeout(), effect)))
 }
 
 // stopTimeout returns how long a deleted object waits for the daemon.
@@ -167,35 +186,35 @@ func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, Def
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
 // does not wait for a stuck one.
 func (r *run) waitsForDaemon() bool {
-	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		return h.daemon != nil && (!h.daemon.stuck || !r.Stored.Deleting())
+	return slices.ContainsFunc(r.memory.daemons, func(d *daemonState) bool {
+		return d.running != nil && (!d.running.stuck || !r.Stored.Deleting())
 	})
 }
 
 // nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
 // of these.
-func (m *handlerMemory) nextDaemon() time.Time {
-	w := m.daemon
+func (d *daemonState) nextDaemon() time.Time {
+	w := d.running
 	switch {
 	case w == nil:
-		return m.attempt.next
+		return d.attempt.next
 	case w.stopped && !w.stuck:
 		return w.deadline
-	case !w.stopped && m.attempt.count > 0:
+	case !w.stopped && d.attempt.count > 0:
 		return w.started.Add(daemonHealthyAfter)
 	}
 	return time.Time{}
 }
 
-func (r *run) startDaemon(ctx context.Context, m *handlerMemory) {
-	h := m.Handler
+func (r *run) startDaemon(ctx context.Context, d *daemonState) {
+	h := d.Handler
 	running := ctx
 	ctx, stop := context.WithCancel(ctx)
 	existing := newLive(ctx, r.Controller, h, r.Stored)
 	existing.controllerCtx = running
 	w := &daemonRun{live: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.Stored)
-	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), m.attempt.count
+	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), d.attempt.count
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
@@ -203,7 +222,7 @@ func (r *run) startDaemon(ctx context.Context, m *handlerMemory) {
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
-	m.daemon = w
+	d.running = w
 }
 
 // runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits

@@ -18,16 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// target is one object to delete.
-type target struct {
-	resource object.Resource
-	object   *object.Object
-	evict    bool
-	// selector is the selector of the response that matches the object; empty for a deletion
-	// by name.
-	selector string
-}
-
 // resolveDeletions finds, once, the objects that a response deletes.
 func (r *run) resolveDeletions(ctx context.Context, o *pendingResponse) error {
 	if o.resolved {
@@ -201,12 +191,12 @@ func (r *run) isReplaced(ctx context.Context, t target, err error) bool {
 // remains to keep a record on.
 func (c *Controller) handleDeletions(ctx context.Context, events []observedEvent) {
 	for _, e := range events {
-		if e.New != nil || !c.program.selects(e.Old) || c.leftSelector(ctx, e.Old) {
+		if e.New != nil || !c.rules.selects(e.Old) || c.leftSelector(ctx, e.Old) {
 			continue
 		}
 		for i := range c.program.Handlers {
 			h := &c.program.Handlers[i]
-			for _, reason := range c.program.deletionReasons(h, e.Old) {
+			for _, reason := range c.rules.deletionReasons(h, e.Old) {
 				c.callDeleted(ctx, h, e.Old, reason)
 			}
 		}
@@ -224,10 +214,10 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if err != nil || existing.UID() != o.UID() {
 			return false
 		}
-		if !c.program.hasFinalizer(existing) {
+		if !c.rules.hasFinalizer(existing) {
 			return true
 		}
-		body, err := json.Marshal(c.program.finalizerRemoval(existing))
+		body, err := json.Marshal(c.finalizerRemoval(existing))
 		if err == nil {
 			_, err = c.writerFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body)
 		}
@@ -241,19 +231,6 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		}
 	}
 	return true
-}
-
-// deletionReasons returns the reasons to call a handler for a deleted object. An optional
-// Delete handler is called unless it was called while the finalizer was set.
-func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
-	var reasons []hook.Reason
-	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonEvent)
-	}
-	if h.handles(hook.ReasonDelete) && h.Optional && !p.handledStateOf(o)[h.Name].Done && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonDelete)
-	}
-	return reasons
 }
 
 func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {

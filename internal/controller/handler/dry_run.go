@@ -104,8 +104,8 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
 	r.dry.endCall()
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.program.handledStateOf(r.Stored),
-		r.program.handledStateOf(p.Stored))
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.handledStateOf(r.Stored),
+		r.rules.handledStateOf(p.Stored))
 	if p.SkipReason == "" {
 		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
 	}
@@ -134,7 +134,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	}
 	r.Phase = c.PhaseOf(r.Stored)
 	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.takeEvents([]observedEvent{observed(cache.Event{Old: stored, New: given})})
+		r.pass.takeEvents([]observedEvent{observed(cache.Event{Old: stored, New: given})})
 	}
 	return r, true
 }
@@ -198,7 +198,7 @@ func (r *run) uncalledError() error {
 // pendingSince returns since when a call is pending, by the times in the object; zero if they
 // do not have it.
 func (r *run) pendingSince(c call) time.Time {
-	e := r.storedState[c.handler.Name]
+	e := r.pass.recorded[c.handler.Name]
 	switch {
 	case e.Attempts > 0:
 		return time.Unix(e.Since, 0)
@@ -216,10 +216,10 @@ func (r *run) pendingSince(c call) time.Time {
 func (r *run) timers() []Timer {
 	var timers []Timer
 	for _, h := range r.memory.handlers {
-		if !r.mayTick(h) || r.pending.includes(h) {
+		if !r.pass.mayTick(h) || r.pass.due.includes(h) {
 			continue
 		}
-		if at := r.nextTick(h); !at.IsZero() {
+		if at := r.pass.nextTick(h); !at.IsZero() {
 			timers = append(timers, Timer{Handler: h.title(), At: at, Idle: h.Idle})
 		}
 	}
@@ -230,7 +230,7 @@ func (r *run) timers() []Timer {
 func (r *run) gaveUp() []string {
 	var names []string
 	for _, h := range r.memory.handlers {
-		if h.entry().Failed && !r.pending.includes(h) {
+		if h.entry().Failed && !r.pass.due.includes(h) {
 			names = append(names, h.title())
 		}
 	}

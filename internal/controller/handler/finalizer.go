@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -22,7 +20,7 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	if !r.addsFinalizer() {
 		return nil
 	}
-	finalizers := append(r.program.withoutOwnFinalizers(r.Stored), r.program.Finalizer)
+	finalizers := append(r.rules.withoutOwnFinalizers(r.Stored), r.program.Finalizer)
 	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
@@ -36,10 +34,10 @@ func (r *run) setFinalizer(ctx context.Context) error {
 
 // addsFinalizer reports whether the object needs the finalizer and does not have it.
 func (r *run) addsFinalizer() bool {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.rules.hasFinalizer(r.Stored) {
 		return false
 	}
-	needed, known := r.needsFinalizer()
+	needed, known := r.pass.needsFinalizer()
 	return needed && known
 }
 
@@ -64,101 +62,31 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	return cause
 }
 
-// needsFinalizer reports whether a handler needs the finalizer. It is not known while a handler that
-// decides it fails.
-func (r *run) needsFinalizer() (needed, known bool) {
-	known = true
-	for _, h := range r.memory.handlers {
-		if !h.needsFinalizer() || !r.program.selects(r.Stored) {
-			continue
-		}
-		switch applicable, isKnown := r.isApplicable(h); {
-		case applicable:
-			return true, true
-		case !isKnown:
-			known = false
-		}
-	}
-	return false, known
-}
-
-// removesFinalizer reports whether to remove the finalizer: no handler needs it, or the object
-// is being deleted and all Delete handlers and daemons are done.
-func (r *run) removesFinalizer(applied []*pendingResponse) bool {
-	switch {
-	case !r.program.hasFinalizer(r.Stored) || r.waitsForDaemon():
-		return false
-	case !r.program.needsFinalizer(r.Stored):
-		return true
-	case !r.Stored.Deleting():
-		needed, known := r.needsFinalizer()
-		return known && !needed
-	}
-	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return r.holdsDeletion(h, applied) })
-}
-
-// holdsDeletion reports whether the object waits in its deletion for a Delete handler, or for what it responded.
-func (r *run) holdsDeletion(h *handlerMemory, applied []*pendingResponse) bool {
-	waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) &&
-		!r.declines(h, hook.ReasonDelete)
-	return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
-}
-
 // reportDeletion says what the deletion of the object waits for. Failures have events of their own.
 func (r *run) reportDeletion() {
-	if !r.Stored.Deleting() || !r.program.hasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
+	if !r.Stored.Deleting() || !r.rules.hasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
 		return
 	}
-	for _, h := range r.memory.handlers {
-		switch {
-		case h.daemon != nil && !h.daemon.stuck:
-			r.ReportWaiting("waits until the daemon " + h.title() + " has returned")
+	for _, d := range r.memory.daemons {
+		if d.running != nil && !d.running.stuck {
+			r.ReportWaiting("waits until the daemon " + d.title() + " has returned")
 			return
-		case r.holdsDeletion(h, nil):
+		}
+	}
+	for _, h := range r.memory.handlers {
+		if r.pass.holdsDeletion(h, nil) {
 			r.ReportWaiting("waits for the answer of the handler " + h.title() + " that it is done")
 			return
 		}
 	}
 }
 
-// remainingFinalizers returns the finalizers of the object after a write, and whether they differ.
-// Those of a former controller go with the first write, but in a deletion they hold the object for
-// the handlers.
-func (r *run) remainingFinalizers(applied []*pendingResponse) (names []string, differ bool) {
-	names = r.Stored.Finalizers()
-	before := len(names)
-	switch {
-	case r.removesFinalizer(applied):
-		names = r.program.withoutOwnFinalizers(r.Stored)
-	case r.program.handlesObject(r.Stored) && !r.Stored.Deleting():
-		if _, known := r.needsFinalizer(); known {
-			names = r.program.withoutReplacedFinalizers(names)
-		}
-	}
-	return names, len(names) != before
-}
-
 // finalizerRemoval returns the patch that removes the finalizer from this version of the
 // object.
-func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
+func (c *Controller) finalizerRemoval(o *object.Object) map[string]any {
 	metadata := precondition(o, true)
-	metadata["finalizers"] = p.withoutOwnFinalizers(o)
+	metadata["finalizers"] = c.rules.withoutOwnFinalizers(o)
 	return map[string]any{"metadata": metadata}
-}
-
-// withoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
-// handles the object, those that it replaces.
-func (p *Program) withoutOwnFinalizers(o *object.Object) []string {
-	names := o.Finalizers()
-	if p.selects(o) {
-		names = p.withoutReplacedFinalizers(names)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == p.Finalizer })
-}
-
-// withoutReplacedFinalizers returns finalizers except those of a former controller.
-func (p *Program) withoutReplacedFinalizers(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(p.ReplacedFinalizers, name) })
 }
 
 // HandBack are merge patches that leave an object to the controller that the program has replaced:
@@ -174,19 +102,20 @@ type HandBack struct {
 // HandBack returns the patches for one object; without a record there are none.
 func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	var back HandBack
-	recorded := p.handledStateOf(o)
+	rules := p.rules()
+	recorded := rules.handledStateOf(o)
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
 	annotations, status := lasthandled.Removal(o, p.FormerRecords)
 	annotations = object.CombinePatches(annotations, map[string]any{})
-	if o.Field(p.record().InAnnotation()...) != nil {
+	if o.Field(rules.Record.InAnnotation()...) != nil {
 		annotations[p.HandledAnnotation] = nil
 	}
 	switch {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil:
 		// The former controller's own is still there.
-	case p.hasHandled(recorded, o):
+	case rules.hasHandled(recorded, o):
 		state, err := json.Marshal(p.formerState(o))
 		if err != nil {
 			return back, err
@@ -201,7 +130,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	if back.Object, err = json.Marshal(map[string]any{"metadata": metadata}); err != nil {
 		return back, err
 	}
-	if p.HandledStatusKey != "" && o.Field(p.record().InStatus()...) != nil {
+	if p.HandledStatusKey != "" && o.Field(rules.Record.InStatus()...) != nil {
 		status = object.CombinePatches(status, map[string]any{p.HandledStatusKey: nil})
 	}
 	if status != nil {
@@ -210,19 +139,6 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 		})
 	}
 	return back, err
-}
-
-// hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
-// for updates: what they have seen is as it was at the creation.
-func (p *Program) hasHandled(recorded lasthandled.Record, o *object.Object) bool {
-	for i, watched := range p.watchedDigests(o) {
-		h := &p.Handlers[i]
-		e := recorded[h.Name]
-		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched && h.handles(hook.ReasonUpdate) {
-			return false
-		}
-	}
-	return true
 }
 
 // formerState returns an object as a former controller of the same handlers keeps it: what is
@@ -238,49 +154,4 @@ func (p *Program) formerState(o *object.Object) map[string]any {
 		}
 	}
 	return state
-}
-
-// countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
-// a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
-func (p *Program) countsEdits(h *Handler, o *object.Object) bool {
-	if !p.Resource.Custom || !p.Resource.Status || o.Generation() == 0 {
-		return false
-	}
-	isCounted := func(path []string) bool { return path[0] != "metadata" && path[0] != "status" }
-	return len(h.Fields) == 0 || slices.ContainsFunc(h.Fields, isCounted)
-}
-
-// editionOf returns the edition of an object that a handler has handled: that is stored, or what a response makes of
-// it. It is zero if the object is nil, which means unknown.
-func (r *run) editionOf(h *Handler, handled *object.Object) lasthandled.Edition {
-	if handled == nil || !r.program.countsEdits(h, handled) {
-		return lasthandled.Edition{}
-	}
-	e := lasthandled.Edition{Generation: handled.Generation()}
-	if len(h.Fields) > 0 {
-		e.Counted = countedDigest(handled)
-	}
-	if handled != r.Stored && handled.Version() == r.Stored.Version() && countedDigest(handled) != countedDigest(r.Stored) {
-		e.Generation++ // The write of the response counts as well.
-	}
-	return e
-}
-
-// isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
-// was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
-// or each start would repeat the calls of all handlers that watch some fields.
-func (p *Program) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
-	if since.Generation == 0 || !p.countsEdits(h, o) || o.Generation() <= since.Generation {
-		return false
-	}
-	return len(h.Fields) == 0 || since.Counted == countedDigest(o)
-}
-
-// countedDigest returns a digest of the fields that the generation of a custom resource counts.
-func countedDigest(o *object.Object) string {
-	whole := decodeObject(o.JSON())
-	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
-		delete(whole, name)
-	}
-	return lasthandled.Digest(whole)
 }

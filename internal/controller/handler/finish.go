@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,7 +38,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	switch {
 	case r.failure != nil || r.handlerFailing:
 		return record.Failed
-	case r.conflicted || len(r.memory.pending) > 0:
+	case r.conflicted || len(r.memory.responses) > 0:
 		return record.Postponed
 	case r.calls > 0 || r.written:
 		return record.Synced
@@ -54,10 +53,8 @@ func (r *run) nextRun() time.Time {
 	}
 	now := r.tools.Now()
 	next := r.nextWrite(now)
-	for _, h := range r.memory.handlers {
-		if h.Daemon != nil {
-			next = earliest(next, h.nextDaemon())
-		}
+	for _, d := range r.memory.daemons {
+		next = earliest(next, d.nextDaemon())
 	}
 	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
@@ -65,33 +62,13 @@ func (r *run) nextRun() time.Time {
 	if r.stale {
 		r.observe()
 	}
-	r.noteRequeueDigest()
-	r.causes = queue.Causes{}
-	pending := r.pendingCalls()
-	next = earliest(earliest(next, pending.next), r.memory.throttle.endsAt())
-	next = earliest(next, r.nextMatch(now))
-	switch {
-	case r.conflicted || r.failure != nil:
-		// Pending handlers are called when the object can be written again.
-		return next
-	case len(pending.calls) > 0:
+	at, ready := r.pass.next()
+	next = earliest(next, at)
+	// Handlers with calls wait until the object can be written again.
+	if ready && !r.conflicted && r.failure == nil {
 		return now
-	case !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return len(h.events) > 0 }):
-		return next
-	case r.memory.throttle.blocks(now):
-		return earliest(next, r.memory.throttle.until)
 	}
-	return now
-}
-
-// noteRequeueDigest stores the digest of the written object for a handler that requested
-// another call.
-func (r *run) noteRequeueDigest() {
-	for _, h := range r.memory.handlers {
-		if a := &h.attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(h, nil) {
-			a.objectDigest = lasthandled.Digest(watchableFields(r.Stored))
-		}
-	}
+	return next
 }
 
 // nextWrite returns when to retry the pending writes.
@@ -113,7 +90,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	if r.memory.stateRemovals.next.After(now) {
 		next = earliest(next, r.memory.stateRemovals.next)
 	}
-	for _, o := range r.memory.pending {
+	for _, o := range r.memory.responses {
 		next = earliest(next, o.attempt.next)
 	}
 	if r.memory.prunedStatus != nil {
@@ -200,51 +177,6 @@ const (
 // errTooManyConflicts means that controller.ErrConflict lasted too long.
 var errTooManyConflicts = errors.New("too many conflicts in a row")
 
-// The first and the maximum delay between attempts, unless a handler sets its own.
-// unreachableDelay replaces longestDelay without a connection: such a call costs little, and
-// only a call finds out that the hook is back.
-const (
-	firstDelay       = time.Second
-	longestDelay     = 5 * time.Minute
-	unreachableDelay = 15 * time.Second
-)
-
-// jitter is the maximum random extension of a delay, so that objects that failed together do
-// not retry together. It never shortens a delay.
-const jitter = 0.25
-
-// backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
-func backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
-	delay := longest
-	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
-		delay = first << doublings
-	}
-	return delay + time.Duration(jitter*random()*float64(delay))
-}
-
-// delay returns how long a handler waits after a failure.
-func (h *Handler) delay(err error, failures int, random func() float64) time.Duration {
-	if requested, _ := hook.RetryDelay(err); requested > 0 {
-		return requested
-	}
-	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
-	if hook.IsUnconnected(err) && longest == longestDelay {
-		longest = unreachableDelay
-	}
-	return backoff(failures, first, max(first, longest), random)
-}
-
-// exhausted reports whether a handler with a retry limit has reached it.
-func (h *Handler) exhausted(a attempt) bool {
-	switch {
-	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
-		return true
-	case h.RetryTimeout > 0:
-		return a.next.Sub(a.since) > h.RetryTimeout
-	}
-	return false
-}
-
 // ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
 // only if the status has conditions.
 const ConditionHandled = "Handled"
@@ -267,7 +199,7 @@ func (r *run) condition() (hook.Condition, bool) {
 		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
 	} else if r.memory.throttle.isActive() {
 		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
-	} else if former.Status != "False" || slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return h.entry().Failed }) {
+	} else if former.Status != "False" || slices.ContainsFunc(r.memory.handlers, func(h *state) bool { return h.entry().Failed }) {
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false
@@ -286,7 +218,7 @@ func (r *run) ownsCondition(former hook.Condition) bool {
 func (r *run) signature() string { return r.program.Name + ": " }
 
 // firstError returns the error of the first failing handler; nil if there is none.
-func (r *run) firstError() *handlerError {
+func (r *run) firstError() *handlerFailure {
 	for _, h := range r.memory.handlers {
 		if h.failed != nil {
 			return h.failed
@@ -340,6 +272,9 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 func (r *run) setStored(stored *object.Object) {
 	r.ObserveWrite(r.program.Resource, stored)
 	r.Stored, r.written, r.stale = stored, true, true
+	if r.pass != nil {
+		r.pass.object = stored
+	}
 	if r.writing != nil {
 		r.writing.base = stored
 	}

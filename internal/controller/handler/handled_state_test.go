@@ -138,7 +138,7 @@ func TestAfterResponse(t *testing.T) {
 		"a status, another":       {[][]string{{"spec", "n"}}, status, false},
 		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
 	} {
-		h := &handlerMemory{Handler: &Handler{Fields: c.fields}}
+		h := &state{Handler: &Handler{Fields: c.fields}}
 		before := basis{lasthandled.Digest(h.watchedFields(o)), o}
 		after := before.with(h.Handler, patchOf(h, []*pendingResponse{{call: call{handler: h}, response: c.response}}))
 		if events := after.digest != before.digest; events != c.news {

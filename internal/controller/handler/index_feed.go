@@ -177,7 +177,7 @@ func (f *indexFeed) changed(e cache.Event) {
 	if !f.started {
 		return // The list will have it.
 	}
-	selected := e.New != nil && f.controller.program.selects(e.New)
+	selected := e.New != nil && f.controller.rules.selects(e.New)
 	if e.Old != nil && (!selected || e.Old.UID() != e.New.UID()) {
 		f.remove(e.Old)
 	}
@@ -255,7 +255,7 @@ func (f *indexFeed) startList() {
 	f.known = map[string]*object.Object{}
 	for _, view := range f.views {
 		for o := range view.All() {
-			if f.controller.program.selects(o) {
+			if f.controller.rules.selects(o) {
 				f.put(o)
 			}
 		}

@@ -36,7 +36,7 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 }
 
 // summary returns the calls with their reasons, the new entries, and the next time.
-func (a pendingCalls) summary() string {
+func (a due) summary() string {
 	var parts []string
 	for _, c := range a.calls {
 		word := c.handler.Name + " " + strings.ToLower(string(c.reason))
@@ -78,13 +78,13 @@ func TestPendingCalls(t *testing.T) {
 	a, b := digestOf("a"), digestOf("b")
 	isA := func(_, now *object.Object) bool { return string(now.Field("spec", "word")) == `"a"` }
 	changed := func(old, now *object.Object) bool { return old != nil && old != now }
-	failedOn := func(reason hook.Reason, input string, wait time.Duration) func(*handlerMemory) {
-		return func(m *handlerMemory) {
+	failedOn := func(reason hook.Reason, input string, wait time.Duration) func(*state) {
+		return func(m *state) {
 			m.attempt = attempt{reason: reason, digest: input, count: 2, since: noon.Add(-time.Minute), next: noon.Add(wait)}
 		}
 	}
-	unwritten := func(seen, patch string) func(*handlerMemory) {
-		return func(m *handlerMemory) {
+	unwritten := func(seen, patch string) func(*state) {
+		return func(m *state) {
 			change := decodeObject([]byte(patch))
 			m.handled = newRate(t, seen)
 			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).digest}
@@ -94,8 +94,8 @@ func TestPendingCalls(t *testing.T) {
 		handler Handler
 		object  *object.Object
 		entry   lasthandled.Entry
-		memory  func(*handlerMemory)
-		change  func(*run)
+		memory  func(*state)
+		change  func(*Pass)
 		want    string
 	}{
 		"create":                           {handler: on(onCreate), want: "h create"},
@@ -111,13 +111,13 @@ func TestPendingCalls(t *testing.T) {
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
 		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
 		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: "h update from b"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.handled = newRate(t, "b") }, want: "h update from b"},
 		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = b, newRate(t, "b") }, want: "h update from b"},
-		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = a, newRate(t, "a") }},
+		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *state) { m.firstDigest, m.handled = b, newRate(t, "b") }, want: "h update from b"},
+		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *state) { m.firstDigest, m.handled = a, newRate(t, "a") }},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
-		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
+		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
 		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
 		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
 		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
@@ -131,67 +131,65 @@ func TestPendingCalls(t *testing.T) {
 		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h update"},
 		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: a, Failed: true}, change: because(queue.HookChanged), want: "h update"},
 		"gave up on create, edited":        {handler: on(onCreate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h create"},
-		"limits, after a restart":          {handler: on(onCreate), entry: lasthandled.Entry{Attempts: 2}, memory: func(m *handlerMemory) { m.attempt.count = 2 }, want: "h create attempt 2"},
-		"resume":                           {handler: on(onResume), entry: lasthandled.Entry{Digest: a}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"limits, after a restart":          {handler: on(onCreate), entry: lasthandled.Entry{Attempts: 2}, memory: func(m *state) { m.attempt.count = 2 }, want: "h create attempt 2"},
+		"resume":                           {handler: on(onResume), entry: lasthandled.Entry{Digest: a}, memory: func(m *state) { m.resumed = false }, want: "h resume"},
 		"resume, done":                     {handler: on(onResume), entry: lasthandled.Entry{Digest: a}},
 		"resume, new":                      {handler: on(onResume), want: "h first"},
-		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h update"},
-		"resume, edited, without update":   {handler: on(onResume), entry: lasthandled.Entry{Digest: b}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
+		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.resumed = false }, want: "h update"},
+		"resume, edited, without update":   {handler: on(onResume), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.resumed = false }, want: "h resume"},
 		"drift":                            {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "other"}, want: "h drift"},
 		"drift, none":                      {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}},
 		"drift, at first sight":            {handler: on(onDrift), want: "h first"},
 		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
 		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
-		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *handlerMemory) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
+		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *state) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *state) { m.handled = newRate(t, "b") }, want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
-		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }},
-		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }, want: "h delete"},
+		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.rules.Finalizer = "" }},
+		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.rules.Finalizer = "" }, want: "h delete"},
 		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Done: true}},
 		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}},
 		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}, want: "h delete"},
 		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: a, Failed: true}, want: "h delete"},
 		"delete, not deleted":              {handler: on(onDelete)},
 		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
-		"timer, not yet":                   {handler: every(time.Hour), change: func(r *run) { r.tools.Now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
-		"timer":                            {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
-		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
-		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
+		"timer, not yet":                   {handler: every(time.Hour), change: func(p *Pass) { p.now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
+		"timer":                            {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
+		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }},
 		// Fault H7.
-		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
-		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
-		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
+		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *state) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
+		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *state) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
 		"timer, failed":               {handler: every(time.Hour), memory: failedOn(hook.ReasonTimer, "", time.Minute), want: "again in 1m0s"},
-		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
+		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
 			if c.object == nil {
 				c.object = newRate(t, "a")
 			}
-			m := &handlerMemory{Handler: &c.handler, progress: progress{resumed: true}, storedEntry: c.entry}
+			m := &state{Handler: &c.handler, progress: progress{resumed: true}, storedEntry: c.entry}
 			m.watched = lasthandled.Digest(m.watchedFields(c.object))
 			if c.memory != nil {
 				c.memory(m)
 			}
-			r := &run{
-				Controller: &Controller{program: Program{Finalizer: "f"}, tools: Tools{Now: func() time.Time { return noon }}},
-				Run:        &controller.Run{Stored: c.object}, ownedDigest: "owned",
-				memory: &memory{firstSeen: noon.Add(-24 * time.Hour), handlers: []*handlerMemory{m}},
-			}
+			p := newPass(observation{
+				rules: &rules{Finalizer: "f"}, object: c.object, ownedDigest: "owned", now: func() time.Time { return noon },
+			}, &states{firstSeen: noon.Add(-24 * time.Hour), handlers: []*state{m}})
 			if c.change != nil {
-				c.change(r)
+				c.change(p)
 			}
-			if got := r.pendingCalls().summary(); got != c.want {
+			if got := p.dueCalls().summary(); got != c.want {
 				t.Errorf("due for %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func because(kind queue.CauseKind) func(*run) {
-	return func(r *run) { r.causes = queue.NewCauses(queue.Cause{Kind: kind}) }
+func because(kind queue.CauseKind) func(*Pass) {
+	return func(p *Pass) { p.causes = queue.NewCauses(queue.Cause{Kind: kind}) }
 }
 
 func every(interval time.Duration) Handler { return Handler{Every: interval} }
@@ -248,15 +246,13 @@ func TestTimersAfterTheClockWasSetBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
-			m := &handlerMemory{Handler: &c.handler, progress: progress{resumed: true}}
+			m := &state{Handler: &c.handler, progress: progress{resumed: true}}
 			clock := noon.Add(-time.Hour)
-			r := &run{
-				Controller: &Controller{program: Program{Finalizer: "f"}, tools: Tools{Now: func() time.Time { return clock }}},
-				Run:        &controller.Run{Stored: newRate(t, "a")}, memory: &memory{firstSeen: clock, handlers: []*handlerMemory{m}},
-			}
+			p := newPass(observation{rules: &rules{Finalizer: "f"}, object: newRate(t, "a"), now: func() time.Time { return clock }},
+				&states{firstSeen: clock, handlers: []*state{m}})
 			step := func() (called bool) {
-				r.observeTimer(m, clock)
-				for _, due := range r.pendingCalls().calls {
+				p.observeTimer(m, clock)
+				for _, due := range p.dueCalls().calls {
 					m.ticked(due, clock)
 					called = true
 				}

@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -29,17 +28,10 @@ type run struct {
 	*controller.Run
 
 	memory *memory
-	// causes are those of the item, as long as they can bring about a call.
-	causes queue.Causes
-	// storedState is the record on the object.
-	storedState lasthandled.Record
+	// pass decides what to do; nil if detached.
+	pass *Pass
 	// owned are the objects that the object controls, by kind in the order of the program.
-	// ownedDigest is their digest, for programs with Drift handlers.
-	owned       [][]*object.Object
-	ownedDigest string
-	// digests caches digests.
-	digests digestCache
-	pending pendingCalls
+	owned [][]*object.Object
 	// ownedNow are the owned objects after our writes.
 	ownedNow []*object.Object
 	// calls counts the calls, written means that the object was written, and stale that writes
@@ -49,15 +41,9 @@ type run struct {
 	writing        *pendingResponse
 	// applied means that owned objects were written, resolved that a conflict ended.
 	applied, resolved bool
-	// changeCount is the number of changes in the run: the calls of the handler with the most
-	// calls. latestChange is the latest call because of a change.
-	changeCount, sameHandlerCount int
-	latestChange                  *call
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
-	// failedExpressions are the handlers whose Expression failed in this run.
-	failedExpressions []*handlerMemory
 	// detached means that this is a write outside of the object's worker, without a memory.
 	detached bool
 	// dry is nil unless this is a dry run.
@@ -77,7 +63,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		fresh bool) (record.Outcome, queue.Outcome) {
 		r := c.newRun(of, remembered, fresh)
 		r.observe()
-		r.takeEvents(events)
+		r.pass.takeEvents(events)
 		r.fail(r.releaseAbandoned(ctx, r.Recover(func() error { return r.reconcileObject(ctx) })))
 		return r.finish(ctx), queue.NoRequeue()
 	})
@@ -95,7 +81,7 @@ func (r *run) reconcileObject(ctx context.Context) error {
 		return nil
 	}
 	if r.Phase == controller.PhaseManaged {
-		r.decide()
+		r.pass.decide()
 	}
 	err := r.callHandlers(ctx)
 	if errors.Is(err, errGone) || ctx.Err() != nil {
@@ -121,64 +107,9 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.loadPreviousStates(ctx)
 }
 
-// decide is the step that finds the pending calls.
-func (r *run) decide() {
-	r.pending = r.pendingCalls()
-	r.recordFirstSeen()
-	r.clearFailures()
-}
-
-// retriesCalls reports whether failed calls are retried at once, for a user or a changed hook.
-func (r *run) retriesCalls() bool {
-	return r.causes.Has(queue.ReconcileRequested) || r.causes.Has(queue.HookChanged)
-}
-
-// retriesWrites reports whether failed writes are retried at once.
-func (r *run) retriesWrites() bool { return r.retriesCalls() || r.causes.Has(queue.Retrying) }
-
-// recordFirstSeen adds the entries that need no call.
-func (r *run) recordFirstSeen() {
-	for _, h := range r.pending.firstSeen {
-		e := h.entry()
-		if e.Digest == "" {
-			// Later writes of this run may change the object before it is observed again.
-			e.Digest, e.Edition, h.handled = h.watched, r.editionOf(h.Handler, r.Stored), r.Stored
-		}
-		if h.handles(hook.ReasonDrift) {
-			e.OwnedDigest = r.ownedDigest
-		}
-		h.pendingEntry, h.resumed = &e, true
-	}
-}
-
-// clearFailures clears the errors of handlers without a pending call: the failing change was
-// reverted.
-func (r *run) clearFailures() {
-	for _, h := range r.memory.handlers {
-		if r.clearExpressionFailure(h) {
-			continue
-		}
-		e := h.entry()
-		if h.Daemon != nil || h.attempt.count+e.Attempts == 0 && e.Progress == "" || r.pending.includes(h) || r.memory.hasPending(h, nil) {
-			continue
-		}
-		h.succeed()
-		if e.Attempts > 0 || e.Progress != "" {
-			e.Attempts, e.Since = 0, 0
-			e.ClearProgress()
-			h.pendingEntry = &e
-		}
-	}
-}
-
-// includes reports whether a handler is to be called, now or later.
-func (a *pendingCalls) includes(h *handlerMemory) bool {
-	return slices.Contains(a.waiting, h) || a.calls.includes(h)
-}
-
 // PhaseOf returns the phase of an object.
 func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
-	return controller.PhaseOf(o, c.program.selects(o), c.program.hasFinalizer(o))
+	return controller.PhaseOf(o, c.rules.selects(o), c.rules.hasFinalizer(o))
 }
 
 // matchFunc returns the program's condition, including the labels that the API server does not
@@ -196,43 +127,10 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 // serverSelector returns the label selector for the API server. It is empty if Setpoint must
 // see objects that stop matching, to release them.
 func (p *Program) serverSelector() string {
-	if p.usesFinalizer() {
+	if slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() }) {
 		return ""
 	}
 	return p.Labels
-}
-
-// selects reports whether an object is handled.
-func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
-
-// handlesObject reports whether a handler may be called for an object. The finalizer of a former
-// controller on another object may be that of a controller that still runs.
-func (p *Program) handlesObject(o *object.Object) bool {
-	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
-}
-
-// hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
-// former controller serves as well: no other can be added any more.
-func (p *Program) hasFinalizer(o *object.Object) bool {
-	return o.HasFinalizer(p.Finalizer) ||
-		o.Deleting() && p.handlesObject(o) && slices.ContainsFunc(p.ReplacedFinalizers, o.HasFinalizer)
-}
-
-// usesFinalizer reports whether the program may set its finalizer.
-func (p *Program) usesFinalizer() bool {
-	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() })
-}
-
-// needsFinalizer reports whether a deletion waits for the handler.
-func (h *Handler) needsFinalizer() bool {
-	return h.Daemon != nil || h.handles(hook.ReasonDelete) && !h.Optional
-}
-
-// needsFinalizer reports whether a deletion of this object waits for a handler.
-func (p *Program) needsFinalizer(o *object.Object) bool {
-	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool {
-		return h.needsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
-	})
 }
 
 // request returns the request of a call, without copying an object.
@@ -413,19 +311,6 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 				queued[key] = true
 				c.Queue.Add(key, cause)
 			}
-		}
-	}
-}
-
-// noteRelatedChange notes a change of a related object for the handlers. It stays pending until
-// a call of the handler is settled, whatever its reason.
-func (r *run) noteRelatedChange() {
-	if !r.causes.Has(queue.RelatedChanged) {
-		return
-	}
-	for _, h := range r.memory.handlers {
-		if h.handles(hook.ReasonRelated) {
-			h.relatedChanged, h.relatedUnseen = true, true
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		return nil
 	}
 	for _, h := range r.memory.handlers {
-		e := r.writtenEntry(h, applied)
+		e := r.pass.writtenEntry(h, applied)
 		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
 			continue
 		}
@@ -164,7 +164,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 
 // watchedState returns the watched fields of the object for a digest: of the handled object with what a response
 // changes, or the current one; nil if none has it.
-func (r *run) watchedState(h *handlerMemory, seen string, patch map[string]any) map[string]any {
+func (r *run) watchedState(h *state, seen string, patch map[string]any) map[string]any {
 	for _, o := range []*object.Object{basis{object: h.handled}.with(h.Handler, patch).object, r.Stored} {
 		if o == nil {
 			continue
@@ -235,7 +235,7 @@ func (r *run) pruneRevisions(ctx context.Context) {
 	if r.IsDry() || !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
 		return
 	}
-	recorded, named := r.program.handledStateOf(r.Stored), map[string]bool{}
+	recorded, named := r.rules.handledStateOf(r.Stored), map[string]bool{}
 	for i := range r.program.Handlers {
 		if h := &r.program.Handlers[i]; h.KeepPreviousState {
 			named[r.program.revisionName(r.Stored.UID(), recorded[h.Name].Digest)] = true

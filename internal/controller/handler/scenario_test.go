@@ -467,7 +467,7 @@ func (sc *scenario) checkFinalState() {
 			sc.t.Errorf("%s: there is none", name)
 			continue
 		}
-		recorded := sc.process.program.handledStateOf(parse(sc.t, text(o)))
+		recorded := sc.process.program.rules().handledStateOf(parse(sc.t, text(o)))
 		for _, handler := range []string{"first", "limited", "last"} {
 			if got := field(o, "status", handler); got != float64(n) || recorded[handler].Digest == "" || recorded[handler].Failed {
 				sc.t.Errorf("%s: %s handled %v, want %d; recorded %+v", name, handler, got, n, recorded[handler])

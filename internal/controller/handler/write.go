@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -32,12 +31,14 @@ func (r *run) writePending(ctx context.Context) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	for _, o := range slices.Clone(r.memory.pending) {
-		if o.call.reason != hook.ReasonEvent && r.pending.calls.includes(o.call.handler) {
+	for _, o := range slices.Clone(r.memory.responses) {
+		if o.call.reason != hook.ReasonEvent && r.pass.due.calls.includes(o.call.handler) {
 			continue
 		}
-		if r.hasConflict(o) {
-			r.callAgain(o)
+		if r.pass.hasConflict(o) {
+			r.pass.callAgain(o)
+			r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
+				"handler", o.call.handler.Name)
 			continue
 		}
 		if err := r.writeResponse(ctx, o); err != nil {
@@ -56,7 +57,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		return r.dropPending()
 	}
 	if o != nil && !r.apply(ctx, o) || !r.mayWrite(o) {
-		r.updateOwnedDigests()
+		r.noteOwnedWritten()
 		return r.refresh(ctx)
 	}
 	var applied []*pendingResponse
@@ -94,7 +95,7 @@ func (r *run) writeError(ctx context.Context, err error) error {
 
 // dropPending drops the pending writes of a deleted object.
 func (r *run) dropPending() error {
-	r.memory.pending = nil
+	r.memory.responses = nil
 	return errGone
 }
 
@@ -121,12 +122,6 @@ func isRejection(err error) bool {
 	return true
 }
 
-// failed counts a failed write and sets the time of the retry.
-func (a *attempt) failed(now time.Time, random func() float64) {
-	a.count++
-	a.next = now.Add(backoff(a.count, firstDelay, longestDelay, random))
-}
-
 // mayWrite reports whether to write the object now: failed writes and a record that is removed
 // repeatedly wait, unless a handler just responded.
 func (r *run) mayWrite(o *pendingResponse) bool {
@@ -134,12 +129,12 @@ func (r *run) mayWrite(o *pendingResponse) bool {
 	if o != nil {
 		wait = latest(wait, o.attempt.next)
 	}
-	return o != nil && o.fresh && o.attempt.count == 0 || r.retriesWrites() || !wait.After(r.tools.Now())
+	return o != nil && o.fresh && o.attempt.count == 0 || r.pass.retriesWrites() || !wait.After(r.tools.Now())
 }
 
 // store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
-	r.updateOwnedDigests()
+	r.noteOwnedWritten()
 	if err := r.storeRevisions(ctx, applied); err != nil {
 		return err
 	}
@@ -180,7 +175,7 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	}
 	r.memory.removePending(applied...)
 	for _, h := range r.memory.handlers {
-		r.entryWritten(h, applied)
+		r.pass.entryWritten(h, applied)
 	}
 }
 
@@ -216,7 +211,7 @@ func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
 	}
-	if remaining, differ := r.remainingFinalizers(applied); differ {
+	if remaining, differ := r.pass.remainingFinalizers(applied, r.waitsForDaemon()); differ {
 		metadata["finalizers"] = remaining
 	}
 	return metadata
@@ -271,8 +266,8 @@ func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, 
 		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 	}
 	r.setStored(stored)
-	if r.writing != nil && r.writing.call.handler != nil {
-		r.changeWritten(r.writing.call.handler, patch)
+	if o := r.writing; o != nil && (o.changesObject() || part == statusPart && o.call.handler.watchesStatus()) {
+		r.pass.changeWritten(o.call.handler, patch)
 	}
 	return nil
 }
@@ -302,8 +297,8 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
 func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
-	now := r.stateWith(applied)
-	if maps.Equal(now, r.storedState) {
+	now := r.pass.stateWith(applied, r.appliedText())
+	if maps.Equal(now, r.pass.recorded) {
 		return nil, false
 	}
 	if len(now) == 0 {
@@ -320,10 +315,10 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 		return nil
 	}
 	var want []string
-	for i, stored := range r.watchedDigestsOf(r.Stored) {
+	for i, stored := range r.pass.watchedDigestsOf(r.Stored) {
 		h := r.memory.handlers[i]
 		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
-		e := r.writtenEntry(h, applied)
+		e := r.pass.writtenEntry(h, applied)
 		recorded := e.LatestDigest()
 		if !changed || recorded == stored {
 			continue
@@ -351,107 +346,14 @@ func (r *run) desiredDigests(d objectWrite, patch map[string]any) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return r.program.watchedDigests(o), nil
-}
-
-// The limits of throttling: two controllers that undo each other's changes must not loop at
-// full speed. A user who edits an object stays far below.
-const (
-	// burst is the number of changes that are handled without delay, however many handlers
-	// each calls. One more is allowed each refill.
-	burst  = 50
-	refill = time.Second
-	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
-	// handler writes by itself.
-	readOnlyCost = 0.25
-	// maxInterval is the maximum time between two runs of a throttled object.
-	maxInterval = 30 * time.Second
-	// resetAfter is how long no handler may be called for a change until the throttle resets.
-	// It is longer than maxInterval, by which the other side of a conflict may be throttled.
-	resetAfter = time.Minute
-)
-
-// throttle slows down one flapping object.
-type throttle struct {
-	// spent is the used part of the burst at the last run.
-	spent   float64
-	lastRun time.Time
-	// runs counts the runs since the throttle became active; 0 if inactive.
-	runs int
-	// until is when handlers are called for changes again.
-	until time.Time
-	// message describes the conflict.
-	message string
-}
-
-// add records a run because of changes and reports whether the throttle becomes active.
-func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
-	if !t.lastRun.IsZero() {
-		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/refill.Seconds())
-	}
-	t.spent += cost
-	t.lastRun = now
-	if t.runs == 0 && t.spent <= burst {
-		return false
-	}
-	t.runs++
-	t.until = now.Add(backoff(t.runs, firstDelay, maxInterval, random))
-	return t.runs == 1
-}
-
-// isActive reports whether the object is throttled.
-func (t *throttle) isActive() bool { return t.runs > 0 }
-
-// blocks reports whether handlers must not be called for changes yet.
-func (t *throttle) blocks(now time.Time) bool { return t.isActive() && t.until.After(now) }
-
-// endsAt returns when the throttle resets without further changes; zero if inactive.
-func (t *throttle) endsAt() time.Time {
-	if !t.isActive() {
-		return time.Time{}
-	}
-	return t.lastRun.Add(resetAfter)
-}
-
-// reset clears a throttle whose time is over and reports whether it did.
-func (t *throttle) reset(now time.Time) (ends bool) {
-	if ends = t.isActive() && !t.endsAt().After(now); ends {
-		*t = throttle{}
-	}
-	return ends
-}
-
-// throttled reports whether handlers are not called for changes in this run.
-func (r *run) throttled() bool {
-	return r.memory.throttle.blocks(r.tools.Now()) && !r.retriesCalls() && !r.IsDry()
-}
-
-// isChange reports whether a call is the first one for a change.
-func (c *call) isChange() bool {
-	switch c.reason {
-	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch:
-		return !c.repeated
-	}
-	return false
-}
-
-// countChange counts a call, if it is for a change.
-func (r *run) countChange(c call) {
-	if !c.isChange() || r.retriesCalls() {
-		return
-	}
-	if r.latestChange != nil && r.latestChange.handler != c.handler {
-		r.sameHandlerCount = 0
-	}
-	r.latestChange, r.sameHandlerCount = &c, r.sameHandlerCount+1
-	r.changeCount = max(r.changeCount, r.sameHandlerCount)
+	return r.rules.watchedDigests(o), nil
 }
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it
 // starts or ends.
 func (r *run) updateThrottle() {
 	now, t := r.tools.Now(), &r.memory.throttle
-	if r.latestChange == nil {
+	if r.pass.latestChange == nil {
 		if t.reset(now) {
 			r.resolved = true
 			r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
@@ -460,14 +362,14 @@ func (r *run) updateThrottle() {
 		}
 		return
 	}
-	cost := float64(r.changeCount)
+	cost := float64(r.pass.changeCount)
 	if !r.written && !r.applied {
 		cost *= readOnlyCost
 	}
 	if !t.add(now, cost, r.tools.Queue.Random) {
 		return
 	}
-	t.message = r.Secrets.Text(r.conflictMessage(r.latestChange))
+	t.message = r.Secrets.Text(r.conflictMessage(r.pass.latestChange))
 	r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
 	r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }

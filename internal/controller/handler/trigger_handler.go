@@ -1,0 +1,215 @@
+package handler
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Handler is one handler and its triggers.
+type Handler struct {
+	// Name is unique in its program and stable across releases: the record has handlers by
+	// name.
+	Name string
+	// DisplayName, if not empty, replaces the name in what users read.
+	DisplayName string
+	// FormerNames are earlier names of the handler, whose entries in records it takes over.
+	FormerNames []string
+	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon
+	// has no reason.
+	On []hook.Reason
+	// Fields are the watched fields, such as {"spec", "currency"}. If empty, the handler
+	// watches the whole object except the status and system metadata: labels and annotations
+	// count, managed fields and versions do not.
+	Fields [][]string
+	// IgnoredAnnotations are prefixes of annotations that the handler does not watch. They are the same
+	// for all handlers of a program.
+	IgnoredAnnotations []string
+	// KeepPreviousState stores the handled state in a ControllerRevision, so that an update
+	// has the previous state even after a restart. See ValidateKeepPreviousState.
+	KeepPreviousState bool
+	// When is the handler's condition; nil always matches. The old object is nil if it does
+	// not exist or is unknown.
+	When func(old, now *object.Object) bool
+	// Expression is a further condition, which also has the reason of the call; nil for none. If it fails, that is
+	// an error of the object, and the handler is not called.
+	Expression func(reason hook.Reason, old, now *object.Object) (bool, error)
+	// Conditional means that responses may be NotApplicable. If a deletion waits for the handler,
+	// it is called with hook.ReasonMatch once per state of an object.
+	Conditional bool
+	// Every calls the handler at an interval, Schedule by a calendar. At most one is set.
+	Every    time.Duration
+	Schedule Schedule
+	// FromFirstSeen counts Every from when the object is first seen, or begins to match, in this
+	// process instead of its creation. InitialDelay is then the time to the first call, and Sharp
+	// counts the next ones from the start of a call instead of its end.
+	FromFirstSeen bool
+	InitialDelay  time.Duration
+	Sharp         bool
+	// Idle delays a timer until no watched field has changed for this long.
+	Idle time.Duration
+	// Debounce delays an update until no watched field has changed for this long.
+	Debounce time.Duration
+	// Jitter spreads the times of a timer by up to this much.
+	Jitter time.Duration
+	// Daemon, if set, runs while the object exists and matches. Its context ends then.
+	Daemon Daemon
+	// StopTimeout is how long a deleted object waits for a daemon after its context ended;
+	// DefaultStopTimeout if zero.
+	StopTimeout time.Duration
+	// Timeout limits one call through its context; 0 for no limit.
+	Timeout time.Duration
+	// Retries is the maximum number of retries of a failed call; no limit if zero, none if
+	// negative. RetryTimeout limits their time.
+	Retries      int
+	RetryTimeout time.Duration
+	// Backoff doubles from the first value to the second, with jitter; 1s and 5m if zero.
+	Backoff, MaxBackoff time.Duration
+	// Optional lets a deletion continue after this Delete handler gave up.
+	Optional bool
+	// Do is the handler to call; for a daemon nil, or what CallDaemon calls.
+	Do hook.Handler
+}
+
+// title returns the name that users read.
+func (h *Handler) title() string { return cmp.Or(h.DisplayName, h.Name) }
+
+// Schedule is a calendar, such as a cron expression.
+type Schedule interface {
+	// Next returns the first time after t.
+	Next(t time.Time) time.Time
+}
+
+// Daemon runs for one object until its context ends. The request has the object at the start;
+// existing has it from then on, and writes. A daemon that returns nil is not restarted; one
+// that fails is, after a backoff.
+type Daemon func(ctx context.Context, n *hook.HandlerRequest, existing *Live) error
+
+func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
+
+// matches reports whether a handler's condition matches.
+func (h *Handler) matches(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
+
+// holds evaluates the expression of a handler.
+func (h *Handler) holds(reason hook.Reason, old, now *object.Object) (bool, error) {
+	if h.Expression == nil {
+		return true, nil
+	}
+	return h.Expression(reason, old, now)
+}
+
+// mayHold is true unless the expression is certainly false: a deletion waits until it is known.
+func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
+	holds, err := h.holds(reason, old, now)
+	return holds || err != nil
+}
+
+// mayHandle reports whether the handler may be called for an object, for any of its reasons.
+func (h *Handler) mayHandle(o *object.Object) bool {
+	reasons := h.On
+	switch {
+	case h.Expression == nil:
+		return true
+	case h.Daemon != nil:
+		reasons = append(slices.Clip(reasons), hook.ReasonDaemon)
+	case h.Every > 0 || h.Schedule != nil:
+		reasons = append(slices.Clip(reasons), hook.ReasonTimer)
+	}
+	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
+}
+
+// mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
+// that fails without a former object is one about changes.
+func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
+	if !h.matches(nil, o) {
+		return false
+	}
+	holds, err := h.holds(reason, nil, o)
+	return holds && err == nil
+}
+
+// lastReason is the reason for which a deletion waits for the handler.
+func (h *Handler) lastReason() hook.Reason {
+	if h.Daemon != nil {
+		return hook.ReasonDaemon
+	}
+	return hook.ReasonDelete
+}
+
+// changeReasons are the reasons that depend on an entry. If several apply, the handler is
+// called for the first. A handler with one of them gets an entry at first sight.
+var changeReasons = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume, hook.ReasonDrift}
+
+// firstReason is the first of the handler's reasons that depend on what it has seen.
+func (h *Handler) firstReason() hook.Reason {
+	for _, reason := range changeReasons {
+		if h.handles(reason) {
+			return reason
+		}
+	}
+	return hook.ReasonUpdate
+}
+
+// needsFinalizer reports whether a deletion waits for the handler.
+func (h *Handler) needsFinalizer() bool {
+	return h.Daemon != nil || h.handles(hook.ReasonDelete) && !h.Optional
+}
+
+// needsMatch reports whether Setpoint must know in advance if the handler is applicable: before a
+// deletion, or to start a daemon.
+func (h *Handler) needsMatch() bool { return h.Conditional && h.needsFinalizer() }
+
+// watchesStatus reports whether the handler watches a field of the status. A handler that
+// watches the whole object does not.
+func (h *Handler) watchesStatus() bool {
+	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
+}
+
+// The first and the maximum delay between attempts, unless a handler sets its own.
+// unreachableDelay replaces longestDelay without a connection: such a call costs little, and
+// only a call finds out that the hook is back.
+const (
+	firstDelay       = time.Second
+	longestDelay     = 5 * time.Minute
+	unreachableDelay = 15 * time.Second
+)
+
+// jitter is the maximum random extension of a delay, so that objects that failed together do
+// not retry together. It never shortens a delay.
+const jitter = 0.25
+
+// backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
+func backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
+	delay := longest
+	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
+		delay = first << doublings
+	}
+	return delay + time.Duration(jitter*random()*float64(delay))
+}
+
+// delay returns how long a handler waits after a failure.
+func (h *Handler) delay(err error, failures int, random func() float64) time.Duration {
+	if requested, _ := hook.RetryDelay(err); requested > 0 {
+		return requested
+	}
+	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
+	if hook.IsUnconnected(err) && longest == longestDelay {
+		longest = unreachableDelay
+	}
+	return backoff(failures, first, max(first, longest), random)
+}
+
+// exhausted reports whether a handler with a retry limit has reached it.
+func (h *Handler) exhausted(a attempt) bool {
+	switch {
+	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
+		return true
+	case h.RetryTimeout > 0:
+		return a.next.Sub(a.since) > h.RetryTimeout
+	}
+	return false
+}

@@ -1,0 +1,157 @@
+package handler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// rules are the handlers of a program, and what decides whether they handle an object.
+type rules struct {
+	Resource object.Resource
+	// Matches reports whether an object is handled; nil for all.
+	Matches func(*object.Object) bool
+	// Handlers are called in this order.
+	Handlers []Handler
+	// Record is where the record is, FormerRecords are those of former controllers, whose entries it takes over.
+	Record        lasthandled.Location
+	FormerRecords []lasthandled.Location
+	// Finalizer delays a deletion until the handlers are done. ReplacedFinalizers are those of a former controller.
+	Finalizer          string
+	ReplacedFinalizers []string
+	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled.
+	ReplacedAnnotation string
+}
+
+// handledStateOf reads the record of an object, with what former controllers and former names of handlers have left. The
+// next write of the record stores the current names.
+func (r *rules) handledStateOf(o *object.Object) lasthandled.Record {
+	state := r.Record.Read(o)
+	for _, former := range r.FormerRecords {
+		state.TakeOver(former.Read(o))
+	}
+	for i := range r.Handlers {
+		for _, former := range r.Handlers[i].FormerNames {
+			state.Rename(former, r.Handlers[i].Name)
+		}
+	}
+	return state
+}
+
+// handles reports whether a handler is called for a reason.
+func (r *rules) handles(reason hook.Reason) bool {
+	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.handles(reason) })
+}
+
+// selects reports whether an object is handled.
+func (r *rules) selects(o *object.Object) bool { return r.Matches == nil || r.Matches(o) }
+
+// handlesObject reports whether a handler may be called for an object. The finalizer of a former
+// controller on another object may be that of a controller that still runs.
+func (r *rules) handlesObject(o *object.Object) bool {
+	return r.selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
+}
+
+// hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
+// former controller serves as well: no other can be added any more.
+func (r *rules) hasFinalizer(o *object.Object) bool {
+	return o.HasFinalizer(r.Finalizer) ||
+		o.Deleting() && r.handlesObject(o) && slices.ContainsFunc(r.ReplacedFinalizers, o.HasFinalizer)
+}
+
+// usesFinalizer reports whether the program may set its finalizer.
+func (r *rules) usesFinalizer() bool {
+	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.needsFinalizer() })
+}
+
+// mayNeedFinalizer reports whether a deletion of this object waits for a handler.
+func (r *rules) mayNeedFinalizer(o *object.Object) bool {
+	return r.selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
+		return h.needsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+	})
+}
+
+// withoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
+// handles the object, those that it replaces.
+func (r *rules) withoutOwnFinalizers(o *object.Object) []string {
+	names := o.Finalizers()
+	if r.selects(o) {
+		names = r.withoutReplacedFinalizers(names)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == r.Finalizer })
+}
+
+// withoutReplacedFinalizers returns finalizers except those of a former controller.
+func (r *rules) withoutReplacedFinalizers(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(r.ReplacedFinalizers, name) })
+}
+
+// hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
+// for updates: what they have seen is as it was at the creation.
+func (r *rules) hasHandled(recorded lasthandled.Record, o *object.Object) bool {
+	for i, watched := range r.watchedDigests(o) {
+		h := &r.Handlers[i]
+		e := recorded[h.Name]
+		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched && h.handles(hook.ReasonUpdate) {
+			return false
+		}
+	}
+	return true
+}
+
+// countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
+// a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
+func (r *rules) countsEdits(h *Handler, o *object.Object) bool {
+	if !r.Resource.Custom || !r.Resource.Status || o.Generation() == 0 {
+		return false
+	}
+	isCounted := func(path []string) bool { return path[0] != "metadata" && path[0] != "status" }
+	return len(h.Fields) == 0 || slices.ContainsFunc(h.Fields, isCounted)
+}
+
+// isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
+// was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
+// or each start would repeat the calls of all handlers that watch some fields.
+func (r *rules) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
+	if since.Generation == 0 || !r.countsEdits(h, o) || o.Generation() <= since.Generation {
+		return false
+	}
+	return len(h.Fields) == 0 || since.Counted == countedDigest(o)
+}
+
+// newHandlers returns the handlers of an object, as its record left them.
+func (r *rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*state {
+	handlers := make([]*state, len(r.Handlers))
+	for i := range r.Handlers {
+		m := &state{Handler: &r.Handlers[i]}
+		e := recorded[m.Name]
+		m.resumed, m.editUndone = e.Digest == "", r.isEditUndone(m.Handler, e.Edition, o)
+		if m.Conditional {
+			m.applicability = &applicability{}
+		}
+		if e.Attempts > 0 {
+			m.attempt.count, m.attempt.delays, m.attempt.since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
+		}
+		if e.InProgress != "" {
+			m.watched, m.watchedSince = e.InProgress, time.Unix(e.InProgressSince, 0)
+		}
+		handlers[i] = m
+	}
+	return handlers
+}
+
+// deletionReasons returns the reasons to call a handler for a deleted object. An optional
+// Delete handler is called unless it was called while the finalizer was set.
+func (r *rules) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
+	var reasons []hook.Reason
+	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonEvent)
+	}
+	if h.handles(hook.ReasonDelete) && h.Optional && !r.handledStateOf(o)[h.Name].Done && h.matches(nil, o) {
+		reasons = append(reasons, hook.ReasonDelete)
+	}
+	return reasons
+}
