@@ -83,7 +83,7 @@ type Call[T any] struct {
 	// step is set by a completed step.
 	step *stepProgress
 	// live is set for daemons.
-	live *loop.Live
+	live loop.Live
 }
 
 func newCall[T any](h *Handler[T], n *hook.HandlerRequest) (*Call[T], error) {

@@ -163,7 +163,7 @@ func (h *Handler[T]) call(ctx context.Context, n *hook.HandlerRequest) (*hook.Ha
 }
 
 // runDaemon runs the function until it returns.
-func (h *Handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *loop.Live) error {
+func (h *Handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live loop.Live) error {
 	c, err := newCall(h, n)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func TestDescribe(t *testing.T) {
 			Handlers: []handler.Handler{
 				{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Every: time.Hour, Retries: 3},
 				{Name: "nightly", On: []hook.Reason{hook.ReasonTimer}, Schedule: nightly},
-				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handler.Live) error { return nil }},
+				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, handler.Live) error { return nil }},
 				{Name: "end", On: []hook.Reason{hook.ReasonDelete}, When: func(_, _ *object.Object) bool { return true }, Retries: -1},
 			},
 		}}}, []string{

@@ -12,6 +12,16 @@ func Decode(data []byte) (fields map[string]any, err error) {
 	return fields, err
 }
 
+// DecodeOrEmpty decodes the fields of an object; integers stay integers. Other values become an empty object, so that
+// lookups find nothing.
+func DecodeOrEmpty(data []byte) map[string]any {
+	fields, err := Decode(data)
+	if err != nil || fields == nil {
+		return map[string]any{}
+	}
+	return fields
+}
+
 // Encode returns the object with decoded fields.
 func Encode(fields map[string]any) (*Object, error) {
 	text, err := json.Marshal(fields)

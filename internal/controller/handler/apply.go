@@ -138,7 +138,7 @@ func (r *run) withOwner(resource object.Resource, given *object.Object, unowned 
 	if text == nil {
 		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
 	}
-	metadata := decodeObject(text)
+	metadata := object.DecodeOrEmpty(text)
 	for _, name := range systemFields {
 		delete(metadata, name)
 	}
@@ -178,7 +178,7 @@ func (r *run) matchHandlers(ctx context.Context) error {
 		return nil
 	}
 	for _, h := range r.memory.handlers {
-		if now := r.tools.Now(); r.pass.lacksMatch(h) && (r.pass.retriesCalls() || !r.pass.matchTime(h, now).After(now)) {
+		if r.pass.asksMatch(h) {
 			r.matchHandler(ctx, h)
 		}
 		if ctx.Err() != nil {
@@ -188,23 +188,16 @@ func (r *run) matchHandlers(ctx context.Context) error {
 	return nil
 }
 
-// matchHandler calls a handler with hook.ReasonMatch. A failed call leaves the finalizer as it is.
+// matchHandler calls a handler with hook.ReasonMatch.
 func (r *run) matchHandler(ctx context.Context, h *state) {
-	a, state := h.applicability, r.pass.state()
+	state := r.pass.state()
 	n := r.newRequest(h.Handler, r.Stored)
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.owned)
-	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
+	n.Attempt, n.FirstAttempt = h.matchAttempt.count, h.matchAttempt.since
 	r.pass.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)
-	switch {
-	case err != nil && ctx.Err() != nil:
-	case err != nil:
-		r.pass.matchFailed(h, state, err)
-	default:
-		if a.matchAttempt.count > 0 {
-			h.failed = nil
-		}
-		a.matchState, a.applicable, a.failedState, a.matchAttempt = state, !response.NotApplicable, "", attempt{}
+	if err == nil || ctx.Err() == nil {
+		r.pass.matched(h, state, err == nil && !response.NotApplicable, err)
 	}
 }
 

@@ -326,7 +326,7 @@ func TestMatchOfDaemon(t *testing.T) {
 		running := 0
 		add := func(n int) { mu.Lock(); defer mu.Unlock(); running += n }
 		runs := func() int { mu.Lock(); defer mu.Unlock(); return running }
-		p := program(Handler{Name: "w", Conditional: true, Do: hook.HandlerFunc(c.handle), Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+		p := program(Handler{Name: "w", Conditional: true, Do: hook.HandlerFunc(c.handle), Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
 			add(1)
 			defer add(-1)
 			<-ctx.Done()
@@ -372,7 +372,7 @@ func TestUnsuitableResponses(t *testing.T) {
 		"much progress":       {Handler{}, n, hook.HandlerResponse{Progress: []byte(strings.Repeat(" ", 8193))}, "progress: must not exceed 8192 bytes, has 8193"},
 		"apply beside error":  {Handler{}, n, hook.HandlerResponse{Apply: []hook.AppliedObject{{}}, Err: errors.New("no")}, "apply: not allowed with an error"},
 	} {
-		if err := c.h.checkResponse(c.n, &c.a); !hook.IsMalformed(err) || !strings.Contains(err.Error(), c.want) {
+		if err := checkResponse(&c.h, c.n, &c.a); !hook.IsMalformed(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}

@@ -133,7 +133,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		of.See(&record.Request{}, &record.Response{Handler: response})
 	}
 	if err == nil {
-		err = h.checkResponse(n, response)
+		err = checkResponse(h, n, response)
 	}
 	if err == nil {
 		err = c.program.checkResponse(n, response)

@@ -483,7 +483,7 @@ func TestLaterHandlersSeeEarlierResponses(t *testing.T) {
 	apply := func(rate any) []hook.AppliedObject {
 		return []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"` + fmt.Sprint(rate) + `"}}`)}}
 	}
-	rateIn := func(o []byte, part string) any { return field(decodeObject(o), part, "n") }
+	rateIn := func(o []byte, part string) any { return field(object.DecodeOrEmpty(o), part, "n") }
 	e.respond("publish", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		rate := rateIn(n.Object, "spec")
 		return &hook.HandlerResponse{Apply: apply(rate), Status: json.RawMessage(fmt.Sprintf(`{"n":%v}`, rate))}, nil

@@ -33,7 +33,7 @@ const daemonHealthyAfter = time.Minute
 
 // daemonRun is a running daemon of one object.
 type daemonRun struct {
-	live    *Live
+	object  *live
 	stop    context.CancelFunc
 	started time.Time
 	// done is closed when the daemon has returned err.
@@ -87,25 +87,25 @@ func (r *run) syncDaemons(ctx context.Context) {
 		connection := r.backend.Connections()
 		reconnected := d.connection != connection
 		if d.running != nil && (reconnected || r.pass.causes.Has(queue.Notified)) {
-			wake(d.running.live.notified)
+			wake(d.running.object.notified)
 		}
 		d.connection = connection
 		d.finished = d.finished && desired && !reconnected
 		switch {
 		case d.running != nil && !desired:
-			d.running.cancel(r.tools.Now().Add(d.stopTimeout()))
+			d.running.cancel(r.tools.Now().Add(stopTimeout(d.Handler)))
 			if !d.running.deadline.After(r.tools.Now()) {
 				r.reportStuckDaemon(d, d.running)
 			}
 		case d.running != nil:
 			r.checkDaemonHealth(d)
-			d.running.live.notify(r.Stored)
+			d.running.object.notify(r.Stored)
 		case desired && !d.finished && (reconnected || r.pass.retriesCalls() || !d.attempt.next.After(r.tools.Now())):
 			r.startDaemon(ctx, d)
 		case !desired && d.lost:
 			// Only the process knows whether it runs.
 			r.startDaemon(ctx, d)
-			d.running.cancel(r.tools.Now().Add(d.stopTimeout()))
+			d.running.cancel(r.tools.Now().Add(stopTimeout(d.Handler)))
 		}
 	}
 }
@@ -138,20 +138,15 @@ func (r *run) checkDaemonExit(d *daemonState) {
 	}
 	d.lost = isLost(ended.err)
 	r.daemonFailed(d, ended.err)
-	d.failed.refused = record.AddLocations(d.failed.refused, ended.live.refusedLocations()...)
+	d.failed.refused = record.AddLocations(d.failed.refused, ended.object.refusedLocations()...)
 }
 
 // daemonFailed schedules the restart of a failed daemon, unless its retries are exhausted.
 func (r *run) daemonFailed(d *daemonState, err error) {
-	now := r.tools.Now()
-	if d.attempt.count == 0 {
-		d.attempt.since = now
-	}
-	d.attempt.count++
-	d.attempt.next = now.Add(d.delay(err, d.attempt.count, r.tools.Queue.Random))
+	gaveUp := d.failDaemon(err, r.tools.Now(), r.tools.Queue.Random)
 	err = fmt.Errorf("daemon %s: %w", d.title(), err)
-	if hook.IsTerminal(err) || d.exhausted(d.attempt) {
-		d.finished, d.attempt = true, attempt{}
+	if gaveUp {
+		d.finished = true
 		r.recordError(d.state, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 		return
 	}
@@ -177,11 +172,11 @@ func (r *run) reportStuckDaemon(d *daemonState, w *daemonRun) {
 		effect = "the object is deleted without it"
 	}
 	r.recordError(d.state, failure.WithReason(ReasonDaemonStuck,
-		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", d.title(), d.stopTimeout(), effect)))
+		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", d.title(), stopTimeout(d.Handler), effect)))
 }
 
 // stopTimeout returns how long a deleted object waits for the daemon.
-func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
+func stopTimeout(h *Handler) time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
 
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
 // does not wait for a stuck one.
@@ -212,7 +207,7 @@ func (r *run) startDaemon(ctx context.Context, d *daemonState) {
 	ctx, stop := context.WithCancel(ctx)
 	existing := newLive(ctx, r.Controller, h, r.Stored)
 	existing.controllerCtx = running
-	w := &daemonRun{live: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
+	w := &daemonRun{object: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.Stored)
 	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), d.attempt.count
 	c, key := r.Controller, r.Item.Key
@@ -227,7 +222,7 @@ func (r *run) startDaemon(ctx context.Context, d *daemonState) {
 
 // runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits
 // most of the time.
-func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) (err error) {
+func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, existing *live) (err error) {
 	h := existing.handler
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
@@ -283,8 +278,12 @@ func (e lostDaemonError) Unwrap() error { return e.error }
 
 // CallDaemon is the Daemon of a handler whose process runs something for each object: it calls
 // the handler to start, update and stop that. See hook.DaemonCall.
-func CallDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) error {
-	d := &calledDaemon{Live: existing, attempt: n.Attempt}
+func CallDaemon(ctx context.Context, n *hook.HandlerRequest, of Live) error {
+	existing, is := of.(*live)
+	if !is {
+		return errors.New("internal error: the daemon has no controller")
+	}
+	d := &calledDaemon{live: existing, attempt: n.Attempt}
 	next := hook.DaemonStart
 	for ctx.Err() == nil {
 		response, err := d.call(ctx, next)
@@ -322,7 +321,7 @@ func isUnknown(err error) bool { return hook.StatusCode(err) == http.StatusNotFo
 
 // calledDaemon is a daemon in another process.
 type calledDaemon struct {
-	*Live
+	*live
 
 	attempt int
 	// trigger is what brought about the next call, if that does not follow from its type.
@@ -363,7 +362,7 @@ func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook
 // stop calls the process until the daemon has stopped. At the end of Setpoint itself it does
 // not wait for a process that cannot be called.
 func (d *calledDaemon) stop(ended context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), d.handler.stopTimeout())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), stopTimeout(d.handler))
 	defer cancel()
 	defer context.AfterFunc(d.controllerCtx, func() { time.AfterFunc(shutdownStopTimeout, cancel) })()
 	for {
@@ -465,8 +464,8 @@ var ErrConflict = errors.New("another client changed the same fields")
 
 var errObjectGone = errors.New("the object is gone")
 
-// Live is the object of a running daemon.
-type Live struct {
+// live is the object of a running daemon.
+type live struct {
 	controller *Controller
 	ctx        context.Context //nolint:containedctx // Writes end with the daemon's context.
 	// controllerCtx is that of the controller: Setpoint stops when it ends.
@@ -485,17 +484,17 @@ type Live struct {
 	refusedAt []record.Location
 }
 
-func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *Live {
-	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1),
+func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *live {
+	return &live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1),
 		notified: make(chan struct{}, 1), seen: o}
 }
 
 // Changed receives when the object differs from what the daemon last saw, apart from the records
 // of handlers.
-func (l *Live) Changed() <-chan struct{} { return l.changed }
+func (l *live) Changed() <-chan struct{} { return l.changed }
 
 // notify sends on Changed if the object is newer than what the daemon saw.
-func (l *Live) notify(now *object.Object) {
+func (l *live) notify(now *object.Object) {
 	if seen := l.lastSeen(); now.Version() <= seen.Version() || !differs(seen, now) {
 		return
 	}
@@ -511,7 +510,7 @@ func wake(c chan<- struct{}) {
 }
 
 // Get returns the request for the current object, with what it owns.
-func (l *Live) Get() (*hook.HandlerRequest, error) {
+func (l *live) Get() (*hook.HandlerRequest, error) {
 	now, err := l.get()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", l.key, err)
@@ -522,7 +521,7 @@ func (l *Live) Get() (*hook.HandlerRequest, error) {
 // Write writes a response to the current object and returns the stored object. It returns
 // ErrConflict, and writes nothing, if the response sets a field that changed since the daemon
 // last saw the object.
-func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
+func (l *live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()
 	}
@@ -546,7 +545,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 }
 
 // write retries the write when the object changes meanwhile.
-func (l *Live) write(ctx context.Context, run *controller.Run, o *pendingResponse) error {
+func (l *live) write(ctx context.Context, run *controller.Run, o *pendingResponse) error {
 	for range controller.MaxConflicts {
 		now, err := l.get()
 		if err != nil {
@@ -569,7 +568,7 @@ func (l *Live) write(ctx context.Context, run *controller.Run, o *pendingRespons
 }
 
 // get returns the current object. The cache may not have our latest write yet.
-func (l *Live) get() (*object.Object, error) {
+func (l *live) get() (*object.Object, error) {
 	now, seen := l.controller.Get(l.key), l.lastSeen()
 	switch {
 	case now == nil || now.UID() != l.uid:
@@ -581,7 +580,7 @@ func (l *Live) get() (*object.Object, error) {
 }
 
 // setSeen records what the daemon sees.
-func (l *Live) setSeen(now *object.Object) *hook.HandlerRequest {
+func (l *live) setSeen(now *object.Object) *hook.HandlerRequest {
 	l.mu.Lock()
 	l.seen = now
 	l.mu.Unlock()
@@ -590,21 +589,21 @@ func (l *Live) setSeen(now *object.Object) *hook.HandlerRequest {
 	return n
 }
 
-func (l *Live) lastSeen() *object.Object {
+func (l *live) lastSeen() *object.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen
 }
 
 // addRefused records the locations of refused writes.
-func (l *Live) addRefused(at []record.Location) {
+func (l *live) addRefused(at []record.Location) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusedAt = record.AddLocations(l.refusedAt, at...)
 }
 
 // refusedLocations returns the locations of refused writes.
-func (l *Live) refusedLocations() []record.Location {
+func (l *live) refusedLocations() []record.Location {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.refusedAt)

@@ -17,7 +17,7 @@ import (
 )
 
 // followSpec is a daemon that writes the spec.n that it last saw into the status.
-func followSpec(ctx context.Context, n *hook.HandlerRequest, existing *Live) error {
+func followSpec(ctx context.Context, n *hook.HandlerRequest, existing Live) error {
 	for {
 		o, err := object.Parse(n.Object)
 		if err != nil {
@@ -55,7 +55,7 @@ func TestDaemonSeesEdits(t *testing.T) {
 func TestDaemonWriteConflict(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	turn, results := make(chan string), make(chan string)
-	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing *Live) error {
+	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing Live) error {
 		for {
 			select {
 			case <-ctx.Done():
@@ -132,7 +132,7 @@ func TestConflictingFields(t *testing.T) {
 func TestDaemonStopTimeout(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	returns := make(chan struct{})
-	daemon := func(context.Context, *hook.HandlerRequest, *Live) error {
+	daemon := func(context.Context, *hook.HandlerRequest, Live) error {
 		<-returns
 		return nil
 	}
@@ -180,7 +180,7 @@ func TestDaemonRecovers(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{},"status":{"conditions":[]}}`)
 		ends := make(chan struct{})
-		x := startEnv(s, program(Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+		x := startEnv(s, program(Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
 			select {
 			case <-ends:
 				return errors.New("lost")

@@ -57,7 +57,7 @@ func testPartOfDroppedResponse(t *testing.T, h Handler, edit string, want []stri
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		calls = append(calls, fmt.Sprint(n.Changes))
-		number := text(intIn(decodeObject(n.Object), "spec", "n"))
+		number := text(intIn(object.DecodeOrEmpty(n.Object), "spec", "n"))
 		return &hook.HandlerResponse{
 			Patch: json.RawMessage(`{"metadata":{"labels":{"own":"` + number + `"}}}`), Status: json.RawMessage(`{"sum":"` + number + `"}`),
 			Apply: []hook.AppliedObject{{Object: configMapWith("c", number)}},

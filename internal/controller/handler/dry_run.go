@@ -152,7 +152,7 @@ func (r *run) ownedObjects() [][]*object.Object {
 
 // planCall adds a call to the result, and reports whether to make it.
 func (r *run) planCall(c call) bool {
-	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt,
+	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pass.pendingSince(c), Attempt: c.attempt,
 		Changes: r.request(c).Changes}
 	if c.reason == hook.ReasonUpdate {
 		f.Debounce = c.handler.Debounce
@@ -193,23 +193,6 @@ func (r *run) uncalledError() error {
 		}
 	}
 	return nil
-}
-
-// pendingSince returns since when a call is pending, by the times in the object; zero if they
-// do not have it.
-func (r *run) pendingSince(c call) time.Time {
-	e := r.pass.recorded[c.handler.Name]
-	switch {
-	case e.Attempts > 0:
-		return time.Unix(e.Since, 0)
-	case c.reason == hook.ReasonCreate:
-		return createdAt(c.object)
-	case c.reason == hook.ReasonDelete:
-		return c.object.Time("deletionTimestamp")
-	case c.reason == hook.ReasonUpdate && e.InProgress != "":
-		return time.Unix(e.InProgressSince, 0)
-	}
-	return time.Time{}
 }
 
 // timers returns the next scheduled calls of the handlers that are not called now.

@@ -116,7 +116,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil:
 		// The former controller's own is still there.
 	case rules.hasHandled(recorded, o):
-		state, err := json.Marshal(p.formerState(o))
+		state, err := json.Marshal(rules.formerState(o))
 		if err != nil {
 			return back, err
 		}
@@ -139,19 +139,4 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 		})
 	}
 	return back, err
-}
-
-// formerState returns an object as a former controller of the same handlers keeps it: what is
-// watched by default, and the fields of the status that handlers watch.
-func (p *Program) formerState(o *object.Object) map[string]any {
-	state := watchableFields(o)
-	for i := range p.Handlers {
-		removeBookkeeping(state, p.Handlers[i].IgnoredAnnotations...)
-		for _, path := range p.Handlers[i].Fields {
-			if text := o.Field(path...); text != nil && path[0] == statusPart {
-				object.SetField(state, json.RawMessage(text), path...)
-			}
-		}
-	}
-	return state
 }

@@ -86,7 +86,7 @@ func TestReplacedAnnotation(t *testing.T) {
 
 // A deletion that takes longer says once what it waits for: the handler that asks for another call, or the daemon.
 func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
-	slow := func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+	slow := func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
 		<-ctx.Done()
 		elapse(25 * time.Second)
 		return nil
@@ -139,7 +139,7 @@ func TestHandBack(t *testing.T) {
 		w.stop()
 		back := handBackOf(t, s, &p)
 		const want = `{"metadata":{"labels":{"a":"b"}},"spec":{"n":1},"status":{"phase":"New"}}` + "\n"
-		patch := decodeObject(back.Object)
+		patch := object.DecodeOrEmpty(back.Object)
 		if got := field(patch, "metadata", "annotations", "kopf.dev/last"); got != want || back.Outdated {
 			t.Errorf("annotation %q, want %q", got, want)
 		}
@@ -147,7 +147,7 @@ func TestHandBack(t *testing.T) {
 			t.Errorf("the patch %s does not remove the record", back.Object)
 		}
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
-		if back := handBackOf(t, s, &p); !back.Outdated || field(decodeObject(back.Object), "metadata", "annotations", "kopf.dev/last") != nil {
+		if back := handBackOf(t, s, &p); !back.Outdated || field(object.DecodeOrEmpty(back.Object), "metadata", "annotations", "kopf.dev/last") != nil {
 			t.Errorf("the patch %s of an object with a change that is not handled has a state", back.Object)
 		}
 		s.edit(rates, "eur", string(back.Object))
@@ -170,7 +170,7 @@ func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
 		pass(time.Second)
 		w.stop()
 		back := handBackOf(t, s, &p)
-		if got := field(decodeObject(back.Object), "metadata", "annotations", "kopf.dev/last"); back.Outdated || got != `{"spec":{"n":2}}`+"\n" {
+		if got := field(object.DecodeOrEmpty(back.Object), "metadata", "annotations", "kopf.dev/last"); back.Outdated || got != `{"spec":{"n":2}}`+"\n" {
 			t.Errorf("annotation %q, outdated %t", got, back.Outdated)
 		}
 	})

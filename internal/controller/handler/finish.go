@@ -140,46 +140,8 @@ func (r *run) reportFailure(err error) {
 	r.ReportFailure(controller.Failure{Err: err, Event: event})
 }
 
-// Reasons of events on handled objects, and of the condition Handled.
-const (
-	// ReasonHandled goes with status True.
-	ReasonHandled = "Handled"
-	// ReasonHandlerFailed: a handler failed; Setpoint retries.
-	ReasonHandlerFailed = "HandlerFailed"
-	// ReasonExpressionFailed: the expression in when of a handler failed, so it is not known whether the handler
-	// handles the object. Setpoint evaluates it again when the object changes.
-	ReasonExpressionFailed = "ExpressionFailed"
-	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint
-	// calls it again when a watched field changes.
-	ReasonGaveUp = "HandlerGaveUp"
-	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
-	// has the field path.
-	ReasonInvalidResponse = "InvalidResponse"
-	// ReasonReadFailed: Setpoint cannot read an object that it needs.
-	ReasonReadFailed = "ReadFailed"
-	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
-	// its handlers. The message names the handler and the fields.
-	ReasonConflicting = "Conflicting"
-	// ReasonPreviousStateNotStored: Setpoint could not store the previous state of the object.
-	ReasonPreviousStateNotStored = "PreviousStateNotStored"
-	// ReasonPreviousStateLost: the stored previous state is missing or was changed.
-	ReasonPreviousStateLost = "PreviousStateLost"
-	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds;
-	// Setpoint retries.
-	ReasonEvictionRefused = "EvictionRefused"
-	// ReasonDaemonStuck: a daemon did not return within its stop timeout.
-	ReasonDaemonStuck = "DaemonStuck"
-	// ReasonConflictResolved: the object has not changed for a minute, and Setpoint no longer
-	// throttles its handlers.
-	ReasonConflictResolved = "ConflictResolved"
-)
-
 // errTooManyConflicts means that controller.ErrConflict lasted too long.
 var errTooManyConflicts = errors.New("too many conflicts in a row")
-
-// ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
-// only if the status has conditions.
-const ConditionHandled = "Handled"
 
 // condition returns the condition for the status. It returns false if the status cannot have
 // conditions, by the schema, the object, or the responses, or if no handler has failed so far.
@@ -249,7 +211,7 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // No status to write.
 	}
-	have := decodeObject(r.Stored.Field("status"))
+	have := object.DecodeOrEmpty(r.Stored.Field("status"))
 	want := object.MergePatch(have, patch)
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
@@ -272,15 +234,11 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 func (r *run) setStored(stored *object.Object) {
 	r.ObserveWrite(r.program.Resource, stored)
 	r.Stored, r.written, r.stale = stored, true, true
-	if r.pass != nil {
-		r.pass.object = stored
-	}
 	if r.writing != nil {
 		r.writing.base = stored
 	}
 	if !r.detached {
-		r.memory.ownVersions = append(r.memory.ownVersions, stored.Version())
-		r.memory.ownVersions = r.memory.ownVersions[max(0, len(r.memory.ownVersions)-maxEvents):]
+		r.pass.wrote(stored)
 	}
 }
 
@@ -290,7 +248,7 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	var conditions []hook.Condition
 	for _, o := range applied {
 		if o.response.Status != nil {
-			patch = object.CombinePatches(patch, decodeObject(o.response.Status))
+			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.response.Status))
 			// A handler that replaces the status must not change the records.
 			delete(patch, lasthandled.StatusField)
 		}
@@ -307,7 +265,7 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	}
 	list, given := patch["conditions"].([]any)
 	if !given {
-		list, _ = decodeObject(r.Stored.Field("status"))["conditions"].([]any)
+		list, _ = object.DecodeOrEmpty(r.Stored.Field("status"))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
 		"conditions": plan.Conditions(list, conditions, r.Stored.Generation(), r.tools.Now()),

@@ -29,7 +29,7 @@ func pass(d time.Duration) {
 // countingHandler returns a handler that increments the status.count that it sees.
 func countingHandler(seen *[]string) handlerFunc {
 	return func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		count := countIn(decodeObject(n.Object))
+		count := countIn(object.DecodeOrEmpty(n.Object))
 		*seen = append(*seen, fmt.Sprintf("%s %s %d", n.Handler, strings.ToLower(string(n.Reason)), count))
 		return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"count":%d}`, count+1)}, nil
 	}
@@ -140,7 +140,7 @@ func TestEventChanges(t *testing.T) {
 				return &hook.HandlerResponse{Status: json.RawMessage(`{"done":true}`)}, nil
 			},
 			"e": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				line := fmt.Sprintf("%s %s", text(field(decodeObject(n.Object), "spec", "n")), text(field(decodeObject(n.Object), "status", "done")))
+				line := fmt.Sprintf("%s %s", text(field(object.DecodeOrEmpty(n.Object), "spec", "n")), text(field(object.DecodeOrEmpty(n.Object), "status", "done")))
 				for _, c := range n.Changes {
 					line += fmt.Sprintf(" %s:%s->%s", c.Path, c.From, c.To)
 				}
@@ -397,7 +397,7 @@ func TestImmediateRetry(t *testing.T) {
 // incrementHandler returns a handler that changes a field of the spec with each call.
 func incrementHandler(name string) handlerFunc {
 	return func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		was, _ := field(decodeObject(n.Object), "spec", name).(int64)
+		was, _ := field(object.DecodeOrEmpty(n.Object), "spec", name).(int64)
 		return &hook.HandlerResponse{Patch: fmt.Appendf(nil, `{"spec":{%q:%d}}`, name, was+1)}, nil
 	}
 }
@@ -530,7 +530,7 @@ func TestEditsAreNotThrottled(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":0}}`)
 		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onUpdate}}), s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(decodeObject(n.Object), "spec", "n")))}, nil
+			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(object.DecodeOrEmpty(n.Object), "spec", "n")))}, nil
 		}})
 		defer w.stop()
 		pass(time.Second)

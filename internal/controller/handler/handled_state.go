@@ -84,14 +84,14 @@ func (r *run) notePruned(applied []*pendingResponse) {
 	want := r.memory.prunedStatus
 	for _, o := range applied {
 		if o.response.Status != nil {
-			want = object.CombinePatches(want, decodeObject(o.response.Status))
+			want = object.CombinePatches(want, object.DecodeOrEmpty(o.response.Status))
 		}
 	}
 	if want == nil || r.detached {
 		return
 	}
 	delete(want, lasthandled.StatusField)
-	missing, field := object.Missing(want, decodeObject(r.Stored.Field(statusPart)))
+	missing, field := object.Missing(want, object.DecodeOrEmpty(r.Stored.Field(statusPart)))
 	r.memory.prunedStatus = missing
 	if missing != nil && r.memory.prunedNext.IsZero() {
 		r.memory.prunedNext = r.tools.Now().Add(controller.PrunedRetry)
@@ -133,11 +133,6 @@ func (r *run) loadPreviousStates(ctx context.Context) error {
 		return r.previousStateError(r.listRevisions(ctx))
 	}
 	return nil
-}
-
-// lacksPreviousState reports whether only a revision has the previous state.
-func (m *state) lacksPreviousState() bool {
-	return m.KeepPreviousState && m.handled == nil && m.entry().HasRevision
 }
 
 // previousStateError returns the error of a failed list, or nil after reporting it: a rejected

@@ -96,11 +96,11 @@ func TestMergePatches(t *testing.T) {
 		"nulls":   {`{"a":{"x":null}}`, `{"a":{"y":1}}`, `{"a":{"x":null,"y":1}}`, `{"a":{"x":5}}`, `{"a":{"y":1}}`},
 		"lists":   {`{"a":[1]}`, `{"a":[2]}`, `{"a":[2]}`, `{"a":{"x":1}}`, `{"a":[2]}`},
 	} {
-		both := object.CombinePatches(decodeObject([]byte(c.first)), decodeObject([]byte(c.second)))
+		both := object.CombinePatches(object.DecodeOrEmpty([]byte(c.first)), object.DecodeOrEmpty([]byte(c.second)))
 		if got := encode(both); got != c.combined {
 			t.Errorf("%s: combined %s, want %s", name, got, c.combined)
 		}
-		if got := encode(object.MergePatch(decodeObject([]byte(c.target)), both)); got != c.merged {
+		if got := encode(object.MergePatch(object.DecodeOrEmpty([]byte(c.target)), both)); got != c.merged {
 			t.Errorf("%s: merged %s, want %s", name, got, c.merged)
 		}
 	}

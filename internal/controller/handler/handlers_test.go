@@ -469,7 +469,7 @@ func TestRetryNow(t *testing.T) {
 func TestDaemon(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var running, started atomic.Int32
-	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing *Live) error {
+	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing Live) error {
 		running.Add(1)
 		defer running.Add(-1)
 		switch started.Add(1) {

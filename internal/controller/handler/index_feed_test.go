@@ -108,7 +108,7 @@ func TestChangesCloseTheGate(t *testing.T) {
 		x := startEnv(s, made, s, nil)
 		pass(time.Second)
 		old := x.Objects()[0]
-		changed := decodeObject(old.JSON())
+		changed := object.DecodeOrEmpty(old.JSON())
 		changed["spec"], changed["metadata"].(map[string]any)["resourceVersion"] = map[string]any{"n": 2}, "999"
 		now, err := object.Encode(changed)
 		if err != nil {

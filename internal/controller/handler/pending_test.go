@@ -85,7 +85,7 @@ func TestPendingCalls(t *testing.T) {
 	}
 	unwritten := func(seen, patch string) func(*state) {
 		return func(m *state) {
-			change := decodeObject([]byte(patch))
+			change := object.DecodeOrEmpty([]byte(patch))
 			m.handled = newRate(t, seen)
 			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).digest}
 		}

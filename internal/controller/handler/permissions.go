@@ -38,7 +38,7 @@ func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse)
 }
 
 // checkResponse returns an error if a response has fields that make no sense for the request.
-func (h *Handler) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+func checkResponse(h *Handler, n *hook.HandlerRequest, a *hook.HandlerResponse) error {
 	repeated := n.Reason != hook.ReasonEvent && n.Reason != hook.ReasonDaemon && !n.Deleted
 	switch {
 	case a.NotApplicable && !h.Conditional:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -253,10 +254,10 @@ type editedHandler struct {
 func (h *editedHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := intIn(decodeObject(n.Object), "spec", "n")
+	now := intIn(object.DecodeOrEmpty(n.Object), "spec", "n")
 	line := fmt.Sprintf("%s %d", n.Reason, now)
 	if n.PreviousState != nil {
-		line = fmt.Sprintf("%s %d->%d", n.Reason, intIn(decodeObject(n.PreviousState), "spec", "n"), now)
+		line = fmt.Sprintf("%s %d->%d", n.Reason, intIn(object.DecodeOrEmpty(n.PreviousState), "spec", "n"), now)
 	}
 	r := &hook.HandlerResponse{Err: h.second}
 	if n.Progress == nil {

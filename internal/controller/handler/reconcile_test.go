@@ -54,7 +54,7 @@ func TestDaemonGoexit(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var starts atomic.Int32
 	st := e.start(t, s, program(Handler{Name: "d", Backoff: time.Millisecond,
-		Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+		Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
 			if starts.Add(1) < 3 {
 				runtime.Goexit()
 			}
@@ -79,7 +79,7 @@ func isNamed(name string) func(old, now *object.Object) bool {
 func relatedProgram(handlers ...Handler) Program {
 	p := program(handlers...)
 	p.Owns, p.Related = nil, []Related{{Resource: configMaps, Map: func(o *object.Object) []types.NamespacedName {
-		name, _ := field(decodeObject(o.JSON()), "data", "for").(string)
+		name, _ := field(object.DecodeOrEmpty(o.JSON()), "data", "for").(string)
 		return []types.NamespacedName{{Namespace: o.Namespace(), Name: name}, {Namespace: o.Namespace(), Name: "unknown"}}
 	}}}
 	return p

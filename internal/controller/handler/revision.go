@@ -99,7 +99,7 @@ func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any,
 
 // revisionState returns the state in a revision, if it is what an entry has seen.
 func revisionState(revision *object.Object, seen string) (map[string]any, bool) {
-	part := decodeObject(revision.Field("data", "object"))
+	part := object.DecodeOrEmpty(revision.Field("data", "object"))
 	return part, lasthandled.Digest(part) == seen
 }
 
@@ -139,7 +139,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
 			continue
 		}
-		part := r.watchedState(h, e.Digest, patchOf(h, applied))
+		part := r.pass.watchedState(h, e.Digest, applied)
 		if part == nil {
 			continue // The handled state is not known any more.
 		}
@@ -157,20 +157,6 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
 			}
 			h.unstorableDigest = e.Digest
-		}
-	}
-	return nil
-}
-
-// watchedState returns the watched fields of the object for a digest: of the handled object with what a response
-// changes, or the current one; nil if none has it.
-func (r *run) watchedState(h *state, seen string, patch map[string]any) map[string]any {
-	for _, o := range []*object.Object{basis{object: h.handled}.with(h.Handler, patch).object, r.Stored} {
-		if o == nil {
-			continue
-		}
-		if part := h.watchedFields(o); lasthandled.Digest(part) == seen {
-			return part
 		}
 	}
 	return nil

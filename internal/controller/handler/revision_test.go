@@ -180,12 +180,12 @@ func TestExistingRevision(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
 			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			o := parse(t, text(s.create(rates, "eur", `{"spec":{"n":1}}`)))
-			part := decodeObject([]byte(`{"spec":{"n":1}}`))
+			part := object.DecodeOrEmpty([]byte(`{"spec":{"n":1}}`))
 			left, err := p.revisionOf(o, lasthandled.Digest(part), part, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.create(plan.ControllerRevisions, left.Name(), text(object.MergePatch(decodeObject(left.JSON()), decodeObject([]byte(spoil)))))
+			s.create(plan.ControllerRevisions, left.Name(), text(object.MergePatch(object.DecodeOrEmpty(left.JSON()), object.DecodeOrEmpty([]byte(spoil)))))
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", hasRevision, "h")
 			expectRevisions(t, s, `{"spec":{"n":1}}`)

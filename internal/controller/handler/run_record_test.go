@@ -233,7 +233,7 @@ func TestObjectStates(t *testing.T) {
 // so its locations are recorded.
 func TestObjectStateLocations(t *testing.T) {
 	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
-	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing *Live) error {
+	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing Live) error {
 		_, err := existing.Write(sign)
 		return err
 	}

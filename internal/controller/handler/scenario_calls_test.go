@@ -21,7 +21,7 @@ func changingHandlers() []Handler {
 	both := []hook.Reason{onCreate, onUpdate}
 	fields := func(own ...string) [][]string { return [][]string{{"spec", "n"}, own} }
 	grows := func(reason hook.Reason, old, now *object.Object) (bool, error) {
-		n := func(o *object.Object) int64 { return intIn(decodeObject(o.JSON()), "spec", "n") }
+		n := func(o *object.Object) int64 { return intIn(object.DecodeOrEmpty(o.JSON()), "spec", "n") }
 		return reason == hook.ReasonTimer || old != nil && n(now) > n(old), nil
 	}
 	return []Handler{
@@ -121,7 +121,7 @@ func ownPart(handler string, o map[string]any) string {
 func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := decodeObject(n.Object)
+	o := object.DecodeOrEmpty(n.Object)
 	was, known := m.seen[key]
 	changes, stored := m.changes[n.Handler][text(field(o, "metadata", "resourceVersion"))]
 	same := known && was.process == p && was.settled
@@ -140,7 +140,7 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 	case n.Reason == onUpdate && (same && changes == was.changes || !known && changes == 0):
 		m.t.Errorf("%s: Update, and no other client changed what it watches since; changes %v", key, n.Changes)
 	case n.Reason == onUpdate && same && n.PreviousState != nil:
-		if before, now := ownPart(n.Handler, decodeObject(n.PreviousState)), ownPart(n.Handler, o); before != now {
+		if before, now := ownPart(n.Handler, object.DecodeOrEmpty(n.PreviousState)), ownPart(n.Handler, o); before != now {
 			m.t.Errorf("%s: Update with its own changes, from %s to %s; changes %v", key, before, now, n.Changes)
 		}
 	}
@@ -202,7 +202,7 @@ func (m *callModel) unknown(path string) {
 
 // handleChanging is the function of the changing handlers.
 func (sc *scenario) handleChanging(p *process, n *hook.HandlerRequest) (response *hook.HandlerResponse, err error) {
-	o := decodeObject(n.Object)
+	o := object.DecodeOrEmpty(n.Object)
 	key := n.Handler + " " + n.Name + " " + text(field(o, "metadata", "uid"))
 	now := sc.model.calls(p, key, n)
 	if sc.chance(10) {
@@ -250,7 +250,7 @@ func (sc *scenario) change(n *hook.HandlerRequest, number int64) (*hook.HandlerR
 
 // takeStep is one of three steps of a handler with progress.
 func (sc *scenario) takeStep(n *hook.HandlerRequest, into *hook.HandlerResponse) {
-	done := intIn(decodeObject(n.Progress), "done") + 1
+	done := intIn(object.DecodeOrEmpty(n.Progress), "done") + 1
 	switch {
 	case sc.chance(5):
 		into.Err = errors.New("not this step")

@@ -208,7 +208,7 @@ func (sc *scenario) start() {
 
 // handle is the function of all handlers: it checks the call, and responds or fails at random.
 func (sc *scenario) handle(ctx context.Context, p *process, n *hook.HandlerRequest) (response *hook.HandlerResponse, err error) {
-	o := decodeObject(n.Object)
+	o := object.DecodeOrEmpty(n.Object)
 	number := int(intIn(o, "spec", "n"))
 	key := n.Handler + " " + n.Name + " " + text(field(o, "metadata", "uid"))
 	call := lastCall{process: p, n: number, attempt: n.Attempt, began: time.Now()}

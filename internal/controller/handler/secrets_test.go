@@ -106,7 +106,7 @@ func TestReadSecretIsQuoted(t *testing.T) {
 			e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, login(n) })
 			h := Handler{Name: "h", On: []hook.Reason{reason}, Optional: true, Do: e}
 			if reason == hook.ReasonDaemon {
-				h = Handler{Name: "h", Daemon: func(_ context.Context, n *hook.HandlerRequest, _ *Live) error { return login(n) }}
+				h = Handler{Name: "h", Daemon: func(_ context.Context, n *hook.HandlerRequest, _ Live) error { return login(n) }}
 			}
 			p := program(h)
 			p.Reads = []object.Resource{object.Secrets}

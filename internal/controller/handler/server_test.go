@@ -434,7 +434,7 @@ func (s *server) edit(resource object.Resource, name, patch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := pathOf(resource, name)
-	s.put(path, object.MergePatch(s.objects[path], decodeObject([]byte(patch))))
+	s.put(path, object.MergePatch(s.objects[path], object.DecodeOrEmpty([]byte(patch))))
 }
 
 // breakWatches ends all watches: clients must list again.

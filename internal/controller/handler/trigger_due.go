@@ -234,3 +234,20 @@ func (v *observation) retriesCalls() bool {
 
 // retriesWrites reports whether failed writes are retried at once.
 func (v *observation) retriesWrites() bool { return v.retriesCalls() || v.causes.Has(queue.Retrying) }
+
+// pendingSince returns since when a call is pending, by the times in the object; zero if they
+// do not have it.
+func (v *observation) pendingSince(c call) time.Time {
+	e := v.recorded[c.handler.Name]
+	switch {
+	case e.Attempts > 0:
+		return time.Unix(e.Since, 0)
+	case c.reason == hook.ReasonCreate:
+		return createdAt(c.object)
+	case c.reason == hook.ReasonDelete:
+		return c.object.Time("deletionTimestamp")
+	case c.reason == hook.ReasonUpdate && e.InProgress != "":
+		return time.Unix(e.InProgressSince, 0)
+	}
+	return time.Time{}
+}

@@ -47,16 +47,6 @@ const (
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// decodeObject decodes a JSON object; integers stay integers. Other values become an empty
-// object, so that lookups find nothing.
-func decodeObject(data []byte) map[string]any {
-	fields, err := object.Decode(data)
-	if err != nil || fields == nil {
-		return map[string]any{}
-	}
-	return fields
-}
-
 // watchedFields returns the part of an object that a handler watches.
 func (h *Handler) watchedFields(o *object.Object) map[string]any {
 	if len(h.Fields) == 0 {
@@ -94,7 +84,7 @@ func (h *Handler) Watches(path []string) bool {
 // watchableFields returns an object without its status and the metadata of other controllers, such as
 // annotations with the ignored prefixes.
 func watchableFields(o *object.Object, ignored ...string) map[string]any {
-	whole := decodeObject(o.JSON())
+	whole := object.DecodeOrEmpty(o.JSON())
 	for _, name := range []string{"apiVersion", "kind", "status"} {
 		delete(whole, name)
 	}
@@ -136,7 +126,7 @@ func differs(old, now *object.Object) bool {
 }
 
 func withoutRecords(o *object.Object) map[string]any {
-	whole := decodeObject(o.JSON())
+	whole := object.DecodeOrEmpty(o.JSON())
 	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
 		delete(metadata, "resourceVersion")
 	}
@@ -161,7 +151,7 @@ func (h *Handler) Changes(old, now *object.Object) []hook.FieldChange {
 
 // Compare returns how two JSON objects differ, sorted by path.
 func Compare(old, now json.RawMessage) []hook.FieldChange {
-	return changes(decodeObject(old), decodeObject(now))
+	return changes(object.DecodeOrEmpty(old), object.DecodeOrEmpty(now))
 }
 
 func changes(old, now map[string]any) (all []hook.FieldChange) {
@@ -200,7 +190,7 @@ func (r *rules) differsOnlyInStatus(former, o *object.Object) bool {
 
 // stateDigest returns the digest of an object without what Setpoint itself and every write change.
 func (r *rules) stateDigest(o *object.Object) string {
-	whole := decodeObject(o.JSON())
+	whole := object.DecodeOrEmpty(o.JSON())
 	metadata, _ := whole["metadata"].(map[string]any)
 	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
 		delete(metadata, name)
@@ -230,7 +220,7 @@ func removeOwnCondition(whole map[string]any) {
 
 // countedDigest returns a digest of the fields that the generation of a custom resource counts.
 func countedDigest(o *object.Object) string {
-	whole := decodeObject(o.JSON())
+	whole := object.DecodeOrEmpty(o.JSON())
 	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(whole, name)
 	}

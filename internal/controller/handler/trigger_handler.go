@@ -85,9 +85,20 @@ type Schedule interface {
 }
 
 // Daemon runs for one object until its context ends. The request has the object at the start;
-// existing has it from then on, and writes. A daemon that returns nil is not restarted; one
-// that fails is, after a backoff.
-type Daemon func(ctx context.Context, n *hook.HandlerRequest, existing *Live) error
+// of has it from then on, and writes. A daemon that returns nil is not restarted; one that fails
+// is, after a backoff.
+type Daemon func(ctx context.Context, n *hook.HandlerRequest, of Live) error
+
+// Live is the object of a running daemon.
+type Live interface {
+	// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
+	Changed() <-chan struct{}
+	// Get returns the request for the current object, with what it owns.
+	Get() (*hook.HandlerRequest, error)
+	// Write writes a response to the current object and returns the stored object. It writes nothing, and fails, if the
+	// response sets a field that changed since the daemon last saw the object.
+	Write(response *hook.HandlerResponse) (*hook.HandlerRequest, error)
+}
 
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
 

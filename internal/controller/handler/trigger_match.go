@@ -68,18 +68,33 @@ func (p *Pass) matchTime(h *state, now time.Time) time.Time {
 	return at
 }
 
-func (p *Pass) matchFailed(h *state, state string, err error) {
-	a, now := h.applicability, p.now()
-	if a.matchAttempt.count == 0 {
-		a.matchAttempt.since = now
-	}
-	a.matchAttempt.count++
-	a.matchAttempt.next = now.Add(h.delay(err, a.matchAttempt.count, p.random))
+func (v *observation) matchFailed(h *state, state string, err error) {
+	a, now := h.applicability, v.now()
+	a.matchAttempt.retry(now, func(failures int) time.Duration { return h.delay(err, failures, v.random) })
 	reason := handlerFailureReason(err)
 	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if hook.IsTerminal(err) {
 		a.failedState, a.matchAttempt, reason = state, attempt{}, ReasonGaveUp
 		err = fmt.Errorf("gave up: %w", err)
 	}
-	p.fail(h, failure.WithReason(reason, err))
+	v.fail(h, failure.WithReason(reason, err))
+}
+
+// asksMatch reports whether hook.ReasonMatch is to be called now.
+func (p *Pass) asksMatch(h *state) bool {
+	now := p.now()
+	return p.lacksMatch(h) && (p.retriesCalls() || !p.matchTime(h, now).After(now))
+}
+
+// matched records what a handler responded to hook.ReasonMatch for a state of the object. A failed call leaves the
+// finalizer as it is.
+func (v *observation) matched(h *state, state string, applicable bool, err error) {
+	if err != nil {
+		v.matchFailed(h, state, err)
+		return
+	}
+	if h.matchAttempt.count > 0 {
+		h.failed = nil
+	}
+	h.matchState, h.applicable, h.failedState, h.matchAttempt = state, applicable, "", attempt{}
 }

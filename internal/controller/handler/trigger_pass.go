@@ -76,6 +76,13 @@ func (p *Pass) observe(o *object.Object, ownedDigest string) (recordLost bool) {
 	return recordLost
 }
 
+// wrote replaces the object after a write of ours, which is no change for the handlers.
+func (p *Pass) wrote(stored *object.Object) {
+	p.object = stored
+	p.ownVersions = append(p.ownVersions, stored.Version())
+	p.ownVersions = p.ownVersions[max(0, len(p.ownVersions)-maxEvents):]
+}
+
 // decide finds the calls that are due. What needs no call is recorded at once.
 func (p *Pass) decide() {
 	p.due = p.dueCalls()

@@ -144,9 +144,9 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 	if a.Patch == nil && !status {
 		return nil
 	}
-	patch := decodeObject(a.Patch)
+	patch := object.DecodeOrEmpty(a.Patch)
 	if status {
-		patch = object.CombinePatches(patch, map[string]any{"status": decodeObject(a.Status)})
+		patch = object.CombinePatches(patch, map[string]any{"status": object.DecodeOrEmpty(a.Status)})
 	}
 	return patch
 }
@@ -219,7 +219,7 @@ func conflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partly
 		return nil
 	}
 	c := fieldConflicts{partlyWritten: partlyWritten}
-	c.compare("", patch, decodeObject(seen.JSON()), decodeObject(now.JSON()))
+	c.compare("", patch, object.DecodeOrEmpty(seen.JSON()), object.DecodeOrEmpty(now.JSON()))
 	slices.Sort(c.fields)
 	return c.fields
 }
@@ -268,29 +268,29 @@ func (p *Pass) noteUnwritten(h *state) {
 
 // handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
 // input after what the handler returned beside the error.
-func (p *Pass) handlerFailed(c call, digest string, err error) {
+func (v *observation) handlerFailed(c call, digest string, err error) {
 	h := c.handler
 	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if c.reason == hook.ReasonEvent {
-		p.giveUp(c, err)
+		v.giveUp(c, err)
 		return
 	}
-	now := p.now()
+	now := v.now()
 	if !h.attempt.isFor(c) {
 		h.attempt = attempt{}
 	}
 	a := &h.attempt
 	counts := a.add(c, now)
 	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
-	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays, p.random), err))
+	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays, v.random), err))
 	if counts {
 		a.due = a.next
 		if a.delays < a.count {
-			a.due = now.Add(h.delay(err, a.count, p.random))
+			a.due = now.Add(h.delay(err, a.count, v.random))
 		}
 	}
 	if hook.IsTerminal(err) || h.exhausted(*a) {
-		p.giveUp(c, err)
+		v.giveUp(c, err)
 		return
 	}
 	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.reason != hook.ReasonTimer { // It counts across restarts.
@@ -298,7 +298,7 @@ func (p *Pass) handlerFailed(c call, digest string, err error) {
 		e.Attempts, e.Since = a.count, a.since.Unix()
 		h.pendingEntry = &e
 	}
-	p.fail(h, failure.WithReason(handlerFailureReason(err), err))
+	v.fail(h, failure.WithReason(handlerFailureReason(err), err))
 }
 
 // handlerFailureReason returns the reason of a handler's failure.
@@ -310,31 +310,31 @@ func handlerFailureReason(err error) string {
 }
 
 // giveUp records that a handler is not called again until its input changes.
-func (p *Pass) giveUp(c call, err error) {
+func (v *observation) giveUp(c call, err error) {
 	h := c.handler
 	if c.reason == hook.ReasonEvent {
-		p.fail(nil, failure.WithReason(handlerFailureReason(err), err))
+		v.fail(nil, failure.WithReason(handlerFailureReason(err), err))
 		return
 	}
 	e := h.entry()
 	seen, _ := h.basisOf(c)
-	p.settle(c, &e, seen, true)
+	v.settle(c, &e, seen, true)
 	if e != (lasthandled.Entry{}) {
 		h.pendingEntry = &e
 	}
-	p.fail(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	v.fail(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }
 
 // decline records that a handler is not applicable with the reason of a call.
-func (p *Pass) decline(c call) {
+func (v *observation) decline(c call) {
 	if c.reason == hook.ReasonEvent {
 		return // Each event is called for anyway.
 	}
-	h, state := c.handler, p.state()
+	h, state := c.handler, v.state()
 	if handled, outdated := h.basisOf(c); outdated && c.reason == hook.ReasonUpdate {
 		// Its steps until now have seen a state that is to be compared with.
 		e := h.entry()
-		p.settle(c, &e, handled, false)
+		v.settle(c, &e, handled, false)
 		h.pendingEntry, h.failed = &e, nil
 		return
 	}
@@ -347,7 +347,48 @@ func (p *Pass) decline(c call) {
 	case h.FromFirstSeen:
 		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
 	default:
-		h.ticked(c, p.now())
+		h.ticked(c, v.now())
 	}
 	h.succeed()
+}
+
+// recognizeServerChanges handles an API server that stores something else than was written,
+// such as defaults. The stored state counts as handled: the resource version excludes writes
+// of other clients.
+func (p *Pass) recognizeServerChanges(applied []*pendingResponse, desired map[string]any) error {
+	var want []string
+	for i, stored := range p.watchedDigestsOf(p.object) {
+		h := p.handlers[i]
+		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
+		e := p.writtenEntry(h, applied)
+		recorded := e.LatestDigest()
+		if !changed || recorded == stored {
+			continue
+		}
+		if want == nil {
+			o, err := object.Encode(desired)
+			if err != nil {
+				return err
+			}
+			want = p.rules.watchedDigests(o)
+		}
+		if recorded == want[i] {
+			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
+		}
+	}
+	return nil
+}
+
+// watchedState returns the watched fields of the object for a digest: of the handled object with what a response
+// changes, or the current one; nil if none has it.
+func (v *observation) watchedState(h *state, seen string, applied []*pendingResponse) map[string]any {
+	for _, o := range []*object.Object{basis{object: h.handled}.with(h.Handler, patchOf(h, applied)).object, v.object} {
+		if o == nil {
+			continue
+		}
+		if part := h.watchedFields(o); lasthandled.Digest(part) == seen {
+			return part
+		}
+	}
+	return nil
 }

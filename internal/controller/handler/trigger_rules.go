@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -154,4 +155,19 @@ func (r *rules) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
 		reasons = append(reasons, hook.ReasonDelete)
 	}
 	return reasons
+}
+
+// formerState returns an object as a former controller of the same handlers keeps it: what is
+// watched by default, and the fields of the status that handlers watch.
+func (r *rules) formerState(o *object.Object) map[string]any {
+	state := watchableFields(o)
+	for i := range r.Handlers {
+		removeBookkeeping(state, r.Handlers[i].IgnoredAnnotations...)
+		for _, path := range r.Handlers[i].Fields {
+			if text := o.Field(path...); text != nil && path[0] == "status" {
+				object.SetField(state, json.RawMessage(text), path...)
+			}
+		}
+	}
+	return state
 }

@@ -180,8 +180,25 @@ func (a *attempt) add(c call, now time.Time) (counts bool) {
 
 // failed counts a failed write and sets the time of the retry.
 func (a *attempt) failed(now time.Time, random func() float64) {
+	a.retry(now, func(failures int) time.Duration { return backoff(failures, firstDelay, longestDelay, random) })
+}
+
+// retry counts a failure and sets the time of the retry, which is later with each failure.
+func (a *attempt) retry(now time.Time, delay func(failures int) time.Duration) {
+	if a.count == 0 {
+		a.since = now
+	}
 	a.count++
-	a.next = now.Add(backoff(a.count, firstDelay, longestDelay, random))
+	a.next = now.Add(delay(a.count))
+}
+
+// failDaemon counts a failure of the handler's daemon, and reports whether it is not to be started again.
+func (m *state) failDaemon(err error, now time.Time, random func() float64) (gaveUp bool) {
+	m.attempt.retry(now, func(failures int) time.Duration { return m.delay(err, failures, random) })
+	if gaveUp = hook.IsTerminal(err) || m.exhausted(m.attempt); gaveUp {
+		m.attempt = attempt{}
+	}
+	return gaveUp
 }
 
 // unwritten is what the pending responses of a handler change in the object.
@@ -214,7 +231,7 @@ func (b basis) with(h *Handler, patch map[string]any) basis {
 // applyPatch returns an object with a patch; nil if the result is invalid, which the server
 // will report.
 func applyPatch(o *object.Object, patch map[string]any) *object.Object {
-	made, err := object.Encode(object.MergePatch(decodeObject(o.JSON()), patch))
+	made, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(o.JSON()), patch))
 	if err != nil {
 		return nil
 	}
@@ -297,4 +314,9 @@ func (s *states) hasUnwritten(h *state) bool {
 // removePending removes responses that need no further write.
 func (s *states) removePending(these ...*pendingResponse) {
 	s.responses = slices.DeleteFunc(s.responses, func(o *pendingResponse) bool { return slices.Contains(these, o) })
+}
+
+// lacksPreviousState reports whether only a revision has the previous state.
+func (m *state) lacksPreviousState() bool {
+	return m.KeepPreviousState && m.handled == nil && m.entry().HasRevision
 }

@@ -1,6 +1,10 @@
 package handler
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // The limits of throttling: two controllers that undo each other's changes must not loop at
 // full speed. A user who edits an object stays far below.
@@ -84,4 +88,37 @@ func (p *Pass) countChange(c call) {
 	}
 	p.latestChange, p.sameHandlerCount = &c, p.sameHandlerCount+1
 	p.changeCount = max(p.changeCount, p.sameHandlerCount)
+}
+
+// countRun updates the throttle after the calls of a run, which wrote something or not, and reports whether it starts or
+// ends.
+func (p *Pass) countRun(wrote bool) (starts, ends bool) {
+	if p.latestChange == nil {
+		return false, p.throttle.reset(p.now())
+	}
+	cost := float64(p.changeCount)
+	if !wrote {
+		cost *= readOnlyCost
+	}
+	return p.throttle.add(p.now(), cost, p.random), false
+}
+
+// conflictMessage describes which changes keep calling handlers.
+func (p *Pass) conflictMessage() string {
+	c := p.latestChange
+	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
+		"%s on %s",
+		maxInterval, c.handler.title(), c.reason)
+	var paths []string
+	for _, change := range c.handler.Changes(c.previous, c.changed()) {
+		paths = append(paths, change.Path)
+	}
+	const most = 3
+	if len(paths) > most {
+		paths = append(paths[:most], fmt.Sprintf("%d more", len(paths)-most))
+	}
+	if len(paths) > 0 {
+		words += " of " + strings.Join(paths, ", ")
+	}
+	return words + ". Another controller or handler may change the same fields"
 }

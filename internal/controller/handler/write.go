@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -179,6 +178,18 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	}
 }
 
+// recognizeServerChanges compares what is stored with what was written.
+func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, patch map[string]any) error {
+	if !d.checkVersion || !r.written {
+		return nil
+	}
+	desired := object.DecodeOrEmpty(d.before.JSON())
+	if d.status != nil {
+		desired["status"] = d.status
+	}
+	return r.pass.recognizeServerChanges(applied, object.MergePatch(desired, patch))
+}
+
 // objectWrite describes a write of the object.
 type objectWrite struct {
 	// before is the object before the first write, status the intended status; nil if none was
@@ -278,7 +289,7 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	var patch map[string]any
 	for _, o := range applied {
 		if o.response.Patch != nil {
-			patch = object.CombinePatches(patch, decodeObject(o.response.Patch))
+			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.response.Patch))
 		}
 	}
 	if !r.program.Resource.Status {
@@ -289,7 +300,7 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	if len(patch) == 0 {
 		return nil
 	}
-	if have := decodeObject(r.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+	if have := object.DecodeOrEmpty(r.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
 		return nil
 	}
 	return patch
@@ -307,88 +318,19 @@ func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
 	return now.String(), true
 }
 
-// recognizeServerChanges handles an API server that stores something else than was written,
-// such as defaults. The stored state counts as handled: the resource version excludes writes
-// of other clients.
-func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, patch map[string]any) error {
-	if !d.checkVersion || !r.written {
-		return nil
-	}
-	var want []string
-	for i, stored := range r.pass.watchedDigestsOf(r.Stored) {
-		h := r.memory.handlers[i]
-		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
-		e := r.pass.writtenEntry(h, applied)
-		recorded := e.LatestDigest()
-		if !changed || recorded == stored {
-			continue
-		}
-		if want == nil {
-			var err error
-			if want, err = r.desiredDigests(d, patch); err != nil {
-				return err
-			}
-		}
-		if recorded == want[i] {
-			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
-		}
-	}
-	return nil
-}
-
-// desiredDigests returns the digests of the watched fields of the intended object.
-func (r *run) desiredDigests(d objectWrite, patch map[string]any) ([]string, error) {
-	desired := decodeObject(d.before.JSON())
-	if d.status != nil {
-		desired["status"] = d.status
-	}
-	o, err := object.Encode(object.MergePatch(desired, patch))
-	if err != nil {
-		return nil, err
-	}
-	return r.rules.watchedDigests(o), nil
-}
-
-// updateThrottle updates the throttle after the calls of the run, and sends an event when it
-// starts or ends.
+// updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
-	now, t := r.tools.Now(), &r.memory.throttle
-	if r.pass.latestChange == nil {
-		if t.reset(now) {
-			r.resolved = true
-			r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
-			r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name +
-				" are no longer throttled"})
-		}
-		return
+	starts, ends := r.pass.countRun(r.written || r.applied)
+	switch {
+	case ends:
+		r.resolved = true
+		r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
+		r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name +
+			" are no longer throttled"})
+	case starts:
+		message := r.Secrets.Text(r.pass.conflictMessage())
+		r.memory.throttle.message = message
+		r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", message)
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: message})
 	}
-	cost := float64(r.pass.changeCount)
-	if !r.written && !r.applied {
-		cost *= readOnlyCost
-	}
-	if !t.add(now, cost, r.tools.Queue.Random) {
-		return
-	}
-	t.message = r.Secrets.Text(r.conflictMessage(r.pass.latestChange))
-	r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
-	r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
-}
-
-// conflictMessage describes which changes keep calling handlers.
-func (r *run) conflictMessage(c *call) string {
-	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
-		"%s on %s",
-		maxInterval, c.handler.title(), c.reason)
-	var paths []string
-	for _, change := range c.handler.Changes(c.previous, c.changed()) {
-		paths = append(paths, change.Path)
-	}
-	const most = 3
-	if len(paths) > most {
-		paths = append(paths[:most], fmt.Sprintf("%d more", len(paths)-most))
-	}
-	if len(paths) > 0 {
-		words += " of " + strings.Join(paths, ", ")
-	}
-	return words + ". Another controller or handler may change the same fields"
 }

@@ -97,7 +97,7 @@ func TestHandlersAfterCrashes(t *testing.T) {
 func TestOmissions(t *testing.T) {
 	program := copies(new([]string))
 	program.Handlers[0].Debounce, program.Handlers[0].Every = 5, time.Hour
-	program.Handlers = append(program.Handlers, handler.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handler.Live) error { return nil }})
+	program.Handlers = append(program.Handlers, handler.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, handler.Live) error { return nil }})
 	p, err := loop.New(loop.Programs{Handle: []handler.Program{program}}, loop.Options{})
 	if err != nil {
 		t.Fatal(err)
