@@ -10,12 +10,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 	"github.com/setpoint-dev/setpoint/internal/sdk/mergepatch"
 )
@@ -83,7 +85,7 @@ type Call[T any] struct {
 	// step is set by a completed step.
 	step *stepProgress
 	// live is set for daemons.
-	live loop.Live
+	live trigger.Live
 }
 
 func newCall[T any](h *Handler[T], n *hook.HandlerRequest) (*Call[T], error) {
@@ -239,7 +241,7 @@ func Memory[M, T any](c *Call[T]) *M {
 // ErrConflict means that Call.Write would overwrite a change of another client that the
 // daemon has not observed. Call Refresh and decide again, or return the error: Setpoint
 // then restarts the daemon with the current object.
-var ErrConflict = loop.ErrConflict
+var ErrConflict = daemon.ErrConflict
 
 // Write writes what a daemon has requested so far. Object is then the stored object, with
 // the changes of other clients. If another client changed a field that the daemon

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -163,7 +163,7 @@ func (h *Handler[T]) call(ctx context.Context, n *hook.HandlerRequest) (*hook.Ha
 }
 
 // runDaemon runs the function until it returns.
-func (h *Handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live loop.Live) error {
+func (h *Handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live trigger.Live) error {
 	c, err := newCall(h, n)
 	if err != nil {
 		return err

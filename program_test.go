@@ -15,6 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
@@ -93,16 +95,16 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
 		Owns:              []object.Resource{core("secrets", "Secret")},
-		Writes:            []loop.WritePermission{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
+		Writes:            []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
 		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
-		Handlers: []loop.Handler{{
+		Handlers: []trigger.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second, FromFirstSeen: true, InitialDelay: time.Minute,
 		}, {Name: "watch"}},
 	}
 	got := reaction(t, app)
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(loop.Handler{}, "Do", "Daemon", "When")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(trigger.Handler{}, "Do", "Daemon", "When")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Handlers[0].Do == nil || got.Handlers[0].Daemon != nil || got.Handlers[1].Do != nil || got.Handlers[1].Daemon == nil {

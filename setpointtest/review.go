@@ -9,7 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -78,7 +78,7 @@ func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.Revie
 	case response.Object == nil:
 		return nil
 	}
-	differences := handler.Compare(result, response.Object)
+	differences := trigger.Compare(result, response.Object)
 	if len(differences) == 0 {
 		return nil
 	}

@@ -289,3 +289,17 @@ func Unreachable(err error) bool {
 func Terminating(err error) bool {
 	return apierrors.HasStatusCause(err, "NamespaceTerminating")
 }
+
+// Rejected reports whether the API server rejected this write, rather than being overloaded
+// or unreachable.
+func Rejected(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || NotFound(err) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
+}

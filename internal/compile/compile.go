@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -296,7 +297,7 @@ func (c *Compiled) Finalizers() map[ResourceName]string {
 
 // blocksDeletion reports whether the deletion of an object waits for a handler.
 func blocksDeletion(p *handler.Program) bool {
-	return slices.ContainsFunc(p.Handlers, func(h handler.Handler) bool {
+	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool {
 		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
 	})
 }

@@ -4,19 +4,22 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
 // readHandlers reads the handlers, and how the hook of each is called.
-func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handler.Handler, hookConfigs, error) {
+func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]trigger.Handler, hookConfigs, error) {
 	if len(spec.Handlers) == 0 && spec.Index == nil {
 		return nil, nil, invalid("spec.handlers: required, unless the controller has an index")
 	}
-	read := func(field string, declared *api.Handler) (handler.Handler, *hookConfig, error) {
+	read := func(field string, declared *api.Handler) (trigger.Handler, *hookConfig, error) {
 		h, config, err := readHandler(field, declared)
 		if err == nil {
 			h.Expression, err = env.handlerWhen(field, declared.When)
@@ -30,8 +33,8 @@ func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handler.H
 	return readList("spec.handlers", spec.Handlers, spec.EndpointConfigs, read)
 }
 
-func readHandler(field string, declared *api.Handler) (handler.Handler, *hookConfig, error) {
-	h := handler.Handler{
+func readHandler(field string, declared *api.Handler) (trigger.Handler, *hookConfig, error) {
+	h := trigger.Handler{
 		Name:              declared.Name,
 		DisplayName:       declared.DisplayName,
 		Every:             declared.Every.Duration.Duration,
@@ -51,7 +54,7 @@ func readHandler(field string, declared *api.Handler) (handler.Handler, *hookCon
 		h.FromFirstSeen, h.InitialDelay = true, declared.InitialDelay.Duration
 	}
 	if declared.Daemon != nil {
-		h.Daemon, h.StopTimeout = handler.CallDaemon, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handler.DefaultStopTimeout)
+		h.Daemon, h.StopTimeout = daemon.Call, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, daemon.DefaultStopTimeout)
 	}
 	when, err := handlerCondition(field, declared)
 	if err != nil {
@@ -62,7 +65,7 @@ func readHandler(field string, declared *api.Handler) (handler.Handler, *hookCon
 		h.On = append(h.On, hook.Reason(reason))
 	}
 	for i, text := range declared.Fields {
-		path, err := handler.ParseField(text)
+		path, err := trigger.ParseField(text)
 		if err != nil {
 			return h, nil, invalid("%s: %w", index(field+".fields", i), err)
 		}
@@ -97,7 +100,7 @@ func handlerCondition(field string, declared *api.Handler) (func(old, now *objec
 }
 
 // checkTriggers rejects a handler without triggers or with conflicting ones.
-func checkTriggers(field string, h *handler.Handler) error {
+func checkTriggers(field string, h *trigger.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil && h.Daemon == nil:
 		return invalid("%s: one of reasons, every, schedule and daemon is required", field)
@@ -120,7 +123,7 @@ func checkTriggers(field string, h *handler.Handler) error {
 }
 
 // checkPreviousState rejects kinds whose previous state must not be stored.
-func checkPreviousState(handlers []handler.Handler, of object.Resource) error {
+func checkPreviousState(handlers []trigger.Handler, of object.Resource) error {
 	for i := range handlers {
 		if !handlers[i].KeepPreviousState {
 			continue

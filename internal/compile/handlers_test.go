@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,7 +53,7 @@ func describeHandlers(c *Compiled) string {
 	return text.String()
 }
 
-func describeHandler(h handler.Handler) string {
+func describeHandler(h trigger.Handler) string {
 	text := fmt.Sprint(h.Name, " on ", h.On)
 	say := func(name string, value any) {
 		if !slices.Contains([]string{"[]", "0s", "0", "false"}, fmt.Sprint(value)) {

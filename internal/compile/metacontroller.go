@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -235,7 +235,7 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
 		// Like a handler that watches a whole object, a revision has what users set.
-		if !new(handler.Handler).Watches(path) {
+		if !new(trigger.Handler).Watches(path) {
 			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels "+
 				"or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)

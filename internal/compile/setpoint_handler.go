@@ -13,6 +13,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -242,19 +243,19 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 	return nil
 }
 
-func resolveWrite(ctx context.Context, env Environment, field string, permission api.Permission) (handler.WritePermission, error) {
-	resource, err := resolveUsed(ctx, env, resourceRef{field, permission.APIVersion, permission.Resource})
+func resolveWrite(ctx context.Context, env Environment, field string, p api.Permission) (permit.Write, error) {
+	resource, err := resolveUsed(ctx, env, resourceRef{field, p.APIVersion, p.Resource})
 	if err != nil {
-		return handler.WritePermission{}, err
+		return permit.Write{}, err
 	}
-	if permission.Namespace != "" && !resource.Namespaced {
-		return handler.WritePermission{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
+	if p.Namespace != "" && !resource.Namespaced {
+		return permit.Write{}, invalid("%s.namespace: %s are cluster-scoped; leave it out", field, resource)
 	}
-	text, err := labelSelectorText(field, permission.LabelSelector)
-	mayDelete := slices.Contains(permission.Verbs, api.PermissionDelete)
-	return handler.WritePermission{
-		Resource: resource, Namespace: permission.Namespace, Labels: text,
-		Apply: slices.Contains(permission.Verbs, api.PermissionApply), Delete: mayDelete, Evict: mayDelete,
+	text, err := labelSelectorText(field, p.LabelSelector)
+	mayDelete := slices.Contains(p.Verbs, api.PermissionDelete)
+	return permit.Write{
+		Resource: resource, Namespace: p.Namespace, Labels: text,
+		Apply: slices.Contains(p.Verbs, api.PermissionApply), Delete: mayDelete, Evict: mayDelete,
 	}, err
 }
 

@@ -64,6 +64,9 @@ const (
 // repeated with the object as it is then.
 var ErrConflict = errors.New("an object changed meanwhile")
 
+// ErrTooManyConflicts means that ErrConflict lasted too long.
+var ErrTooManyConflicts = errors.New("too many conflicts in a row")
+
 // ReasonOf is the reason of the event about an error.
 func ReasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 

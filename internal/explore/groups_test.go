@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
@@ -59,7 +60,7 @@ func copies(t *testing.T) explore.Options {
 	return systemWith(t.Context(), t, loop.Programs{Handle: []handler.Program{{
 		Name: "copies", Resource: things, Owns: []object.Resource{configMaps}, Manager: "copies",
 		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []handler.Handler{{
+		Handlers: []trigger.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
 		}},
 	}}})

@@ -10,6 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -205,7 +207,7 @@ func describeNamespaces(namespaces []string) string {
 }
 
 // describeHandler describes when a handler is called.
-func describeHandler(h *handler.Handler) string {
+func describeHandler(h *trigger.Handler) string {
 	condition := ""
 	if h.When != nil || h.Expression != nil {
 		condition = ", if its condition holds"
@@ -230,7 +232,7 @@ func describeHandler(h *handler.Handler) string {
 }
 
 // describeReason describes a reason for a call.
-func describeReason(h *handler.Handler, reason hook.Reason) string {
+func describeReason(h *trigger.Handler, reason hook.Reason) string {
 	switch reason {
 	case hook.ReasonEvent:
 		return "every event"
@@ -253,7 +255,7 @@ func pathsOf(fields [][]string) []string {
 }
 
 // describeTimer describes the schedule of a handler.
-func describeTimer(h *handler.Handler) string {
+func describeTimer(h *trigger.Handler) string {
 	when := ""
 	switch schedule := h.Schedule.(type) {
 	case nil:
@@ -277,7 +279,7 @@ func describeTimer(h *handler.Handler) string {
 	return when
 }
 
-func describeRetries(h *handler.Handler) string {
+func describeRetries(h *trigger.Handler) string {
 	switch {
 	case h.Retries < 0:
 		return "once"
@@ -290,7 +292,7 @@ func describeRetries(h *handler.Handler) string {
 }
 
 // describeWrite describes a permission to write other objects.
-func describeWrite(w *handler.WritePermission) string {
+func describeWrite(w *permit.Write) string {
 	var verbs []string
 	for _, one := range []struct {
 		may  bool

@@ -13,6 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -62,11 +64,11 @@ func TestDescribe(t *testing.T) {
 		}},
 		{"handlers", Programs{Handlers: []handler.Program{{
 			Resource: rates, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
-			Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
-			Handlers: []handler.Handler{
+			Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Labels: "c=d", Namespace: "z"}},
+			Handlers: []trigger.Handler{
 				{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Every: time.Hour, Retries: 3},
 				{Name: "nightly", On: []hook.Reason{hook.ReasonTimer}, Schedule: nightly},
-				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, handler.Live) error { return nil }},
+				{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, trigger.Live) error { return nil }},
 				{Name: "end", On: []hook.Reason{hook.ReasonDelete}, When: func(_, _ *object.Object) bool { return true }, Retries: -1},
 			},
 		}}}, []string{

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -221,7 +222,7 @@ func shopHandlerController(name string) controllers.GoController {
 		})
 		compiled.Handlers = []handler.Program{{
 			Name: name, Resource: compiled.Programs[0].Parent, HandledAnnotation: "example.org/handled", Workers: 1,
-			Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
+			Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}},
 		}}
 		return compiled, nil
 	}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
@@ -33,7 +34,7 @@ func TestStuckCallsAreUnhealthy(t *testing.T) {
 			<-release
 			return &hook.HandlerResponse{}, nil
 		})
-		p := m.inFlight.WrapHandlers(handler.Program{Name: "shop", Handlers: []handler.Handler{{Name: "greet", Timeout: time.Second, Do: do}}})
+		p := m.inFlight.WrapHandlers(handler.Program{Name: "shop", Handlers: []trigger.Handler{{Name: "greet", Timeout: time.Second, Do: do}}})
 		go func() { _, _ = p.Handlers[0].Do.Handle(context.Background(), nil) }()
 		<-time.After(2 * time.Second)
 		healthz(http.StatusOK)

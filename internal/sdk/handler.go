@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
@@ -20,10 +21,10 @@ import (
 type Handler struct {
 	Name string
 	// Spec is the handler as the program has it.
-	Spec loop.Handler
+	Spec trigger.Handler
 	// Once calls the function for a reason; Daemon runs it as long as its object matches. A handler has one of them.
 	Once   hook.HandlerFunc
-	Daemon loop.Daemon
+	Daemon trigger.Daemon
 
 	// filters and predicates must all match.
 	filters    []filter
@@ -54,7 +55,7 @@ func (h *Handler) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) 
 }
 
 // program returns the handler as the program has it.
-func (h *Handler) program() loop.Handler {
+func (h *Handler) program() trigger.Handler {
 	p := h.Spec
 	p.Name, p.When = h.Name, h.predicate()
 	if h.Daemon != nil {
@@ -134,7 +135,7 @@ func (h *Handler) AddFormerName(name string) {
 // WatchFields limits the watched fields.
 func (h *Handler) WatchFields(paths ...string) {
 	for _, text := range paths {
-		path, err := loop.ParseField(text)
+		path, err := trigger.ParseField(text)
 		if err != nil {
 			h.AddProblem("Field: %w", err)
 			continue

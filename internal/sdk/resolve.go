@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
@@ -15,7 +15,7 @@ type resolvedResources struct {
 	resource object.Resource
 	owns     []object.Resource
 	reads    []object.Resource
-	writes   []loop.WritePermission
+	writes   []permit.Write
 }
 
 func (c *Controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
@@ -35,7 +35,7 @@ func (c *Controller) resolveResources(ctx context.Context, env compile.Environme
 		if one.Resource, err = resolveUsed(ctx, env, one.kind); err != nil {
 			return f, err
 		}
-		f.writes = append(f.writes, one.WritePermission)
+		f.writes = append(f.writes, one.Write)
 	}
 	return f, nil
 }
@@ -72,7 +72,7 @@ func resolveUsed(ctx context.Context, env compile.Environment, k kinds.Kind) (ob
 // kindWrite is the write permission of a kind.
 type kindWrite struct {
 	kind kinds.Kind
-	loop.WritePermission
+	permit.Write
 }
 
 // writes joins the declarations of Applies, Deletes and Evicts by kind.

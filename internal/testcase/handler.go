@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -78,7 +78,7 @@ func (c *Case) daemonCall() (hook.DaemonCall, error) {
 }
 
 // isCalled reports whether the condition of a handler is true.
-func isCalled(h *handler.Handler, reason hook.Reason, previous, o *object.Object) (bool, error) {
+func isCalled(h *trigger.Handler, reason hook.Reason, previous, o *object.Object) (bool, error) {
 	if h.When != nil && !h.When(previous, o) {
 		return false, nil
 	}
@@ -114,7 +114,7 @@ func (c *Case) reason() (hook.Reason, error) {
 }
 
 // possibleReasons are those for which a handler is called.
-func possibleReasons(h *handler.Handler) []hook.Reason {
+func possibleReasons(h *trigger.Handler) []hook.Reason {
 	if h.Daemon != nil {
 		return []hook.Reason{hook.ReasonDaemon}
 	}

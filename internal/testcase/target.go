@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -26,7 +27,7 @@ type target struct {
 	hook    string
 	compose *composite.Program
 	handle  *handler.Program
-	handler *handler.Handler
+	handler *trigger.Handler
 	webhook *admission.Webhook
 }
 

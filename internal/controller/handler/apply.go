@@ -11,6 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -123,7 +125,7 @@ func (r *run) desiredObject(a hook.AppliedObject) (object.Resource, *object.Obje
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
-	resource, err := r.program.resourceToApply(r.Stored.Namespace(), given)
+	resource, err := r.permissions.ResourceToApply(r.Stored.Namespace(), given)
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
@@ -143,7 +145,7 @@ func (r *run) withOwner(resource object.Resource, given *object.Object, unowned 
 		delete(metadata, name)
 	}
 	delete(metadata, "namespace")
-	namespace := namespaceFor(resource, r.Stored.Namespace(), given.Namespace())
+	namespace := permit.NamespaceFor(resource, r.Stored.Namespace(), given.Namespace())
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
@@ -177,8 +179,8 @@ func (r *run) matchHandlers(ctx context.Context) error {
 	if r.dry != nil && r.dry.skipCalls {
 		return nil
 	}
-	for _, h := range r.memory.handlers {
-		if r.pass.asksMatch(h) {
+	for _, h := range r.memory.Handlers {
+		if r.pass.AsksMatch(h) {
 			r.matchHandler(ctx, h)
 		}
 		if ctx.Err() != nil {
@@ -189,15 +191,15 @@ func (r *run) matchHandlers(ctx context.Context) error {
 }
 
 // matchHandler calls a handler with hook.ReasonMatch.
-func (r *run) matchHandler(ctx context.Context, h *state) {
-	state := r.pass.state()
+func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
+	state := r.pass.State()
 	n := r.newRequest(h.Handler, r.Stored)
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.owned)
-	n.Attempt, n.FirstAttempt = h.matchAttempt.count, h.matchAttempt.since
-	r.pass.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
+	n.Attempt, n.FirstAttempt = h.MatchAttempt.Count, h.MatchAttempt.Since
+	r.pass.CountChange(trigger.Call{Handler: h, Reason: hook.ReasonMatch, Object: r.Stored, Repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)
 	if err == nil || ctx.Err() == nil {
-		r.pass.matched(h, state, err == nil && !response.NotApplicable, err)
+		r.pass.Matched(h, state, err == nil && !response.NotApplicable, err)
 	}
 }
 
@@ -213,12 +215,12 @@ var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evicti
 
 // apply deletes and applies the objects of a response and reports whether all is done. It
 // retries with backoff, without another call of the handler.
-func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
+func (r *run) apply(ctx context.Context, o *trigger.Response) bool {
 	now := r.tools.Now()
-	if !o.applied && !o.fresh && o.attempt.next.After(now) && !r.pass.retriesWrites() {
+	if !o.Applied && !o.Fresh && o.Attempt.Next.After(now) && !r.pass.RetriesWrites() {
 		return false
 	}
-	applied := o.applied
+	applied := o.Applied
 	err := r.applyResponse(ctx, o)
 	if r.dry != nil && err != nil {
 		r.dry.notApplied(err)
@@ -226,23 +228,23 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	switch {
 	case err == nil:
 		if !applied {
-			if o.attempt.count > 0 {
-				o.call.handler.failed = nil
+			if o.Attempt.Count > 0 {
+				o.Call.Handler.Failed = nil
 			}
-			o.attempt = attempt{}
-			delete(r.memory.evictions, o.call.handler)
+			o.Attempt = trigger.Attempt{}
+			delete(r.memory.evictions, o.Call.Handler)
 		}
 		return true
 	case ctx.Err() != nil:
 	case errors.Is(err, errEvictionRefused):
-		o.attempt.next = now.Add(evictionRetryDelay)
-		r.reportRefusedEviction(o.call.handler, err)
+		o.Attempt.Next = now.Add(evictionRetryDelay)
+		r.reportRefusedEviction(o.Call.Handler, err)
 	case hook.IsTerminal(err):
 		r.dropRefused(o, err)
 	default:
-		o.attempt.failed(now, r.tools.Queue.Random)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed,
-			fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
+		o.Attempt.Failed(now, r.tools.Queue.Random)
+		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
+			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
 	}
 	return false
 }
@@ -256,28 +258,28 @@ type evictionWait struct {
 
 // reportRefusedEviction sends one event when budgets have refused for long, also if the
 // handler was called again meanwhile.
-func (r *run) reportRefusedEviction(h *state, err error) {
+func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 	wait, now := r.memory.evictions[h], r.tools.Now()
 	switch {
 	case wait.since.IsZero():
 		wait.since = now
 		if r.memory.evictions == nil {
-			r.memory.evictions = map[*state]evictionWait{}
+			r.memory.evictions = map[*trigger.State]evictionWait{}
 		}
 	case !wait.reported && now.Sub(wait.since) >= evictionEventDelay:
 		wait.reported = true
 		message := failure.OneLine(err)
 		r.Log.Warn("eviction refused", "object", r.Stored.Ref().String(), "error", message)
-		r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonEvictionRefused, Message: message})
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
 	}
 	r.memory.evictions[h] = wait
 }
 
 // dropRefused drops a response that can never be applied.
-func (r *run) dropRefused(o *pendingResponse, err error) {
-	r.pass.drop(o)
-	o.takeBack()
-	r.pass.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
+func (r *run) dropRefused(o *trigger.Response, err error) {
+	r.pass.Drop(o)
+	o.TakeBack()
+	r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.
@@ -291,8 +293,8 @@ func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 }
 
 // applyResponse deletes objects first, and then applies.
-func (r *run) applyResponse(ctx context.Context, o *pendingResponse) error {
-	if o.applied {
+func (r *run) applyResponse(ctx context.Context, o *trigger.Response) error {
+	if o.Applied {
 		return nil
 	}
 	if err := r.resolveDeletions(ctx, o); err != nil {
@@ -301,13 +303,13 @@ func (r *run) applyResponse(ctx context.Context, o *pendingResponse) error {
 	if err := r.deleteAll(ctx, o); err != nil {
 		return err
 	}
-	for _, a := range o.response.Apply[o.appliedCount:] {
+	for _, a := range o.Response.Apply[o.AppliedCount:] {
 		if err := r.applyObject(ctx, a); err != nil {
 			return err
 		}
-		o.appliedCount++
+		o.AppliedCount++
 	}
-	o.applied = true
+	o.Applied = true
 	return nil
 }
 

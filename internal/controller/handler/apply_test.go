@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 )
 
 // Objects are created or applied, also if the watch lags behind or does not cover them.
@@ -25,8 +26,8 @@ func TestCreateOrApply(t *testing.T) {
 			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"unseen"}}`)},
 		}}, nil
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
-	p.Writes = []WritePermission{{Resource: pods, Apply: true}}
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p.Writes = []permit.Write{{Resource: pods, Apply: true}}
 	requests := func() []string {
 		var all []string
 		for _, write := range s.wrote("") {
@@ -131,7 +132,7 @@ func TestNotApplicable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Fields: [][]string{{"spec"}}, Conditional: true})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}}, Conditional: true})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
 		defer func() { w.stop() }()
 		c.expect(t, "Create eur")
@@ -163,9 +164,9 @@ func TestNotApplicableWithOneReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		p := program(Handler{Name: "h", On: []hook.Reason{onUpdate, onResume}, Conditional: true})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}, Conditional: true})
 		do := map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{NotApplicable: n.Reason == onUpdate}, nil
+			return &hook.HandlerResponse{NotApplicable: n.Reason == hook.ReasonUpdate}, nil
 		}}
 		w := startEnv(s, p, s, do)
 		pass(time.Second)
@@ -178,7 +179,7 @@ func TestNotApplicableWithOneReason(t *testing.T) {
 		for _, c := range w.callsOf("h", "") {
 			reasons = append(reasons, c.reason)
 		}
-		if !slices.Equal(reasons, []hook.Reason{onUpdate, onResume}) {
+		if !slices.Equal(reasons, []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}) {
 			t.Errorf("called for %v", reasons)
 		}
 	})
@@ -189,7 +190,7 @@ func TestTimerNotApplicable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":true}}`)
-		p := program(Handler{Name: "t", Every: time.Minute, FromFirstSeen: true, InitialDelay: 10 * time.Second, Conditional: true})
+		p := program(trigger.Handler{Name: "t", Every: time.Minute, FromFirstSeen: true, InitialDelay: 10 * time.Second, Conditional: true})
 		w := startEnv(s, p, s, map[string]handlerFunc{"t": c.handle})
 		defer w.stop()
 		pass(5 * time.Second)
@@ -214,7 +215,7 @@ func TestMatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		p := program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute})
+		p := program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute})
 		do := map[string]handlerFunc{"d": c.handle}
 		w := startEnv(s, p, s, do)
 		defer func() { w.stop() }()
@@ -259,7 +260,7 @@ func TestMatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{fails: true}
 		s.create(rates, "eur", `{"spec":{"on":true},"status":{"conditions":[]},"metadata":{"finalizers":["old/one"]}}`)
-		p := program(Handler{Name: "d", On: []hook.Reason{onCreate, onDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute}, Handler{Name: "other", On: []hook.Reason{onCreate}})
+		p := program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute}, trigger.Handler{Name: "other", On: []hook.Reason{hook.ReasonCreate}})
 		p.ReplacedFinalizers = []string{"old/one"}
 		w := startEnv(s, p, s, map[string]handlerFunc{"d": c.handle})
 		defer w.stop()
@@ -285,7 +286,7 @@ func TestMatchIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":false}}`)
-		w := startEnv(s, program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
+		w := startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
 		defer w.stop()
 		for n := range 1000 {
 			s.edit(rates, "eur", fmt.Sprintf(`{"status":{"n":%d}}`, n))
@@ -308,7 +309,7 @@ func TestDeleteNotApplicable(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":false},"metadata":{"finalizers":["setpoint.dev/test"]}}`)
 		s.drop(rates, "eur")
-		w := startEnv(s, program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
+		w := startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
 		defer w.stop()
 		c.expect(t, "Delete eur")
 		if o := s.get(rates, "eur"); o != nil {
@@ -326,7 +327,7 @@ func TestMatchOfDaemon(t *testing.T) {
 		running := 0
 		add := func(n int) { mu.Lock(); defer mu.Unlock(); running += n }
 		runs := func() int { mu.Lock(); defer mu.Unlock(); return running }
-		p := program(Handler{Name: "w", Conditional: true, Do: hook.HandlerFunc(c.handle), Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
+		p := program(trigger.Handler{Name: "w", Conditional: true, Do: hook.HandlerFunc(c.handle), Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ trigger.Live) error {
 			add(1)
 			defer add(-1)
 			<-ctx.Done()
@@ -356,51 +357,24 @@ func TestMatchOfDaemon(t *testing.T) {
 
 // Only conditional handlers may be inapplicable, and a Match writes nothing.
 func TestUnsuitableResponses(t *testing.T) {
-	n := &hook.HandlerRequest{Reason: onCreate}
+	n := &hook.HandlerRequest{Reason: hook.ReasonCreate}
 	match := &hook.HandlerRequest{Reason: hook.ReasonMatch}
 	event := &hook.HandlerRequest{Reason: hook.ReasonEvent}
 	for name, c := range map[string]struct {
-		h    Handler
+		h    trigger.Handler
 		n    *hook.HandlerRequest
 		a    hook.HandlerResponse
 		want string
 	}{
-		"not conditional":     {Handler{}, n, hook.HandlerResponse{NotApplicable: true}, "applicable: the handler is not conditional"},
-		"match with a status": {Handler{Conditional: true}, match, hook.HandlerResponse{Status: []byte(`{}`)}, "with the reason Match, a response has only applicable or an error"},
-		"progress of events":  {Handler{}, event, hook.HandlerResponse{Progress: []byte(`{}`)}, "progress: not allowed with the reason Event"},
-		"finished handler":    {Handler{}, n, hook.HandlerResponse{Finished: true}, "finished: only for the reason Daemon"},
-		"much progress":       {Handler{}, n, hook.HandlerResponse{Progress: []byte(strings.Repeat(" ", 8193))}, "progress: must not exceed 8192 bytes, has 8193"},
-		"apply beside error":  {Handler{}, n, hook.HandlerResponse{Apply: []hook.AppliedObject{{}}, Err: errors.New("no")}, "apply: not allowed with an error"},
+		"not conditional":     {trigger.Handler{}, n, hook.HandlerResponse{NotApplicable: true}, "applicable: the handler is not conditional"},
+		"match with a status": {trigger.Handler{Conditional: true}, match, hook.HandlerResponse{Status: []byte(`{}`)}, "with the reason Match, a response has only applicable or an error"},
+		"progress of events":  {trigger.Handler{}, event, hook.HandlerResponse{Progress: []byte(`{}`)}, "progress: not allowed with the reason Event"},
+		"finished handler":    {trigger.Handler{}, n, hook.HandlerResponse{Finished: true}, "finished: only for the reason Daemon"},
+		"much progress":       {trigger.Handler{}, n, hook.HandlerResponse{Progress: []byte(strings.Repeat(" ", 8193))}, "progress: must not exceed 8192 bytes, has 8193"},
+		"apply beside error":  {trigger.Handler{}, n, hook.HandlerResponse{Apply: []hook.AppliedObject{{}}, Err: errors.New("no")}, "apply: not allowed with an error"},
 	} {
-		if err := checkResponse(&c.h, c.n, &c.a); !hook.IsMalformed(err) || !strings.Contains(err.Error(), c.want) {
+		if err := permit.CheckResponse(&c.h, c.n, &c.a); !hook.IsMalformed(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
-		}
-	}
-}
-
-// Own bookkeeping is no other state of an object.
-func TestStateDigest(t *testing.T) {
-	p := program()
-	p.ReplacedFinalizers = []string{"old/one"}
-	digestOf := func(text string) string {
-		o, err := object.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.rules().stateDigest(o)
-	}
-	plain := digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}`)
-	if plain != digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"2","generation":3,"managedFields":[],`+
-		`"finalizers":["old/one","setpoint.dev/test"],"annotations":{"setpoint.dev/handled-by-test":"x"}},"status":{"setpointHandledBy":{"test":"x"}}}`) {
-		t.Error("own bookkeeping changes the state")
-	}
-	for _, other := range []string{
-		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","finalizers":["other"]}}`,
-		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"status":{"phase":"x"}}`,
-		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","deletionTimestamp":"2026-01-01T00:00:00Z"}}`,
-	} {
-		if digestOf(other) == plain {
-			t.Errorf("%s is the same state", other)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -13,7 +14,7 @@ import (
 func BenchmarkNothingToDo(b *testing.B) {
 	t := &testing.T{}
 	s := newServer(t)
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Fields: [][]string{{"spec", "currency"}}, Do: noopHandler{}})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Fields: [][]string{{"spec", "currency"}}, Do: noopHandler{}})
 	st := &testEnv{server: s}
 	c := New(p, s.tools(st))
 	defer c.Close()

@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,10 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -27,20 +31,21 @@ type Controller struct {
 
 	program Program
 	// rules are what passes decide by.
-	rules       *rules
+	rules *trigger.Rules
+	// permissions are for what responses write.
+	permissions permit.Set
 	tools       Tools
 	eventBuffer *eventBuffer
 	// owned are the watches of owned objects.
 	owned   []controller.Watch
 	daemons sync.WaitGroup
-	// daemonCalls limits the calls to start, update and stop daemons of other processes.
-	daemonCalls chan struct{}
+	// daemonHost is what daemons need of the controller.
+	daemonHost *daemon.Host
 	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
 	// gate for what the feed sends; both are nil if there is no such process or index.
 	backend *backend.Membership
-	gate    *callGate
-	feed    *indexFeed
-	feeds   sync.WaitGroup
+	gate    *index.Gate
+	feed    *index.Feed
 	// pruned is set when the API server did not store the state in the status.
 	pruned atomic.Bool
 }
@@ -59,10 +64,11 @@ func New(program Program, tools Tools) *Controller {
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
 		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
 	})
-	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
-	c.joinBackend()
+	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
 	c.rules = c.program.rules()
+	c.permissions = permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}
+	c.joinBackend()
 	c.watch()
 	c.SetWatching()
 	return c
@@ -74,10 +80,16 @@ const maxDaemonCalls = 32
 // Run reconciles objects until the context ends. It returns after the last worker and the last
 // daemon.
 func (c *Controller) Run(ctx context.Context) {
-	c.Base.Run(ctx, c.reconcile, func() { c.reset(); c.followBackend(ctx) }, func() {
+	c.Base.Run(ctx, c.reconcile, func() {
+		c.reset()
+		c.gate.Reset()
+		c.feed.Begin(ctx)
+		c.backend.Start()
+	}, func() {
 		c.eventBuffer.pause()
 		c.daemons.Wait()
-		c.unfollowBackend()
+		c.backend.Stop()
+		c.feed.End()
 	})
 }
 
@@ -92,7 +104,7 @@ func (c *Controller) Close() {
 func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cache.Event) queue.Outcome {
 	c.eventBuffer.resume()
 	for _, e := range events {
-		c.bufferEvent(observed(e))
+		c.bufferEvent(trigger.NewEvent(e))
 	}
 	return c.reconcile(ctx, item)
 }
@@ -103,7 +115,7 @@ func (c *Controller) reset() {
 	c.Memories.Clear()
 	c.eventBuffer.resume()
 	for o := range c.Managed() {
-		c.bufferEvent(observedEvent{cache.Event{New: o}, hook.EventListed})
+		c.bufferEvent(trigger.Event{Event: cache.Event{New: o}, Kind: hook.EventListed})
 		c.Queue.Add(controller.KeyOf(o), queue.Cause{Kind: queue.Start})
 	}
 }
@@ -144,13 +156,13 @@ func (c *Controller) countOwned(uid, namespace string) int {
 // the object decides what to resume.
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
 	r := &run{Controller: c, Run: of, memory: remembered.(*memory)}
-	r.pass = newPass(observation{
-		rules: c.rules, object: r.Stored, causes: of.Item.Causes, managed: r.Phase == controller.PhaseManaged, dry: r.IsDry(),
-		now: c.tools.Now, random: c.tools.Queue.Random, fail: r.recordError,
-	}, &r.memory.states)
+	r.pass = trigger.NewPass(trigger.Observation{
+		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
+		Now: c.tools.Now, Random: c.tools.Queue.Random, Fail: r.recordError,
+	}, &r.memory.States)
 	if fresh {
-		r.restoreApplied(r.pass.recorded)
-		r.memory.daemons = newDaemons(r.memory.handlers)
+		r.restoreApplied(r.pass.Recorded)
+		r.memory.daemons = newDaemons(r.memory.Handlers)
 	}
 	return r
 }
@@ -161,10 +173,10 @@ func (r *run) observe() {
 	r.owned = r.ownedObjects()
 	r.ownedNow = slices.Concat(r.owned...)
 	digest := ""
-	if r.rules.handles(hook.ReasonDrift) {
-		digest = r.pass.digests.owned(r.appliedNow())
+	if r.rules.Handles(hook.ReasonDrift) {
+		digest = r.pass.Digests.Owned(r.appliedNow())
 	}
-	if r.pass.observe(r.Stored, digest) {
+	if r.pass.Observe(r.Stored, digest) {
 		r.noteStateRemoval()
 	}
 }
@@ -179,9 +191,9 @@ func (r *run) seeCached() {
 			visit(o.JSON())
 		}
 	})
-	for _, o := range r.memory.responses {
-		if !o.fresh {
-			r.See(&record.Request{}, &record.Response{Handler: o.response})
+	for _, o := range r.memory.Responses {
+		if !o.Fresh {
+			r.See(&record.Request{}, &record.Response{Handler: o.Response})
 		}
 	}
 }
@@ -226,14 +238,14 @@ func (p *Program) NamespacesOf(resource object.Resource) []string {
 
 // objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
-	c.feed.changed(e) // Before a worker can call a handler for it.
+	c.feed.Changed(e) // Before a worker can call a handler for it.
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
 		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
 			// A list shows another object of the same name: the former was deleted meanwhile.
-			c.bufferEvent(observed(cache.Event{Old: e.Old}))
+			c.bufferEvent(trigger.NewEvent(cache.Event{Old: e.Old}))
 			e.Old = nil
 		}
-		c.bufferEvent(observed(e))
+		c.bufferEvent(trigger.NewEvent(e))
 		c.QueueObject(e, cause)
 	}
 }
@@ -248,7 +260,7 @@ func isEdit(e cache.Event) bool {
 // change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
-	if !c.rules.handles(hook.ReasonDrift) {
+	if !c.rules.Handles(hook.ReasonDrift) {
 		return
 	}
 	if e.Old != nil && e.New != nil && unchanged(e.Old, e.New) {
@@ -283,19 +295,10 @@ func (c *Controller) Health() controller.Health {
 	if err := c.backend.StreamError(); err != nil {
 		h.StreamMessage = failure.OneLine(err)
 	}
-	if err := c.backend.IndexError(); err != nil && c.gate.len() > 0 {
-		h.IndexMessage = fmt.Sprintf("waiting objects: %d; %s", c.gate.len(), failure.OneLine(err))
+	if err := c.backend.IndexError(); err != nil && c.gate.Len() > 0 {
+		h.IndexMessage = fmt.Sprintf("waiting objects: %d; %s", c.gate.Len(), failure.OneLine(err))
 	}
 	return h
-}
-
-// waitingFor returns why an object waits for an index; empty if it does not, or only for a change
-// that is being sent.
-func (c *Controller) waitingFor(o *object.Object) string {
-	if err := c.backend.IndexError(); err != nil && c.gate.isHeld(controller.KeyOf(o)) {
-		return failure.OneLine(err)
-	}
-	return ""
 }
 
 // Backend is what the process of the handlers does besides serving their calls.
@@ -317,29 +320,30 @@ func (c *Controller) joinBackend() {
 	}
 	c.backend = c.tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
 		Indexed: p.Index != nil})
-	c.gate = newCallGate(c)
+	c.gate = index.NewGate(index.GateOptions{
+		IsReleased: func(key queue.Key) bool {
+			o := c.Get(key)
+			return o != nil && c.PhaseOf(o) != controller.PhaseManaged
+		},
+		IndexesComplete: c.backend.MayCall, Add: c.Queue.Add,
+	})
 	if p.Index != nil {
-		c.feed = newIndexFeed(c)
+		c.feed = index.NewFeed(index.Options{
+			Controller: c.program.Object, Resource: c.program.Resource, Selects: c.rules.Selects, Watch: c.watchForIndex,
+			CheckList: func(ctx context.Context, namespace string) error {
+				return c.tools.Access.CheckList(ctx, c.userFor(namespace), c.program.Resource, namespace)
+			},
+			Send: p.Index, Backend: c.backend, Gate: c.gate, Log: c.Log,
+		})
 	}
 }
 
-// followBackend begins to follow the process, and to feed its index.
-func (c *Controller) followBackend(ctx context.Context) {
-	c.gate.reset()
-	if c.feed != nil {
-		c.feed.begin(ctx)
-		c.feeds.Go(func() { c.feed.run(ctx) })
+// watchForIndex opens watches of the handled objects of their own.
+func (c *Controller) watchForIndex(changed func(cache.Event)) (views []*cache.View) {
+	for _, selection := range c.program.Selections() {
+		views = append(views, c.tools.Store.Watch(selection, changed))
 	}
-	c.backend.Start()
-}
-
-// unfollowBackend ends what followBackend began, after the context of Run has ended.
-func (c *Controller) unfollowBackend() {
-	c.backend.Stop()
-	c.feeds.Wait()
-	if c.feed != nil {
-		c.feed.end()
-	}
+	return views
 }
 
 // backendController is what the process knows of a controller.
@@ -349,8 +353,8 @@ var _ backend.Controller = backendController{}
 
 // Connected collects from all daemons, and sends the index again.
 func (c backendController) Connected() {
-	c.feed.restart()
-	if c.hasDaemons() {
+	c.feed.Restart()
+	if slices.ContainsFunc(c.program.Handlers, func(h trigger.Handler) bool { return h.Daemon != nil }) {
 		c.SyncAll(queue.Cause{Kind: queue.Connected})
 	}
 }
@@ -386,14 +390,4 @@ func (c backendController) SendEvent(n *hook.Notification) {
 }
 
 // IndexesComplete makes the calls that waited for indexes.
-func (c backendController) IndexesComplete() { c.gate.release() }
-
-// hasDaemons reports whether a handler is a daemon.
-func (c *Controller) hasDaemons() bool {
-	for i := range c.program.Handlers {
-		if c.program.Handlers[i].Daemon != nil {
-			return true
-		}
-	}
-	return false
-}
+func (c backendController) IndexesComplete() { c.gate.Release() }

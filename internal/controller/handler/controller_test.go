@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -38,7 +39,7 @@ const finalizer = "setpoint.dev/test"
 const stateLocationVariable = "TEST_RECORDS_IN"
 
 // program returns a program with the usual names.
-func program(handlers ...Handler) Program {
+func program(handlers ...trigger.Handler) Program {
 	p := Program{
 		Name: "test", Resource: rates, Handlers: handlers, Owns: []object.Resource{configMaps},
 		HandledAnnotation: "setpoint.dev/handled-by-test", Finalizer: finalizer, Manager: "setpoint-test",
@@ -237,8 +238,8 @@ func TestCreateThenUpdate(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.create(rates, "eur", `{"spec":{"currency":"EUR"}}`)
 	st := e.start(t, s, program(
-		Handler{Name: "both", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
-		Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Do: e},
+		trigger.Handler{Name: "both", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
+		trigger.Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Do: e},
 	))
 	st.expectCalls(t, "both create eur")
 	if n := len(s.wrote("PATCH")); n != 1 {
@@ -262,8 +263,8 @@ func TestCreateThenUpdate(t *testing.T) {
 func TestRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(
-		Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}, Do: e},
-		Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		trigger.Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}, Do: e},
+		trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
 	)
 	s.create(rates, "a", `{"spec":{"n":1}}`)
 	s.create(rates, "b", `{"spec":{"n":1}}`)
@@ -292,7 +293,7 @@ func TestNoLostUpdates(t *testing.T) {
 	}
 	e.respond("c2", fail)
 	both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-	st := e.start(t, s, program(Handler{Name: "c1", On: both, Do: e}, Handler{Name: "c2", On: both, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "c1", On: both, Do: e}, trigger.Handler{Name: "c2", On: both, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":"A"}}`)
 	eventually(t, "attempts", func() bool { return len(st.calledLines()) > 3 })
 	s.edit(rates, "eur", `{"spec":{"n":"B"}}`)
@@ -332,7 +333,7 @@ func TestFailedWritesAreRetried(t *testing.T) {
 		}
 		return 0
 	}
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	eventually(t, "written", func() bool {
 		o := s.get(rates, "eur")
@@ -363,7 +364,7 @@ func TestOwnWritesDoNotTrigger(t *testing.T) {
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice","pruned":1}}`)}, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
 	s.edit(rates, "eur", `{"spec":{"comment":"spoilt"}}`)
@@ -374,7 +375,7 @@ func TestOwnWritesDoNotTrigger(t *testing.T) {
 // A deletion waits for a Delete handler, if there is one.
 func TestDeletion(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e,
+	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e,
 		When: func(_, now *object.Object) bool { return now.Labels().Get("keep") == "yes" }}))
 	s.create(rates, "kept", `{"metadata":{"labels":{"keep":"yes"}}}`)
 	s.create(rates, "free", `{}`)
@@ -404,7 +405,7 @@ func TestDeletion(t *testing.T) {
 // The finalizer is removed when it is not needed any more.
 func TestFinalizerOfUnselectedObject(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e})
+	p := program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e})
 	p.Labels = "keep=yes"
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"metadata":{"labels":{"keep":"yes"}}}`)
@@ -420,7 +421,7 @@ func TestTerminal(t *testing.T) {
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return nil, &hook.TerminalError{Err: errors.New("unknown currency")}
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 	st.expectCalls(t, "h create eur")
 	o := s.get(rates, "eur")
@@ -444,7 +445,7 @@ func TestFirstCondition(t *testing.T) {
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return nil, errors.New("the service is down")
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Conditions = true
 	e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -459,7 +460,7 @@ func TestDrift(t *testing.T) {
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}}}, nil
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Do: e})
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
@@ -492,8 +493,8 @@ func TestLaterHandlersSeeEarlierResponses(t *testing.T) {
 		return &hook.HandlerResponse{Apply: apply(rateIn(n.Object, "status"))}, nil
 	})
 	p := program(
-		Handler{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
-		Handler{Name: "restore", On: []hook.Reason{hook.ReasonDrift}, Do: e})
+		trigger.Handler{Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
+		trigger.Handler{Name: "restore", On: []hook.Reason{hook.ReasonDrift}, Do: e})
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "publish create eur")
@@ -520,7 +521,7 @@ func TestUnchangedObjectsAreNotApplied(t *testing.T) {
 		}}, nil
 	})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	st := e.start(t, s, program(Handler{Name: "t", Every: 20 * time.Millisecond, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "t", Every: 20 * time.Millisecond, Do: e}))
 	received := func() int { return len(st.calledLines()) }
 	rounds := func(n int) {
 		t.Helper()

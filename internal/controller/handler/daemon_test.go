@@ -11,13 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // followSpec is a daemon that writes the spec.n that it last saw into the status.
-func followSpec(ctx context.Context, n *hook.HandlerRequest, existing Live) error {
+func followSpec(ctx context.Context, n *hook.HandlerRequest, existing trigger.Live) error {
 	for {
 		o, err := object.Parse(n.Object)
 		if err != nil {
@@ -41,7 +44,7 @@ func followSpec(ctx context.Context, n *hook.HandlerRequest, existing Live) erro
 // Fault H6: a daemon sees the edits of its object.
 func TestDaemonSeesEdits(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.start(t, s, program(Handler{Name: "d", Daemon: followSpec, Backoff: time.Hour}))
+	e.start(t, s, program(trigger.Handler{Name: "d", Daemon: followSpec, Backoff: time.Hour}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	for n := 1; n < 4; n++ {
 		want := fmt.Sprintf(`"seen":%d`, n)
@@ -55,7 +58,7 @@ func TestDaemonSeesEdits(t *testing.T) {
 func TestDaemonWriteConflict(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	turn, results := make(chan string), make(chan string)
-	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing Live) error {
+	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing trigger.Live) error {
 		for {
 			select {
 			case <-ctx.Done():
@@ -64,7 +67,7 @@ func TestDaemonWriteConflict(t *testing.T) {
 				n, err := existing.Write(&hook.HandlerResponse{Patch: json.RawMessage(patch)})
 				if err != nil {
 					results <- err.Error()
-					if !errors.Is(err, ErrConflict) {
+					if !errors.Is(err, daemon.ErrConflict) {
 						return err
 					}
 					n, err = existing.Get()
@@ -80,7 +83,7 @@ func TestDaemonWriteConflict(t *testing.T) {
 			}
 		}
 	}
-	st := e.start(t, s, program(Handler{Name: "d", Daemon: daemon, Backoff: time.Hour}))
+	st := e.start(t, s, program(trigger.Handler{Name: "d", Daemon: daemon, Backoff: time.Hour}))
 	s.create(rates, "eur", `{"spec":{"n":1,"m":1}}`)
 	write := func(patch string, want ...string) {
 		t.Helper()
@@ -101,42 +104,16 @@ func TestDaemonWriteConflict(t *testing.T) {
 	write(`{"spec":{"n":101}}`, `{"m":100,"n":101}`)
 }
 
-func TestConflictingFields(t *testing.T) {
-	const seen = `{"a":{"b":1,"c":1},"list":[1],"text":"x"}`
-	for _, c := range []struct{ patch, now, want string }{
-		{`{"a":{"b":2}}`, `{"a":{"b":1,"c":2},"list":[1],"text":"x"}`, ""},
-		{`{"a":{"b":2}}`, `{"a":{"b":3,"c":1},"list":[1],"text":"x"}`, "spec.a.b"},
-		{`{"a":{"b":3}}`, `{"a":{"b":3,"c":1},"list":[1],"text":"x"}`, ""},
-		{`{"a":{"b":2}}`, `{"list":[1],"text":"x"}`, "spec.a.b"},
-		{`{"a":{"b":2}}`, `{"a":7,"list":[1],"text":"x"}`, "spec.a"},
-		{`{"a":null}`, `{"a":{"b":1,"c":2},"list":[1],"text":"x"}`, "spec.a"},
-		{`{"list":[1,2],"text":"y"}`, `{"a":{"b":1,"c":1},"list":[3],"text":"z"}`, "spec.list spec.text"},
-		{`{"new":{"x":1}}`, `{"a":{"b":1,"c":1},"list":[1],"text":"x","new":{"y":1}}`, ""},
-	} {
-		of := func(spec string) *object.Object {
-			o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Rate","metadata":{"name":"eur"},"spec":` + spec + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return o
-		}
-		got := conflictingFields(&hook.HandlerResponse{Patch: json.RawMessage(`{"spec":` + c.patch + `}`)}, of(seen), of(c.now), true)
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s on %s: %v, want %s", c.patch, c.now, got, c.want)
-		}
-	}
-}
-
 // Fault H6: a daemon that ignores its context delays a deletion for its StopTimeout. Then it
 // is reported, and the object is deleted.
 func TestDaemonStopTimeout(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	returns := make(chan struct{})
-	daemon := func(context.Context, *hook.HandlerRequest, Live) error {
+	daemon := func(context.Context, *hook.HandlerRequest, trigger.Live) error {
 		<-returns
 		return nil
 	}
-	st := e.start(t, s, program(Handler{Name: "d", Daemon: daemon, StopTimeout: time.Minute, Backoff: time.Millisecond,
+	st := e.start(t, s, program(trigger.Handler{Name: "d", Daemon: daemon, StopTimeout: time.Minute, Backoff: time.Millisecond,
 		When: func(_, now *object.Object) bool { return now.Labels().Get("watch") != "no" }}))
 	t.Cleanup(func() { close(returns) })
 	stuck := func(event string) func() bool {
@@ -180,7 +157,7 @@ func TestDaemonRecovers(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{},"status":{"conditions":[]}}`)
 		ends := make(chan struct{})
-		x := startEnv(s, program(Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
+		x := startEnv(s, program(trigger.Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ trigger.Live) error {
 			select {
 			case <-ends:
 				return errors.New("lost")
@@ -223,7 +200,7 @@ type daemonEnv struct {
 }
 
 // testDaemon runs a test with a daemon and one object.
-func testDaemon(t *testing.T, h Handler, test func(e daemonEnv)) {
+func testDaemon(t *testing.T, h trigger.Handler, test func(e daemonEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newBubbleServer(t), newFakeProcess()
@@ -265,7 +242,7 @@ func (e daemonEnv) respondOnce(response *hook.HandlerResponse, err error) {
 func (e daemonEnv) stored() string { return text(e.get(rates, "eur")) }
 
 func TestDaemonCalls(t *testing.T) {
-	testDaemon(t, Handler{}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 		pass(time.Hour)
 		e.expect("while quiet", "", 1)
 		e.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -285,7 +262,7 @@ func TestDaemonCalls(t *testing.T) {
 
 // Responses are written, and the process gets the object that is stored then.
 func TestDaemonWrites(t *testing.T) {
-	testDaemon(t, Handler{}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 		e.respondOnce(&hook.HandlerResponse{Status: json.RawMessage(`{"rate":"1.1"}`), Events: []hook.Event{{Type: "Normal", Reason: "Set", Message: "rate"}}}, nil)
 		e.process.notify("eur")
 		e.expect("after a write", "eur Collect, eur Update", 1)
@@ -325,7 +302,7 @@ func TestDaemonWrites(t *testing.T) {
 // A response that would overwrite what another client wrote meanwhile is not written, and the
 // process gets the object as it is.
 func TestDaemonCallConflict(t *testing.T) {
-	testDaemon(t, Handler{}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			e.process.respond = nil
 			go e.edit(rates, "eur", `{"spec":{"n":100}}`)
@@ -346,7 +323,7 @@ func TestDaemonCallConflict(t *testing.T) {
 // A write that the API server cannot make now is repeated, because the process does not repeat
 // its response.
 func TestDaemonWriteIsRetried(t *testing.T) {
-	testDaemon(t, Handler{}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 		e.set(func() {
 			e.reject = func(string, string, map[string]any) int { return 429 }
 		})
@@ -365,7 +342,7 @@ func TestDaemonWriteIsRetried(t *testing.T) {
 // An error restarts the daemon after its backoff or the delay it requests; after a permanent
 // one it starts again when the process has connected anew.
 func TestDaemonErrors(t *testing.T) {
-	testDaemon(t, Handler{Backoff: 10 * time.Second}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{Backoff: 10 * time.Second}, func(e daemonEnv) {
 		failing := func(want bool) {
 			e.t.Helper()
 			if got := e.Health().HookFailing > 0; got != want {
@@ -407,7 +384,7 @@ func TestDaemonErrors(t *testing.T) {
 // in a new process.
 func TestDaemonFinishes(t *testing.T) {
 	matches := func(_, now *object.Object) bool { return now.Labels().Get("watch") != "no" }
-	testDaemon(t, Handler{When: matches}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{When: matches}, func(e daemonEnv) {
 		finish := func() {
 			e.respondOnce(&hook.HandlerResponse{Finished: true}, nil)
 			e.process.notify("eur")
@@ -436,7 +413,7 @@ func TestDaemonFinishes(t *testing.T) {
 
 // A new process does not know the daemons of the former one.
 func TestDaemonProcessRestarts(t *testing.T) {
-	testDaemon(t, Handler{}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 		e.process.stop()
 		pass(time.Minute)
 		e.expect("while it does not run", "", 0)
@@ -465,7 +442,7 @@ func TestDaemonProcessRestarts(t *testing.T) {
 		e.edit(rates, "eur", `{"spec":{"n":4}}`)
 		pass(time.Second)
 		e.drop(rates, "eur")
-		pass(DefaultStopTimeout - 5*time.Second)
+		pass(daemon.DefaultStopTimeout - 5*time.Second)
 		if e.get(rates, "eur") == nil {
 			e.t.Error("deleted before the stop timeout")
 		}
@@ -484,7 +461,7 @@ const maxStreamDelay = 30 * time.Second
 
 // A deletion waits for the end of the daemon. Setpoint calls again on each notification.
 func TestDaemonStopsLater(t *testing.T) {
-	testDaemon(t, Handler{StopTimeout: time.Minute}, func(e daemonEnv) {
+	testDaemon(t, trigger.Handler{StopTimeout: time.Minute}, func(e daemonEnv) {
 		ended := false
 		e.respond(func(what hook.DaemonCall, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Finished: ended}, nil
@@ -512,13 +489,13 @@ func TestDaemonsStopWithSetpoint(t *testing.T) {
 		"at once": {nil, 0},
 		"not": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{}, nil
-		}, shutdownStopTimeout},
+		}, daemon.ShutdownStopTimeout},
 		"no calls": {func(hook.DaemonCall, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return nil, errors.New("refused")
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testDaemon(t, Handler{}, func(e daemonEnv) {
+			testDaemon(t, trigger.Handler{}, func(e daemonEnv) {
 				e.respond(c.respond)
 				start := time.Now()
 				e.stop()
@@ -541,7 +518,7 @@ func TestConcurrentDaemonCalls(t *testing.T) {
 		for i := range objects {
 			s.create(rates, fmt.Sprint("r", i), `{"spec":{}}`)
 		}
-		all := p.daemonProgram(Handler{Name: "d"})
+		all := p.daemonProgram(trigger.Handler{Name: "d"})
 		all.Workers = workers
 		concurrent := make(chan struct{}, workers)
 		all.Handlers[0].Do = hook.HandlerFunc(func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 )
 
 // updateHandler returns a handler of updates of one field.
-func updateHandler(do hook.Handler) Handler {
-	return Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "n"}}, Do: do}
+func updateHandler(do hook.Handler) trigger.Handler {
+	return trigger.Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "n"}}, Do: do}
 }
 
 // Edits within the debounce period make one call, and a reverted edit makes none.
@@ -105,7 +106,7 @@ func TestRevertedUpdate(t *testing.T) {
 // Handlers list the kinds that the program declares, where it may.
 func TestHandlersRead(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p := program(trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Reads = append(p.Reads, pods)
 	p.Namespaces = []string{"town"}
 	type result struct {

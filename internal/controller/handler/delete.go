@@ -12,6 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -19,30 +21,30 @@ import (
 )
 
 // resolveDeletions finds, once, the objects that a response deletes.
-func (r *run) resolveDeletions(ctx context.Context, o *pendingResponse) error {
-	if o.resolved {
+func (r *run) resolveDeletions(ctx context.Context, o *trigger.Response) error {
+	if o.Resolved {
 		return nil
 	}
-	var all []target
-	for _, d := range o.response.Delete {
+	var all []trigger.Target
+	for _, d := range o.Response.Delete {
 		found, err := r.findTargets(ctx, d)
 		if err != nil {
 			return err
 		}
 		all = append(all, found...)
 	}
-	o.targets, o.resolved = all, true
+	o.Targets, o.Resolved = all, true
 	return nil
 }
 
 // findTargets returns the objects that a deletion matches and the program may delete, each
 // once.
-func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]target, error) {
-	var targets []target
+func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]trigger.Target, error) {
+	var targets []trigger.Target
 	seen := map[string]bool{}
-	for _, p := range r.program.deletePermissions(d) {
-		namespace := namespaceFor(p.Resource, r.Stored.Namespace(), d.Namespace)
-		if !p.allowsNamespace(namespace) || p.Resource.Unserved {
+	for _, p := range r.permissions.DeletePermissions(d) {
+		namespace := permit.NamespaceFor(p.Resource, r.Stored.Namespace(), d.Namespace)
+		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
 			continue
 		}
 		objects, err := r.readTargets(ctx, p, d, namespace)
@@ -52,7 +54,7 @@ func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]target, error
 		for _, o := range objects {
 			if !seen[o.UID()] && !o.Deleting() {
 				seen[o.UID()] = true
-				targets = append(targets, target{p.Resource, o, d.Evict, d.Selector})
+				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: d.Evict, Selector: d.Selector})
 			}
 		}
 	}
@@ -61,7 +63,7 @@ func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]target, error
 
 // readTargets returns the objects that a deletion matches and one permission covers. A named
 // object without a permission is an error; a selector skips it.
-func (r *run) readTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (r *run) readTargets(ctx context.Context, p permit.Permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if d.Name == "" {
 		return r.listTargets(ctx, p, d, namespace)
 	}
@@ -71,20 +73,20 @@ func (r *run) readTargets(ctx context.Context, p permission, d hook.Deletion, na
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s before deleting it: %w", d.Kind, d.Name, err)
-	case p.allows(r.Stored, o):
+	case p.Allows(r.Stored, o):
 		return []*object.Object{o}, nil
 	}
-	for _, other := range r.program.deletePermissions(d) {
-		if other.allowsNamespace(namespace) && other.allows(r.Stored, o) {
+	for _, other := range r.permissions.DeletePermissions(d) {
+		if other.AllowsNamespace(namespace) && other.Allows(r.Stored, o) {
 			return nil, nil
 		}
 	}
-	return nil, undeclared(deletionVerb(d), true, d.APIVersion, d.Kind)
+	return nil, permit.Undeclared(permit.DeletionVerb(d), true, d.APIVersion, d.Kind)
 }
 
 // listTargets returns the objects that a deletion selects.
-func (r *run) listTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
-	if !p.owned {
+func (r *run) listTargets(ctx context.Context, p permit.Permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+	if !p.Owned {
 		selector := d.Selector
 		if p.Labels != "" {
 			selector += "," + p.Labels
@@ -113,22 +115,17 @@ func (r *run) listTargets(ctx context.Context, p permission, d hook.Deletion, na
 	return found, nil
 }
 
-// allows reports whether the permission covers an object.
-func (p permission) allows(owner, o *object.Object) bool {
-	return p.matchesLabels(o) && (!p.owned || o.ControlledBy(owner.UID()))
-}
-
 // deleteAll deletes the targets and keeps those that failed. One failure does not stop the
 // others.
-func (r *run) deleteAll(ctx context.Context, o *pendingResponse) error {
-	var left []target
+func (r *run) deleteAll(ctx context.Context, o *trigger.Response) error {
+	var left []trigger.Target
 	var errs []error
-	for _, t := range o.targets {
+	for _, t := range o.Targets {
 		if err := r.delete(ctx, t); err != nil {
 			left, errs = append(left, t), append(errs, err)
 		}
 	}
-	o.targets = left
+	o.Targets = left
 	for _, err := range errs {
 		if !errors.Is(err, errEvictionRefused) {
 			return err
@@ -137,66 +134,66 @@ func (r *run) deleteAll(ctx context.Context, o *pendingResponse) error {
 	return errors.Join(errs...)
 }
 
-func (r *run) delete(ctx context.Context, t target) error {
-	if r.dry != nil && t.selector != "" {
-		defer r.dry.Explain("matches " + t.selector)
+func (r *run) delete(ctx context.Context, t trigger.Target) error {
+	if r.dry != nil && t.Selector != "" {
+		defer r.dry.Explain("matches " + t.Selector)
 	}
-	if t.evict {
+	if t.Evict {
 		return r.evict(ctx, t)
 	}
 	began := r.Record.Now()
-	stored, err := r.writer().Delete(ctx, t.resource, t.object)
-	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
+	stored, err := r.writer().Delete(ctx, t.Resource, t.Object)
+	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.Resource, Before: t.Object, After: stored, Err: err})
 	switch {
 	case r.isReplaced(ctx, t, err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
+		return fmt.Errorf("delete %s: %w", t.Object.Ref(), err)
 	case stored != nil:
-		r.noteWritten(t.resource, stored)
+		r.noteWritten(t.Resource, stored)
 	default:
-		r.noteDeleted(t.resource, t.object)
+		r.noteDeleted(t.Resource, t.Object)
 	}
-	r.Log.Info("deleted", "deleted", t.object.Ref().String(), "object", r.Stored.Ref().String())
+	r.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
 }
 
-func (r *run) evict(ctx context.Context, t target) error {
+func (r *run) evict(ctx context.Context, t trigger.Target) error {
 	began := r.Record.Now()
-	err := r.writer().Evict(ctx, t.resource, t.object)
-	r.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
+	err := r.writer().Evict(ctx, t.Resource, t.Object)
+	r.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.Resource, Ref: t.Object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):
-		return fmt.Errorf("evict %s: %w", t.object.Ref(), errEvictionRefused)
+		return fmt.Errorf("evict %s: %w", t.Object.Ref(), errEvictionRefused)
 	case r.isReplaced(ctx, t, err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
+		return fmt.Errorf("evict %s: %w", t.Object.Ref(), err)
 	}
-	r.Log.Info("evicted", "evicted", t.object.Ref().String(), "object", r.Stored.Ref().String())
+	r.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
 }
 
 // isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
 // conflict alone does not say so: admission webhooks and proxies return it for other reasons.
-func (r *run) isReplaced(ctx context.Context, t target, err error) bool {
+func (r *run) isReplaced(ctx context.Context, t trigger.Target, err error) bool {
 	if !apply.Conflict(err) {
 		return false
 	}
-	now, err := r.writer().Get(ctx, t.resource, t.object.Namespace(), t.object.Name())
-	return apply.NotFound(err) || err == nil && now.UID() != t.object.UID()
+	now, err := r.writer().Get(ctx, t.Resource, t.Object.Namespace(), t.Object.Name())
+	return apply.NotFound(err) || err == nil && now.UID() != t.Object.UID()
 }
 
 // handleDeletions calls handlers for deleted objects. It does not retry across runs: no object
 // remains to keep a record on.
-func (c *Controller) handleDeletions(ctx context.Context, events []observedEvent) {
+func (c *Controller) handleDeletions(ctx context.Context, events []trigger.Event) {
 	for _, e := range events {
-		if e.New != nil || !c.rules.selects(e.Old) || c.leftSelector(ctx, e.Old) {
+		if e.New != nil || !c.rules.Selects(e.Old) || c.leftSelector(ctx, e.Old) {
 			continue
 		}
 		for i := range c.program.Handlers {
 			h := &c.program.Handlers[i]
-			for _, reason := range c.rules.deletionReasons(h, e.Old) {
+			for _, reason := range c.rules.DeletionReasons(h, e.Old) {
 				c.callDeleted(ctx, h, e.Old, reason)
 			}
 		}
@@ -214,7 +211,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if err != nil || existing.UID() != o.UID() {
 			return false
 		}
-		if !c.rules.hasFinalizer(existing) {
+		if !c.rules.HasFinalizer(existing) {
 			return true
 		}
 		body, err := json.Marshal(c.finalizerRemoval(existing))
@@ -233,7 +230,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 	return true
 }
 
-func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
+func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *object.Object, reason hook.Reason) {
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
 	if reason == hook.ReasonEvent {
@@ -243,7 +240,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
 	r := &run{Controller: c, Run: of, detached: true}
 	var response *hook.HandlerResponse
-	holds, err := h.holds(reason, nil, o)
+	holds, err := h.Holds(reason, nil, o)
 	if err == nil && !holds {
 		return
 	}
@@ -252,7 +249,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 		response, err = c.invoke(ctx, of, n, h)
 	}
 	if err == nil {
-		err = r.applyResponse(ctx, &pendingResponse{response: response})
+		err = r.applyResponse(ctx, &trigger.Response{Response: response})
 	}
 	if err == nil {
 		for _, event := range response.Events {
@@ -261,9 +258,9 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 		err = response.Err
 	}
 	if err != nil && ctx.Err() == nil {
-		err = r.Secrets.Error(fmt.Errorf("handler %s: %w", h.title(), err))
+		err = r.Secrets.Error(fmt.Errorf("handler %s: %w", h.Title(), err))
 		r.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
-		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.FailureReason(err), Message: failure.OneLine(err)})
 	}
 	r.FinishDetached(ctx, err)
 }

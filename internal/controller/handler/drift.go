@@ -29,7 +29,7 @@ func appliedName(ref object.Ref) string {
 
 // noteApplied notes a write of an owned object; stored is nil after a deletion.
 func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
-	if r.detached || !r.rules.handles(hook.ReasonDrift) {
+	if r.detached || !r.rules.Handles(hook.ReasonDrift) {
 		return
 	}
 	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
@@ -42,7 +42,7 @@ func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
 // before the response to a create, and Setpoint before the record of it was stored.
 func (r *run) findApplied(ctx context.Context) error {
-	if r.Phase != controller.PhaseManaged || !r.rules.handles(hook.ReasonDrift) {
+	if r.Phase != controller.PhaseManaged || !r.rules.Handles(hook.ReasonDrift) {
 		return nil
 	}
 	asked := false
@@ -67,7 +67,7 @@ func (r *run) findApplied(ctx context.Context) error {
 		}
 	}
 	if asked {
-		r.pass.ownedDigest = r.pass.digests.owned(r.appliedNow())
+		r.pass.OwnedDigest = r.pass.Digests.Owned(r.appliedNow())
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (r *run) appliedNow() []*object.Object {
 
 // appliedText returns the short names of the applied objects that exist, as the record has them.
 func (r *run) appliedText() string {
-	if !r.rules.handles(hook.ReasonDrift) {
+	if !r.rules.Handles(hook.ReasonDrift) {
 		return ""
 	}
 	names := map[string]bool{}
@@ -97,7 +97,7 @@ func (r *run) appliedText() string {
 
 // restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
 func (r *run) restoreApplied(recorded lasthandled.Record) {
-	if !r.rules.handles(hook.ReasonDrift) {
+	if !r.rules.Handles(hook.ReasonDrift) {
 		return
 	}
 	r.memory.appliedNames = map[string]bool{}
@@ -117,7 +117,7 @@ func (r *run) isUnchanged(desired *object.Object) bool {
 		return false
 	}
 	at := slices.IndexFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
-	return at >= 0 && !r.pass.retriesWrites() &&
+	return at >= 0 && !r.pass.RetriesWrites() &&
 		slices.Contains(r.memory.applied, appliedDigests{object.DigestOf(desired.JSON()), r.ownedNow[at].Digest()})
 }
 
@@ -136,7 +136,7 @@ func (r *run) rememberApplied(applied, stored *object.Object) {
 
 // noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
 func (r *run) noteOwnedWritten() {
-	if r.rules.handles(hook.ReasonDrift) {
-		r.pass.ownedWritten(r.pass.digests.owned(r.appliedNow()))
+	if r.rules.Handles(hook.ReasonDrift) {
+		r.pass.OwnedWritten(r.pass.Digests.Owned(r.appliedNow()))
 	}
 }

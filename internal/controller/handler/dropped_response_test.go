@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,7 +23,7 @@ func TestPartOfDroppedResponse(t *testing.T) {
 	grows := func(old, now *object.Object) bool {
 		return old != nil && !bytes.Equal(old.Field("spec", "n"), now.Field("spec", "n"))
 	}
-	on := []hook.Reason{onCreate, onUpdate}
+	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 	for name, c := range map[string]struct {
 		on    []hook.Reason
 		when  func(old, now *object.Object) bool
@@ -35,14 +36,14 @@ func TestPartOfDroppedResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := Handler{Name: "h", On: c.on, When: c.when, Fields: [][]string{{"spec", "n"}, {"metadata", "labels", "own"}}, Backoff: time.Minute}
+				h := trigger.Handler{Name: "h", On: c.on, When: c.when, Fields: [][]string{{"spec", "n"}, {"metadata", "labels", "own"}}, Backoff: time.Minute}
 				testPartOfDroppedResponse(t, h, c.edit, c.calls)
 			})
 		})
 	}
 }
 
-func testPartOfDroppedResponse(t *testing.T, h Handler, edit string, want []string) {
+func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, want []string) {
 	s := newBubbleServer(t)
 	var refuses atomic.Bool
 	s.reject = func(_, _ string, body map[string]any) int {
@@ -96,7 +97,7 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 			}
 			return 0
 		}
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onDrift}, Every: time.Minute, Backoff: time.Minute})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Every: time.Minute, Backoff: time.Minute})
 		p.Owns = []object.Resource{configMaps}
 		var calls []hook.Reason
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -112,7 +113,7 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 		s.edit(rates, "eur", `{"status":{"sum":"another's"}}`)
 		refuses.Store(false)
 		pass(20 * time.Second)
-		if want := []hook.Reason{onCreate, hook.ReasonTimer, hook.ReasonTimer}; !slices.Equal(calls, want) {
+		if want := []hook.Reason{hook.ReasonCreate, hook.ReasonTimer, hook.ReasonTimer}; !slices.Equal(calls, want) {
 			t.Errorf("called for %q, want %q", calls, want)
 		}
 	})
@@ -122,7 +123,7 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 func TestUndoneEditAfterTwoWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Fields: [][]string{{"spec"}, {"status", "sum"}}})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status", "sum"}}})
 		p.HandledStatusKey = ""
 		calls := 0
 		start := func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -33,7 +34,7 @@ type DryRunRequest struct {
 type DryRunResult struct {
 	// SkipReason is why no handler would be called; empty otherwise.
 	SkipReason string
-	// Stored is the current object, Object the same after the run.
+	// Stored is the current Object, Object the same after the run.
 	Stored, Object *object.Object
 	// StateChanged means that the record would change. Record is its annotation.
 	StateChanged      bool
@@ -104,8 +105,8 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
 	r.dry.endCall()
-	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.handledStateOf(r.Stored),
-		r.rules.handledStateOf(p.Stored))
+	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
+		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {
 		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
 	}
@@ -124,8 +125,8 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
-	for _, h := range r.memory.handlers {
-		h.resumed = true
+	for _, h := range r.memory.Handlers {
+		h.Resumed = true
 	}
 	r.observe()
 	if given := of.Object; given != nil && given != first {
@@ -133,8 +134,9 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 		r.observe()
 	}
 	r.Phase = c.PhaseOf(r.Stored)
+	r.pass.Managed = r.Phase == controller.PhaseManaged
 	if given := of.Object; given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.pass.takeEvents([]observedEvent{observed(cache.Event{Old: stored, New: given})})
+		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
 	}
 	return r, true
 }
@@ -151,11 +153,11 @@ func (r *run) ownedObjects() [][]*object.Object {
 }
 
 // planCall adds a call to the result, and reports whether to make it.
-func (r *run) planCall(c call) bool {
-	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pass.pendingSince(c), Attempt: c.attempt,
+func (r *run) planCall(c trigger.Call) bool {
+	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
 		Changes: r.request(c).Changes}
-	if c.reason == hook.ReasonUpdate {
-		f.Debounce = c.handler.Debounce
+	if c.Reason == hook.ReasonUpdate {
+		f.Debounce = c.Handler.Debounce
 	}
 	r.dry.endCall()
 	r.dry.calls = append(r.dry.calls, f)
@@ -163,12 +165,12 @@ func (r *run) planCall(c call) bool {
 }
 
 // responded adds what a handler has responded to the latest call.
-func (d *dryRun) responded(c call, o *pendingResponse, err error) {
+func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
 	f := &d.calls[len(d.calls)-1]
 	if f.Err = err; o != nil {
-		f.Response, f.Err = o.response, o.response.Err
+		f.Response, f.Err = o.Response, o.Response.Err
 	}
-	f.GaveUp = f.Err != nil && c.handler.failed != nil && c.handler.failed.reason == ReasonGaveUp
+	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
 }
 
 // notApplied notes why the response to the latest call could not be applied.
@@ -186,10 +188,10 @@ func (d *dryRun) endCall() {
 
 // uncalledError returns the error of a handler that is not called because of it; nil if there is none.
 func (r *run) uncalledError() error {
-	for _, h := range r.memory.handlers {
-		called := func(c DryRunCall) bool { return c.Handler == h.title() }
-		if h.failed != nil && !slices.ContainsFunc(r.dry.calls, called) {
-			return errors.New(h.failed.message)
+	for _, h := range r.memory.Handlers {
+		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
+		if h.Failed != nil && !slices.ContainsFunc(r.dry.calls, called) {
+			return errors.New(h.Failed.Message)
 		}
 	}
 	return nil
@@ -198,12 +200,12 @@ func (r *run) uncalledError() error {
 // timers returns the next scheduled calls of the handlers that are not called now.
 func (r *run) timers() []Timer {
 	var timers []Timer
-	for _, h := range r.memory.handlers {
-		if !r.pass.mayTick(h) || r.pass.due.includes(h) {
+	for _, h := range r.memory.Handlers {
+		if !r.pass.MayTick(h) || r.pass.Due.Includes(h) {
 			continue
 		}
-		if at := r.pass.nextTick(h); !at.IsZero() {
-			timers = append(timers, Timer{Handler: h.title(), At: at, Idle: h.Idle})
+		if at := r.pass.NextTick(h); !at.IsZero() {
+			timers = append(timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
 		}
 	}
 	return timers
@@ -212,9 +214,9 @@ func (r *run) timers() []Timer {
 // gaveUp returns the handlers that gave up on the object as it is.
 func (r *run) gaveUp() []string {
 	var names []string
-	for _, h := range r.memory.handlers {
-		if h.entry().Failed && !r.pass.due.includes(h) {
-			names = append(names, h.title())
+	for _, h := range r.memory.Handlers {
+		if h.Entry().Failed && !r.pass.Due.Includes(h) {
+			names = append(names, h.Title())
 		}
 	}
 	return names

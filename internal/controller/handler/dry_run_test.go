@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -57,9 +58,9 @@ func TestDryRun(t *testing.T) {
 	s.create(configMaps, "former", `{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Rate","name":"eur","uid":"`+
 		field(created, "metadata", "uid").(string)+`","controller":true}],"labels":{"age":"old"}}}`)
 	p := program(
-		Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Debounce: time.Hour, Do: e},
-		Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e},
-		Handler{Name: "t", Every: time.Hour, Do: e},
+		trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Debounce: time.Hour, Do: e},
+		trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e},
+		trigger.Handler{Name: "t", Every: time.Hour, Do: e},
 	)
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		if !n.DryRun {
@@ -101,8 +102,8 @@ func TestDryRunOfHandledState(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	p := program(
-		Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Do: e},
-		Handler{Name: "v", On: []hook.Reason{hook.ReasonEvent}, Do: e},
+		trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}, Do: e},
+		trigger.Handler{Name: "v", On: []hook.Reason{hook.ReasonEvent}, Do: e},
 	)
 	st := e.start(t, s, p)
 	eventually(t, "dealt with", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
@@ -138,9 +139,9 @@ func TestDryRunOfFailures(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	p := program(
-		Handler{Name: "a", On: []hook.Reason{hook.ReasonCreate}, Do: e},
-		Handler{Name: "b", On: []hook.Reason{hook.ReasonCreate}, Do: e},
-		Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		trigger.Handler{Name: "a", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		trigger.Handler{Name: "b", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
 	)
 	e.respond("a", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("late") })
 	e.respond("b", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 )
 
 // Objects of the first list are Listed, also after a change of the leader; a later list has
@@ -20,7 +21,7 @@ func TestEventTypes(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var mu sync.Mutex
 		var lines []string
-		p := program(Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}})
+		p := program(trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}})
 		do := map[string]handlerFunc{"e": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -20,7 +20,7 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	if !r.addsFinalizer() {
 		return nil
 	}
-	finalizers := append(r.rules.withoutOwnFinalizers(r.Stored), r.program.Finalizer)
+	finalizers := append(r.rules.WithoutOwnFinalizers(r.Stored), r.program.Finalizer)
 	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
@@ -34,10 +34,10 @@ func (r *run) setFinalizer(ctx context.Context) error {
 
 // addsFinalizer reports whether the object needs the finalizer and does not have it.
 func (r *run) addsFinalizer() bool {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.rules.hasFinalizer(r.Stored) {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.rules.HasFinalizer(r.Stored) {
 		return false
 	}
-	needed, known := r.pass.needsFinalizer()
+	needed, known := r.pass.NeedsFinalizer()
 	return needed && known
 }
 
@@ -48,8 +48,8 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
 		Left: r.countOwned(r.Stored.UID(), r.Stored.Namespace()),
 	}
-	if failed := r.firstError(); cause == nil && failed != nil && failed.fault != nil {
-		a.Forbidden, a.Why = failed.fault.Kind == failure.Forbidden, failed.message
+	if failed := r.firstError(); cause == nil && failed != nil && failed.Fault != nil {
+		a.Forbidden, a.Why = failed.Fault.Kind == failure.Forbidden, failed.Message
 	}
 	stored, err := r.ReleaseAbandoned(ctx, a)
 	switch {
@@ -64,18 +64,18 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 
 // reportDeletion says what the deletion of the object waits for. Failures have events of their own.
 func (r *run) reportDeletion() {
-	if !r.Stored.Deleting() || !r.rules.hasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
+	if !r.Stored.Deleting() || !r.rules.HasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
 		return
 	}
 	for _, d := range r.memory.daemons {
 		if d.running != nil && !d.running.stuck {
-			r.ReportWaiting("waits until the daemon " + d.title() + " has returned")
+			r.ReportWaiting("waits until the daemon " + d.Title() + " has returned")
 			return
 		}
 	}
-	for _, h := range r.memory.handlers {
-		if r.pass.holdsDeletion(h, nil) {
-			r.ReportWaiting("waits for the answer of the handler " + h.title() + " that it is done")
+	for _, h := range r.memory.Handlers {
+		if r.pass.HoldsDeletion(h, nil) {
+			r.ReportWaiting("waits for the answer of the handler " + h.Title() + " that it is done")
 			return
 		}
 	}
@@ -85,14 +85,14 @@ func (r *run) reportDeletion() {
 // object.
 func (c *Controller) finalizerRemoval(o *object.Object) map[string]any {
 	metadata := precondition(o, true)
-	metadata["finalizers"] = c.rules.withoutOwnFinalizers(o)
+	metadata["finalizers"] = c.rules.WithoutOwnFinalizers(o)
 	return map[string]any{"metadata": metadata}
 }
 
 // HandBack are merge patches that leave an object to the controller that the program has replaced:
 // instead of the record, the object has the ReplacedAnnotation with the state that is handled.
 type HandBack struct {
-	// Object and Status are the patches of the object and of its status; nil for none.
+	// Object and Status are the patches of the Object and of its status; nil for none.
 	Object, Status []byte
 	// Outdated means that a handler has not handled the object as it is. It gets no annotation, so
 	// the former controller handles it as new.
@@ -103,7 +103,7 @@ type HandBack struct {
 func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	var back HandBack
 	rules := p.rules()
-	recorded := rules.handledStateOf(o)
+	recorded := rules.HandledStateOf(o)
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
@@ -115,8 +115,8 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	switch {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil:
 		// The former controller's own is still there.
-	case rules.hasHandled(recorded, o):
-		state, err := json.Marshal(rules.formerState(o))
+	case rules.HasHandled(recorded, o):
+		state, err := json.Marshal(rules.FormerState(o))
 		if err != nil {
 			return back, err
 		}

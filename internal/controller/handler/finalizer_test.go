@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -18,21 +19,21 @@ import (
 // Finalizers of a former controller go with the first write, which adds the own one if it is
 // needed; they hold an object that is being deleted for the handlers.
 func TestReplacedFinalizers(t *testing.T) {
-	onDeletion := Handler{Name: "d", On: []hook.Reason{onDelete}}
+	onDeletion := trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}}
 	for name, c := range map[string]struct {
-		handler  Handler
+		handler  trigger.Handler
 		deleted  bool
 		want     string
 		deletion int
 		writes   int
 	}{
 		"needed":                            {onDeletion, false, "[other/one setpoint.dev/test]", 0, 1},
-		"not needed":                        {Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}}, false, "[other/one]", 0, 1},
-		"with a record":                     {Handler{Name: "c", On: []hook.Reason{onCreate}}, false, "[other/one]", 0, 1},
+		"not needed":                        {trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}}, false, "[other/one]", 0, 1},
+		"with a record":                     {trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}}, false, "[other/one]", 0, 1},
 		"deleted":                           {onDeletion, true, "[other/one]", 1, 1},
-		"deleted, without a Delete handler": {Handler{Name: "c", On: []hook.Reason{onCreate}}, true, "[other/one]", 0, 1},
-		"not selected":                      {onDeletion.with(func(h *Handler) { h.Name = "unselected" }), false, "[kopf.dev/kopf other/one]", 0, 0},
-		"for other objects":                 {onDeletion.with(func(h *Handler) { h.When = func(_, _ *object.Object) bool { return false } }), false, "[kopf.dev/kopf other/one]", 0, 0},
+		"deleted, without a Delete handler": {trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}}, true, "[other/one]", 0, 1},
+		"not selected":                      {with(onDeletion, func(h *trigger.Handler) { h.Name = "unselected" }), false, "[kopf.dev/kopf other/one]", 0, 0},
+		"for other objects":                 {with(onDeletion, func(h *trigger.Handler) { h.When = func(_, _ *object.Object) bool { return false } }), false, "[kopf.dev/kopf other/one]", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,12 +65,12 @@ func TestReplacedAnnotation(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":"{}"}},"spec":{"n":1}}`)
 		s.create(rates, "other", `{"spec":{"n":1}}`)
-		p := program(Handler{Name: "changed", On: []hook.Reason{onUpdate}})
+		p := program(trigger.Handler{Name: "changed", On: []hook.Reason{hook.ReasonUpdate}})
 		p.ReplacedAnnotation = "kopf.dev/last"
 		w := startEnv(s, p, s, nil)
 		defer w.stop()
 		pass(time.Second)
-		if made := w.callsOf("changed", "former"); len(made) != 1 || made[0].reason != onCreate {
+		if made := w.callsOf("changed", "former"); len(made) != 1 || made[0].reason != hook.ReasonCreate {
 			t.Errorf("calls for the object of a former controller: %+v, want one with the reason Create", made)
 		}
 		if made := w.callsOf("changed", "other"); len(made) != 0 {
@@ -78,7 +79,7 @@ func TestReplacedAnnotation(t *testing.T) {
 		s.edit(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":null}}}`)
 		s.edit(rates, "other", `{"spec":{"n":2}}`)
 		pass(time.Second)
-		if made := w.callsOf("changed", "other"); len(made) != 1 || made[0].reason != onUpdate {
+		if made := w.callsOf("changed", "other"); len(made) != 1 || made[0].reason != hook.ReasonUpdate {
 			t.Errorf("calls for the other object: %+v, want one with the reason Update", made)
 		}
 	})
@@ -86,13 +87,13 @@ func TestReplacedAnnotation(t *testing.T) {
 
 // A deletion that takes longer says once what it waits for: the handler that asks for another call, or the daemon.
 func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
-	slow := func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
+	slow := func(ctx context.Context, _ *hook.HandlerRequest, _ trigger.Live) error {
 		<-ctx.Done()
 		elapse(25 * time.Second)
 		return nil
 	}
-	for want, h := range map[string]Handler{
-		"eur Finalizing the deletion waits for the answer of the handler h that it is done": {Name: "h", On: []hook.Reason{onDelete}},
+	for want, h := range map[string]trigger.Handler{
+		"eur Finalizing the deletion waits for the answer of the handler h that it is done": {Name: "h", On: []hook.Reason{hook.ReasonDelete}},
 		"eur Finalizing the deletion waits until the daemon d has returned":                 {Name: "d", Daemon: slow},
 	} {
 		t.Run(h.Name, func(t *testing.T) {
@@ -131,8 +132,8 @@ func TestHandBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"metadata":{"labels":{"a":"b"}},"spec":{"n":1},"status":{"phase":"New","other":1}}`)
-		both := []hook.Reason{onCreate, onUpdate}
-		p := program(Handler{Name: "all", On: both}, Handler{Name: "phase", On: both, Fields: [][]string{{"status", "phase"}}})
+		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+		p := program(trigger.Handler{Name: "all", On: both}, trigger.Handler{Name: "phase", On: both, Fields: [][]string{{"status", "phase"}}})
 		p.ReplacedAnnotation = "kopf.dev/last"
 		w := startEnv(s, p, s, nil)
 		pass(time.Second)
@@ -162,7 +163,7 @@ func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		p := program(Handler{Name: "made", On: []hook.Reason{onCreate}})
+		p := program(trigger.Handler{Name: "made", On: []hook.Reason{hook.ReasonCreate}})
 		p.ReplacedAnnotation = "kopf.dev/last"
 		w := startEnv(s, p, s, nil)
 		pass(time.Second)
@@ -207,7 +208,7 @@ func TestEditUndoneAfterTheProcessEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: c.fields, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: c.fields, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)
 			st.expectCalls(t, "h create eur")
@@ -249,7 +250,7 @@ func TestOwnPatchIsNoUndoneEdit(t *testing.T) {
 			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				return &hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`), Status: []byte(`{"seen":true}`)}, nil
 			})
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)
 			st.expectCalls(t, "h create eur")
@@ -263,7 +264,7 @@ func TestOwnPatchIsNoUndoneEdit(t *testing.T) {
 // A record of an earlier release has no generation, and says nothing of edits.
 func TestRecordWithoutGeneration(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
 	st.expectCalls(t, "h create eur")
@@ -277,4 +278,9 @@ func TestRecordWithoutGeneration(t *testing.T) {
 	s.edit(rates, "eur", `{"spec":{"n":1}}`)
 	st = e.start(t, s, p)
 	st.expectCalls(t)
+}
+
+func with(h trigger.Handler, change func(*trigger.Handler)) trigger.Handler {
+	change(&h)
+	return h
 }

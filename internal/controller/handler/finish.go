@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,7 +38,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	switch {
 	case r.failure != nil || r.handlerFailing:
 		return record.Failed
-	case r.conflicted || len(r.memory.responses) > 0:
+	case r.conflicted || len(r.memory.Responses) > 0:
 		return record.Postponed
 	case r.calls > 0 || r.written:
 		return record.Synced
@@ -54,7 +54,7 @@ func (r *run) nextRun() time.Time {
 	now := r.tools.Now()
 	next := r.nextWrite(now)
 	for _, d := range r.memory.daemons {
-		next = earliest(next, d.nextDaemon())
+		next = trigger.Earliest(next, d.nextDaemon())
 	}
 	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
@@ -62,8 +62,8 @@ func (r *run) nextRun() time.Time {
 	if r.stale {
 		r.observe()
 	}
-	at, ready := r.pass.next()
-	next = earliest(next, at)
+	at, ready := r.pass.NextRun()
+	next = trigger.Earliest(next, at)
 	// Handlers with calls wait until the object can be written again.
 	if ready && !r.conflicted && r.failure == nil {
 		return now
@@ -78,23 +78,24 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		r.memory.Conflicts++
 		next = now.Add(controller.ConflictDelay)
 		if r.memory.Conflicts > controller.MaxConflicts {
-			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w", r.Stored.Ref(), errTooManyConflicts)))
-			next = r.memory.writeAttempt.next
+			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w",
+				r.Stored.Ref(), controller.ErrTooManyConflicts)))
+			next = r.memory.writeAttempt.Next
 		}
 		return next
 	}
 	r.memory.Conflicts = 0
-	if r.memory.writeAttempt.count > 0 {
-		next = r.memory.writeAttempt.next
+	if r.memory.writeAttempt.Count > 0 {
+		next = r.memory.writeAttempt.Next
 	}
-	if r.memory.stateRemovals.next.After(now) {
-		next = earliest(next, r.memory.stateRemovals.next)
+	if r.memory.stateRemovals.Next.After(now) {
+		next = trigger.Earliest(next, r.memory.stateRemovals.Next)
 	}
-	for _, o := range r.memory.responses {
-		next = earliest(next, o.attempt.next)
+	for _, o := range r.memory.Responses {
+		next = trigger.Earliest(next, o.Attempt.Next)
 	}
 	if r.memory.prunedStatus != nil {
-		next = earliest(next, r.memory.prunedNext)
+		next = trigger.Earliest(next, r.memory.prunedNext)
 	}
 	return next
 }
@@ -103,20 +104,20 @@ func (r *run) nextWrite(now time.Time) time.Time {
 func (r *run) recordResult() {
 	failed := r.firstError()
 	now := controller.Result{HookFailing: failed != nil, Since: r.tools.Now()}
-	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.count > 0
+	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	var last *controller.LastError
 	switch {
 	case r.failure != nil:
 		last, now.Fault = r.lastError(failure.OneLine(r.failure)), record.FaultOf(r.failure)
 	case r.handlerFailing && failed != nil:
-		last, now.Fault = r.lastError(failed.message), failed.fault
+		last, now.Fault = r.lastError(failed.Message), failed.Fault
 	}
 	if last != nil {
 		now.Message, now.Locations = last.Message, last.Locations
 	}
 	r.Memories.SetResult(r.memory, now, last)
 	var conflict controller.Conflict
-	if r.memory.throttle.isActive() {
+	if r.memory.Throttle.IsActive() {
 		conflict.Message = conflictSummary
 	}
 	r.Memories.EndRun(r.Run, conflict, r.tools.Now())
@@ -127,9 +128,9 @@ const conflictSummary = "handlers run again and again because the object changes
 
 func (r *run) lastError(message string) *controller.LastError {
 	among := r.Record.Refused()
-	for _, h := range r.memory.handlers {
-		if h.failed != nil {
-			among = record.AddLocations(among, h.failed.refused...)
+	for _, h := range r.memory.Handlers {
+		if h.Failed != nil {
+			among = record.AddLocations(among, h.Failed.Refused...)
 		}
 	}
 	return &controller.LastError{Message: message, Object: r.Item.Key.String(), Time: r.tools.Now(), Locations: among}
@@ -139,9 +140,6 @@ func (r *run) reportFailure(err error) {
 	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
 	r.ReportFailure(controller.Failure{Err: err, Event: event})
 }
-
-// errTooManyConflicts means that controller.ErrConflict lasted too long.
-var errTooManyConflicts = errors.New("too many conflicts in a row")
 
 // condition returns the condition for the status. It returns false if the status cannot have
 // conditions, by the schema, the object, or the responses, or if no handler has failed so far.
@@ -156,12 +154,12 @@ func (r *run) condition() (hook.Condition, bool) {
 	if former.Status == "False" && !r.ownsCondition(former) {
 		return hook.Condition{}, false
 	}
-	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "no handler is failing"}
+	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
 	if failed := r.firstError(); failed != nil {
-		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
-	} else if r.memory.throttle.isActive() {
-		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
-	} else if former.Status != "False" || slices.ContainsFunc(r.memory.handlers, func(h *state) bool { return h.entry().Failed }) {
+		now.Status, now.Reason, now.Message = "False", failed.Reason, r.signature()+failed.Message
+	} else if r.memory.Throttle.IsActive() {
+		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, r.signature()+r.memory.Throttle.Message
+	} else if former.Status != "False" || slices.ContainsFunc(r.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false
@@ -173,17 +171,17 @@ func (r *run) condition() (hook.Condition, bool) {
 // overwrote each other's would never stop. A conflict ends for both programs at once, so
 // either may clear it.
 func (r *run) ownsCondition(former hook.Condition) bool {
-	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == ReasonConflicting
+	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == trigger.ReasonConflicting
 }
 
 // signature returns the prefix of the program's condition messages.
 func (r *run) signature() string { return r.program.Name + ": " }
 
 // firstError returns the error of the first failing handler; nil if there is none.
-func (r *run) firstError() *handlerFailure {
-	for _, h := range r.memory.handlers {
-		if h.failed != nil {
-			return h.failed
+func (r *run) firstError() *trigger.Failure {
+	for _, h := range r.memory.Handlers {
+		if h.Failed != nil {
+			return h.Failed
 		}
 	}
 	return nil
@@ -198,7 +196,7 @@ func (r *run) currentCondition() (former hook.Condition, placed bool) {
 		return hook.Condition{}, false
 	}
 	for _, c := range list {
-		if c.Type == ConditionHandled {
+		if c.Type == trigger.ConditionHandled {
 			former = c
 		}
 	}
@@ -235,27 +233,27 @@ func (r *run) setStored(stored *object.Object) {
 	r.ObserveWrite(r.program.Resource, stored)
 	r.Stored, r.written, r.stale = stored, true, true
 	if r.writing != nil {
-		r.writing.base = stored
+		r.writing.Base = stored
 	}
 	if !r.detached {
-		r.pass.wrote(stored)
+		r.pass.Wrote(stored)
 	}
 }
 
 // statusPatch returns what responses change in the status, and the condition.
-func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
+func (r *run) statusPatch(applied []*trigger.Response) map[string]any {
 	var patch map[string]any
 	var conditions []hook.Condition
 	for _, o := range applied {
-		if o.response.Status != nil {
-			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.response.Status))
+		if o.Response.Status != nil {
+			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Status))
 			// A handler that replaces the status must not change the records.
 			delete(patch, lasthandled.StatusField)
 		}
-		if o.response.Message != "" && r.program.Resource.Custom {
-			patch = object.CombinePatches(patch, map[string]any{"message": o.response.Message})
+		if o.Response.Message != "" && r.program.Resource.Custom {
+			patch = object.CombinePatches(patch, map[string]any{"message": o.Response.Message})
 		}
-		conditions = append(conditions, o.response.Conditions...)
+		conditions = append(conditions, o.Response.Conditions...)
 	}
 	if own, says := r.condition(); says {
 		conditions = append(conditions, own)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
@@ -50,7 +51,7 @@ func countIn(o map[string]any) int64 {
 func TestBackoffPerObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Retries: 3, Backoff: 5 * time.Second})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Retries: 3, Backoff: 5 * time.Second})
 		for _, name := range []string{"a", "b", "c"} {
 			s.create(rates, name, `{}`)
 		}
@@ -82,7 +83,7 @@ func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{}`)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Backoff: time.Minute})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Minute})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return nil, errors.New("no")
 		}})
@@ -110,9 +111,9 @@ func TestEventHandlersSeeEarlierWrites(t *testing.T) {
 		s := newBubbleServer(t)
 		var seen []string
 		w := startEnv(s, program(
-			Handler{Name: "one", On: []hook.Reason{onCreate}},
-			Handler{Name: "two", On: []hook.Reason{hook.ReasonEvent}},
-			Handler{Name: "three", On: []hook.Reason{onCreate}},
+			trigger.Handler{Name: "one", On: []hook.Reason{hook.ReasonCreate}},
+			trigger.Handler{Name: "two", On: []hook.Reason{hook.ReasonEvent}},
+			trigger.Handler{Name: "three", On: []hook.Reason{hook.ReasonCreate}},
 		), s, map[string]handlerFunc{"one": countingHandler(&seen), "two": countingHandler(&seen), "three": countingHandler(&seen)})
 		defer w.stop()
 		pass(time.Second)
@@ -131,8 +132,8 @@ func TestEventChanges(t *testing.T) {
 		s := newBubbleServer(t)
 		var received []string
 		w := startEnv(s, program(
-			Handler{Name: "slow", On: []hook.Reason{onCreate}},
-			Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}},
+			trigger.Handler{Name: "slow", On: []hook.Reason{hook.ReasonCreate}},
+			trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}},
 		), s, map[string]handlerFunc{
 			"slow": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -167,7 +168,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var seen []string
 		count := countingHandler(&seen)
-		w := startEnv(s, program(Handler{Name: "c", On: []hook.Reason{onCreate}}), s, map[string]handlerFunc{
+		w := startEnv(s, program(trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}}), s, map[string]handlerFunc{
 			"c": func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				if len(seen) == 0 {
 					s.edit(rates, "eur", `{"status":{"count":7}}`)
@@ -187,7 +188,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 func TestProgramsShareCondition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		first, second := program(Handler{Name: "h", On: []hook.Reason{onUpdate}}), program(Handler{Name: "h", On: []hook.Reason{onUpdate}})
+		first, second := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
 		second.Name, second.HandledAnnotation, second.HandledStatusKey = "second", "setpoint.dev/handled-by-second", ""
 		var fails atomic.Bool
 		fails.Store(true)
@@ -244,7 +245,7 @@ func testRejectedWrite(t *testing.T) {
 			return &hook.HandlerResponse{Status: json.RawMessage(`{"` + name + `":"done"}`)}, nil
 		}
 	}
-	p := program(Handler{Name: "first", On: []hook.Reason{onCreate}}, Handler{Name: "bad", On: []hook.Reason{onCreate}}, Handler{Name: "last", On: []hook.Reason{onCreate}})
+	p := program(trigger.Handler{Name: "first", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "last", On: []hook.Reason{hook.ReasonCreate}})
 	p.Conditions = true
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	w := startEnv(s, p, s, do)
@@ -285,8 +286,8 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var recorded lasthandled.Record
-		both := []hook.Reason{onCreate, onUpdate}
-		w := startEnv(s, program(Handler{Name: "one", On: both}, Handler{Name: "two", On: both}), s, map[string]handlerFunc{
+		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+		w := startEnv(s, program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}), s, map[string]handlerFunc{
 			"two": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				recorded = stateIn(s.get(rates, "eur"))
 				return &hook.HandlerResponse{}, nil
@@ -305,11 +306,11 @@ func TestNoSideEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		both := []hook.Reason{onCreate, onUpdate}
+		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 		nothing := func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{NoSideEffects: true}, nil
 		}
-		p := program(Handler{Name: "one", On: both}, Handler{Name: "two", On: both}, Handler{Name: "three", On: both})
+		p := program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}, trigger.Handler{Name: "three", On: both})
 		w := startEnv(s, p, s, map[string]handlerFunc{"one": nothing, "three": nothing})
 		defer w.stop()
 		pass(time.Second)
@@ -339,7 +340,7 @@ func TestTimerInterval(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newBubbleServer(t)
 				s.create(rates, "eur", `{"spec":{"n":1}}`)
-				w := startEnv(s, program(Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handlerFunc{
+				w := startEnv(s, program(trigger.Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handlerFunc{
 					"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 						elapse(c.takes)
 						return &hook.HandlerResponse{}, nil
@@ -372,7 +373,7 @@ func TestImmediateRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onCreate}, Backoff: time.Second}), s, map[string]handlerFunc{
+		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Second}), s, map[string]handlerFunc{
 			"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				return &hook.HandlerResponse{RetryAfter: hook.Immediately, Status: json.RawMessage(`{"seen":true}`)}, nil
 			},
@@ -405,13 +406,13 @@ func incrementHandler(name string) handlerFunc {
 // Fault H3: two programs that undo each other's changes, or two event handlers that write the
 // spec, were called as fast as the API server could write, without an event.
 func TestThrottling(t *testing.T) {
-	watching := func(path string) Handler {
-		return Handler{Name: "h", On: []hook.Reason{onUpdate}, Fields: [][]string{{"spec", path}}}
+	watching := func(path string) trigger.Handler {
+		return trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", path}}}
 	}
-	for name, c := range map[string]struct{ a, b []Handler }{
-		"two programs": {[]Handler{watching("b")}, []Handler{watching("a")}},
+	for name, c := range map[string]struct{ a, b []trigger.Handler }{
+		"two programs": {[]trigger.Handler{watching("b")}, []trigger.Handler{watching("a")}},
 		"two of events": {
-			[]Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}}, []Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}},
+			[]trigger.Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}}, []trigger.Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -420,7 +421,7 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
-func testThrottling(t *testing.T, a, b []Handler) {
+func testThrottling(t *testing.T, a, b []trigger.Handler) {
 	s := newBubbleServer(t)
 	s.create(rates, "eur", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
 	s.create(rates, "usd", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
@@ -439,7 +440,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	pass(20 * time.Second)
 	calls := len(x.callsOf("h", "eur"))
 	// A call with a conflicting response counts as read-only.
-	if calls < burst || calls > 2*burst {
+	if calls < trigger.Burst || calls > 2*trigger.Burst {
 		t.Errorf("%d calls within 20s", calls)
 	}
 	pass(10 * time.Minute)
@@ -498,16 +499,16 @@ func TestThrottlingWithinProgram(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"a":0,"b":0}}`)
 		w := startEnv(s, program(
-			Handler{Name: "a", On: []hook.Reason{onUpdate}, Fields: [][]string{{"spec", "b"}}},
-			Handler{Name: "b", On: []hook.Reason{onUpdate}, Fields: [][]string{{"spec", "a"}}},
-			Handler{Name: "d", On: []hook.Reason{onDelete}},
-			Handler{Name: "t", Every: time.Second},
+			trigger.Handler{Name: "a", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "b"}}},
+			trigger.Handler{Name: "b", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "a"}}},
+			trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}},
+			trigger.Handler{Name: "t", Every: time.Second},
 		), s, map[string]handlerFunc{"a": incrementHandler("a"), "b": incrementHandler("b")})
 		defer w.stop()
 		pass(time.Second)
 		s.edit(rates, "eur", `{"spec":{"b":1}}`)
 		pass(5 * time.Minute)
-		if n := len(w.callsOf("a", "")); n < burst || n > burst+25 {
+		if n := len(w.callsOf("a", "")); n < trigger.Burst || n > trigger.Burst+25 {
 			t.Errorf("%d calls", n)
 		}
 		if received := w.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], "eur Conflicting") {
@@ -529,7 +530,7 @@ func TestEditsAreNotThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":0}}`)
-		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onUpdate}}), s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(object.DecodeOrEmpty(n.Object), "spec", "n")))}, nil
 		}})
 		defer w.stop()
@@ -554,15 +555,15 @@ func TestEditsAreNotThrottled(t *testing.T) {
 // each call, or from its start.
 func TestInitialDelay(t *testing.T) {
 	for name, c := range map[string]struct {
-		handler Handler
+		handler trigger.Handler
 		want    []time.Duration
 	}{
-		"at once":     {Handler{Every: 10 * time.Second}, []time.Duration{0, 14 * time.Second, 28 * time.Second}},
-		"delayed":     {Handler{Every: 10 * time.Second, InitialDelay: 5 * time.Second}, []time.Duration{5 * time.Second, 19 * time.Second}},
-		"sharp":       {Handler{Every: 10 * time.Second, Sharp: true}, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"sharp, slow": {Handler{Every: 3 * time.Second, Sharp: true}, []time.Duration{0, 7 * time.Second, 14 * time.Second}},
-		"idle":        {Handler{Every: 10 * time.Second, Idle: 8 * time.Second}, []time.Duration{8 * time.Second, 22 * time.Second}},
-		"unmatched":   {Handler{Every: 10 * time.Second, When: func(_, _ *object.Object) bool { return false }}, nil},
+		"at once":     {trigger.Handler{Every: 10 * time.Second}, []time.Duration{0, 14 * time.Second, 28 * time.Second}},
+		"delayed":     {trigger.Handler{Every: 10 * time.Second, InitialDelay: 5 * time.Second}, []time.Duration{5 * time.Second, 19 * time.Second}},
+		"sharp":       {trigger.Handler{Every: 10 * time.Second, Sharp: true}, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"sharp, slow": {trigger.Handler{Every: 3 * time.Second, Sharp: true}, []time.Duration{0, 7 * time.Second, 14 * time.Second}},
+		"idle":        {trigger.Handler{Every: 10 * time.Second, Idle: 8 * time.Second}, []time.Duration{8 * time.Second, 22 * time.Second}},
+		"unmatched":   {trigger.Handler{Every: 10 * time.Second, When: func(_, _ *object.Object) bool { return false }}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -595,13 +596,13 @@ func TestInitialDelay(t *testing.T) {
 // backoff ends with the interval.
 func TestDelayOfTimerError(t *testing.T) {
 	for name, c := range map[string]struct {
-		handler Handler
+		handler trigger.Handler
 		err     error
 		want    []time.Duration
 	}{
-		"requested": {Handler{FromFirstSeen: true}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{0, 30 * time.Second, 60 * time.Second}},
-		"backoff":   {Handler{FromFirstSeen: true, Backoff: time.Minute}, errLost, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"scheduled": {Handler{}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
+		"requested": {trigger.Handler{FromFirstSeen: true}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{0, 30 * time.Second, 60 * time.Second}},
+		"backoff":   {trigger.Handler{FromFirstSeen: true, Backoff: time.Minute}, errLost, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"scheduled": {trigger.Handler{}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

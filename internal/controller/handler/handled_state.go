@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -22,7 +23,7 @@ func (c *Controller) storesStateInStatus() bool {
 
 // storeStateWithStatus writes the responses' changes of the object, and then its status with
 // the record.
-func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
+func (r *run) storeStateWithStatus(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	if patch != nil {
 		if err := r.patchObject(ctx, patch, d.checkVersion); err != nil {
@@ -33,7 +34,7 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	checkVersion := len(status) > 0
 	text, differs := r.stateText(applied)
 	// Removing our finalizer as the last one deletes the object, which needs no record then.
-	deletes := r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && !r.waitsForDaemon() && r.pass.releases(applied)
+	deletes := r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && !r.waitsForDaemon() && r.pass.Releases(applied)
 	if differs = differs && !deletes; differs {
 		_, records := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		records = object.CombinePatches(records, map[string]any{r.program.HandledStatusKey: text})
@@ -57,7 +58,7 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 
 // storeCleanup removes the finalizer, and records in annotations, once the record is stored
 // in the status.
-func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) error {
+func (r *run) storeCleanup(ctx context.Context, applied []*trigger.Response) error {
 	metadata := map[string]any{}
 	if len(r.rules.Record.ReadStatus(r.Stored)) > 0 {
 		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
@@ -68,7 +69,7 @@ func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) erro
 			metadata["annotations"] = annotations
 		}
 	}
-	remaining, released := r.pass.remainingFinalizers(applied, r.waitsForDaemon())
+	remaining, released := r.pass.RemainingFinalizers(applied, r.waitsForDaemon())
 	if released {
 		metadata["finalizers"] = remaining
 	}
@@ -80,11 +81,11 @@ func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) erro
 
 // notePruned notes and reports the fields of the status that the API server did not store although responses have set
 // them. What another response sets or removes since is its matter.
-func (r *run) notePruned(applied []*pendingResponse) {
+func (r *run) notePruned(applied []*trigger.Response) {
 	want := r.memory.prunedStatus
 	for _, o := range applied {
-		if o.response.Status != nil {
-			want = object.CombinePatches(want, object.DecodeOrEmpty(o.response.Status))
+		if o.Response.Status != nil {
+			want = object.CombinePatches(want, object.DecodeOrEmpty(o.Response.Status))
 		}
 	}
 	if want == nil || r.detached {
@@ -105,7 +106,7 @@ func (r *run) notePruned(applied []*pendingResponse) {
 // retryPruned writes the fields of the status again that the API server did not store, in case that the schema of the
 // kind has them now: no handler is called for that.
 func (r *run) retryPruned(ctx context.Context) error {
-	if r.memory.prunedStatus == nil || r.memory.prunedNext.After(r.tools.Now()) && !r.pass.retriesCalls() {
+	if r.memory.prunedStatus == nil || r.memory.prunedNext.After(r.tools.Now()) && !r.pass.RetriesCalls() {
 		return nil
 	}
 	r.memory.prunedNext = r.tools.Now().Add(controller.PrunedRetry)
@@ -129,7 +130,7 @@ func (r *run) loadPreviousStates(ctx context.Context) error {
 	if r.Phase != controller.PhaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
 		return nil
 	}
-	if slices.ContainsFunc(r.memory.handlers, (*state).lacksPreviousState) {
+	if slices.ContainsFunc(r.memory.Handlers, (*trigger.State).LacksPreviousState) {
 		return r.previousStateError(r.listRevisions(ctx))
 	}
 	return nil
@@ -142,10 +143,10 @@ func (r *run) previousStateError(err error) error {
 		return nil
 	}
 	if apply.Unreachable(err) {
-		return failure.WithReason(ReasonReadFailed, err)
+		return failure.WithReason(trigger.ReasonReadFailed, err)
 	}
 	r.memory.revisions.listed = true
-	r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state unknown: %w", err))
+	r.reportPreviousState(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state unknown: %w", err))
 	return nil
 }
 
@@ -156,7 +157,7 @@ func (r *run) listRevisions(ctx context.Context) error {
 	if k.listed {
 		return nil
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(r.pass.recorded)), func(e lasthandled.Entry) bool { return e.HasRevision }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(r.pass.Recorded)), func(e lasthandled.Entry) bool { return e.HasRevision }) {
 		k.listed = true
 		return nil
 	}
@@ -180,13 +181,13 @@ func (r *run) listRevisions(ctx context.Context) error {
 
 // restorePreviousStates sets the handled states of handlers from revisions.
 func (r *run) restorePreviousStates(found []*object.Object) {
-	for _, h := range r.memory.handlers {
-		if !h.lacksPreviousState() {
+	for _, h := range r.memory.Handlers {
+		if !h.LacksPreviousState() {
 			continue
 		}
 		var err error
-		if h.handled, err = r.previousStateIn(found, h.entry().Digest); err != nil {
-			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.title(), err))
+		if h.Handled, err = r.previousStateIn(found, h.Entry().Digest); err != nil {
+			r.reportPreviousState(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Title(), err))
 		}
 	}
 }
@@ -212,14 +213,14 @@ const removalsResetAfter = time.Minute
 // noteStateRemoval schedules the write of the record: at once, but later with each removal.
 func (r *run) noteStateRemoval() {
 	now, losses := r.tools.Now(), &r.memory.stateRemovals
-	if now.Sub(losses.since) > removalsResetAfter {
-		losses.count = 0
+	if now.Sub(losses.Since) > removalsResetAfter {
+		losses.Count = 0
 	}
-	losses.since = now
-	if losses.count > 0 {
-		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay, r.tools.Queue.Random))
+	losses.Since = now
+	if losses.Count > 0 {
+		losses.Next = now.Add(trigger.Backoff(losses.Count, trigger.FirstDelay, trigger.LongestDelay, r.tools.Queue.Random))
 	}
-	losses.count++
+	losses.Count++
 	r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 }
 

@@ -14,51 +14,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// Digests are compared across processes and releases: they must not change.
-func TestDigestsAreStable(t *testing.T) {
-	o := parse(t, `{"kind":"Rate","apiVersion":"example.org/v1","metadata":{"name":"eur","labels":{"b":"1","a":"2"}},"spec":{"n":12345678901234567,"f":1.5,"list":[1,"x",null]}}`)
-	if got, want := lasthandled.Digest(watchableFields(o)), "AFSSM2CmfuLm"; got != want {
-		t.Errorf("the digest is %q, was %q", got, want)
-	}
-}
-
-func TestWatchedFields(t *testing.T) {
-	const before = `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u","generation":1,"resourceVersion":"1","labels":{"l":"1"}},"spec":{"n":1,"m":{"x":1}},"status":{"s":1}}`
-	for name, c := range map[string]struct {
-		old, new string
-		fields   [][]string
-		same     bool
-	}{
-		"spec":                         {`"n":1`, `"n":2`, nil, false},
-		"label":                        {`"l":"1"`, `"l":"2"`, nil, false},
-		"annotation":                   {`"labels"`, `"annotations":{"x":"1"},"labels"`, nil, false},
-		"status":                       {`"s":1`, `"s":2`, nil, true},
-		"version":                      {`"resourceVersion":"1"`, `"resourceVersion":"2"`, nil, true},
-		"finalizer":                    {`"labels"`, `"finalizers":["x"],"labels"`, nil, true},
-		"owner":                        {`"labels"`, `"ownerReferences":[],"labels"`, nil, true},
-		"our record":                   {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, nil, true},
-		"what kubectl notes":           {`"labels"`, `"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels"`, nil, true},
-		"ignored annotation":           {`"labels"`, `"annotations":{"own.dev/progress":"{}"},"labels"`, nil, true},
-		"ignored under annotations":    {`"labels"`, `"annotations":{"own.dev/progress":"{}"},"labels"`, [][]string{{"metadata", "annotations"}}, true},
-		"order of members":             {`"n":1,"m":{"x":1}`, `"m":{"x":1},"n":1`, nil, true},
-		"field":                        {`"n":1`, `"n":2`, [][]string{{"spec", "n"}}, false},
-		"another field":                {`"n":1`, `"n":2`, [][]string{{"spec", "m"}}, true},
-		"below a field":                {`"x":1`, `"x":2`, [][]string{{"spec", "m"}}, false},
-		"field of the status":          {`"s":1`, `"s":2`, [][]string{{"status", "s"}}, false},
-		"field that appears":           {`"n":1`, `"n":1,"new":null`, [][]string{{"spec", "new"}}, true},
-		"record under all annotations": {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, [][]string{{"metadata", "annotations"}}, true},
-	} {
-		h := Handler{Fields: c.fields, IgnoredAnnotations: []string{"own.dev/"}}
-		after := parse(t, strings.Replace(before, c.old, c.new, 1))
-		if same := lasthandled.Digest(h.watchedFields(parse(t, before))) == lasthandled.Digest(h.watchedFields(after)); same != c.same {
-			t.Errorf("%s: same is %v", name, same)
-		}
-	}
-}
 
 func TestChanges(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
@@ -73,7 +32,7 @@ func TestChanges(t *testing.T) {
 		"label":     {`{"metadata":{"labels":{"a.b/c":"1"}}}`, `{"metadata":{"labels":{"a.b/c":"2"}}}`, `metadata.labels["a.b/c"] "1" "2"`},
 		"the whole": {`{"spec":{"a":null}}`, `{"spec":{}}`, ``},
 	} {
-		var h Handler
+		var h trigger.Handler
 		var lines []string
 		for _, d := range h.Changes(parse(t, c.old), parse(t, c.new)) {
 			lines = append(lines, fmt.Sprintf("%s %s %s", d.Path, d.From, d.To))
@@ -106,47 +65,6 @@ func TestMergePatches(t *testing.T) {
 	}
 }
 
-// The order of objects in a watch does not matter, nor do cached digests.
-func TestOwnedDigest(t *testing.T) {
-	a := parse(t, `{"kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`)
-	b := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"1"}}`)
-	changed := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"2"}}`)
-	var once, twice, other digestCache
-	first := once.owned([]*object.Object{a, b})
-	twice.owned([]*object.Object{a})
-	if again := twice.owned([]*object.Object{b, a}); again != first {
-		t.Errorf("got %s and %s", first, again)
-	}
-	if now := twice.owned([]*object.Object{a, changed}); now == first || now != other.owned([]*object.Object{changed, a}) {
-		t.Errorf("a change: got %s", now)
-	}
-}
-
-// A response that changes watched fields affects the handlers that watch them, and no others.
-func TestAfterResponse(t *testing.T) {
-	o := parse(t, `{"kind":"Rate","metadata":{"name":"eur"},"spec":{"n":1},"status":{"s":1}}`)
-	patch, status := &hook.HandlerResponse{Patch: []byte(`{"spec":{"n":2}}`)}, &hook.HandlerResponse{Status: []byte(`{"s":2}`)}
-	for name, c := range map[string]struct {
-		fields   [][]string
-		response *hook.HandlerResponse
-		news     bool
-	}{
-		"nothing":                 {nil, &hook.HandlerResponse{}, false},
-		"a patch, all":            {nil, patch, true},
-		"a patch, the field":      {[][]string{{"spec", "n"}}, patch, true},
-		"a status, all":           {nil, status, false},
-		"a status, another":       {[][]string{{"spec", "n"}}, status, false},
-		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
-	} {
-		h := &state{Handler: &Handler{Fields: c.fields}}
-		before := basis{lasthandled.Digest(h.watchedFields(o)), o}
-		after := before.with(h.Handler, patchOf(h, []*pendingResponse{{call: call{handler: h}, response: c.response}}))
-		if events := after.digest != before.digest; events != c.news {
-			t.Errorf("%s: news %v", name, events)
-		}
-	}
-}
-
 // The location of a record changes neither the calls nor the other writes.
 func TestStateInStatus(t *testing.T) {
 	t.Setenv(stateLocationVariable, "status")
@@ -174,7 +92,7 @@ func TestStatusAndStateInOneWrite(t *testing.T) {
 		// A handler that replaces the status may remove the record.
 		return &hook.HandlerResponse{Status: json.RawMessage(`{"told":"` + string(n.Reason) + `","` + lasthandled.StatusField + `":null}`)}, nil
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status"}}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status"}}, Do: e})
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
@@ -199,7 +117,7 @@ func TestStatusAndStateInOneWrite(t *testing.T) {
 // and removes the annotation once.
 func TestStateMovesToStatus(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
 	st.expectCalls(t, "h create eur")
@@ -232,7 +150,7 @@ func TestStatusPrunesState(t *testing.T) {
 			delete(status, lasthandled.StatusField)
 		}
 	}
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
 	p.HandledStatusKey = "test"
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -255,7 +173,7 @@ func TestFormerRecords(t *testing.T) {
 			t.Setenv(stateLocationVariable, location)
 			s, e := newServer(t), newFakeHandler()
 			on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-			former := program(Handler{Name: "b", On: on, Do: e})
+			former := program(trigger.Handler{Name: "b", On: on, Do: e})
 			former.Name, former.HandledAnnotation = "former", "setpoint.dev/handled-by-former"
 			record := lasthandled.Location{Annotation: former.HandledAnnotation}
 			if former.HandledStatusKey != "" {
@@ -266,7 +184,7 @@ func TestFormerRecords(t *testing.T) {
 			st.expectCalls(t, "b create eur")
 			st.stop()
 
-			p := program(Handler{Name: "a", On: on, Do: e}, Handler{Name: "b", On: on, Do: e})
+			p := program(trigger.Handler{Name: "a", On: on, Do: e}, trigger.Handler{Name: "b", On: on, Do: e})
 			p.FormerRecords = []lasthandled.Location{record}
 			st = e.start(t, s, p)
 			st.expectCalls(t, "a create eur")
@@ -295,7 +213,7 @@ func testPrunedStatus(t *testing.T, asks bool) {
 			delete(status, "late")
 		}
 	}
-	w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onCreate}}), s, map[string]handlerFunc{
+	w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, map[string]handlerFunc{
 		"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Status: []byte(`{"ready":true,"late":1}`)}, nil
 		},
@@ -331,8 +249,8 @@ func testPrunedStatus(t *testing.T, asks bool) {
 func TestStateIsRestored(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(
-		Handler{Name: "both", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
-		Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Do: e},
+		trigger.Handler{Name: "both", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e},
+		trigger.Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Do: e},
 	)
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -356,7 +274,7 @@ func TestStateIsRestored(t *testing.T) {
 		eventually(t, "looked", func() bool { return st.Health().Queue.Queued() == 0 })
 	}
 	// The delays are longer than firstDelay each.
-	if n := len(s.wrote("PATCH")) - writes; n > 1+int(time.Since(since)/firstDelay) {
+	if n := len(s.wrote("PATCH")) - writes; n > 1+int(time.Since(since)/trigger.FirstDelay) {
 		t.Errorf("%d writes while another client removed the record", n)
 	}
 	eventually(t, "recorded in the end", recorded)
@@ -377,7 +295,7 @@ func TestStateIsRestored(t *testing.T) {
 // The record of an object in deletion that Setpoint does not hold is left as it is.
 func TestStateOfReleasedObjectIsNotRestored(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(rates, "eur", `{"metadata":{"finalizers":["example.org/held"]},"spec":{"n":1}}`)
 	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	s.drop(rates, "eur")
@@ -416,7 +334,7 @@ func testRefusedApply(t *testing.T, code int, patch string) {
 		return 0
 	})
 	var made []string
-	p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 	p.Owns = []object.Resource{configMaps}
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -461,7 +379,7 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		var made []string
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 		p.Owns = []object.Resource{configMaps}
 		start := func() *bubbleEnv {
 			return startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -512,7 +430,7 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 func TestDriftAfterFailedCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		p := program(Handler{Name: "other", On: []hook.Reason{onCreate}}, Handler{Name: "h", On: []hook.Reason{onCreate, onDrift}, Backoff: time.Hour})
+		p := program(trigger.Handler{Name: "other", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Backoff: time.Hour})
 		p.Owns = []object.Resource{configMaps}
 		var made []string
 		start := func(err error) *bubbleEnv {
@@ -545,7 +463,7 @@ func TestDriftAfterFailedCreate(t *testing.T) {
 func TestKindReturnsWithoutDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 		expect := func(step string, served bool, want ...string) {
 			t.Helper()
 			kind := configMaps
@@ -566,7 +484,7 @@ func TestKindReturnsWithoutDrift(t *testing.T) {
 			if applied := s.get(configMaps, "own") != nil; applied != served {
 				t.Errorf("%s: applied: %t", step, applied)
 			}
-			if events := strings.Join(w.eventLines(), "\n"); strings.Contains(events, "not served") == served || strings.Contains(events, ReasonConflicting) {
+			if events := strings.Join(w.eventLines(), "\n"); strings.Contains(events, "not served") == served || strings.Contains(events, trigger.ReasonConflicting) {
 				t.Errorf("%s: events:\n%s", step, events)
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -37,7 +39,7 @@ func TestTimer(t *testing.T) {
 		}
 		return &hook.HandlerResponse{Status: json.RawMessage(`{"rate":1}`)}, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "t", Every: 50 * time.Millisecond, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "t", Every: 50 * time.Millisecond, Do: e}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "three times", func() bool { return len(st.calledLines()) >= 3 })
 	if n := len(s.wrote("PATCH")); n != 1 {
@@ -62,7 +64,7 @@ func TestTimer(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("e", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("whatever") })
-	st := e.start(t, s, program(Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "e event eur")
 	s.edit(rates, "eur", `{"status":{"n":1}}`)
@@ -77,7 +79,7 @@ func TestEvents(t *testing.T) {
 // An optional Delete handler sets no finalizer, but is called.
 func TestOptionalDelete(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
 	s.create(rates, "eur", `{}`)
 	st.waitIdle(t)
 	s.drop(rates, "eur")
@@ -96,7 +98,7 @@ func TestOptionalDelete(t *testing.T) {
 func TestWholeNumbersOfHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Every: time.Minute})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Every: time.Minute})
 		p.Owns = []object.Resource{configMaps}
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{
@@ -123,11 +125,11 @@ func TestDeletionBeforeFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		var made []string
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onDelete}}, Handler{Name: "o", On: []hook.Reason{onDelete}, Optional: true})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDelete}}, trigger.Handler{Name: "o", On: []hook.Reason{hook.ReasonDelete}, Optional: true})
 		p.Workers = 1
 		f := func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			made = append(made, fmt.Sprintf("%s %s %s %v", n.Handler, n.Reason, n.Name, n.Deleted))
-			if n.Name == "slow" && n.Reason == onCreate {
+			if n.Name == "slow" && n.Reason == hook.ReasonCreate {
 				if finalizers := text(field(s.get(rates, n.Name), "metadata", "finalizers")); !strings.Contains(finalizers, finalizer) {
 					t.Errorf("called with the finalizers %s", finalizers)
 				}
@@ -164,7 +166,7 @@ func TestDeletionWaitsForFailedHandler(t *testing.T) {
 	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return nil, &hook.TerminalError{Err: errors.New("the bank is closed")}
 	})
-	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
 	s.create(rates, "eur", `{"status":{"conditions":[]}}`)
 	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
 	s.drop(rates, "eur")
@@ -181,7 +183,7 @@ func TestDeletionWaitsForFailedHandler(t *testing.T) {
 func TestRetryLimitsSurviveRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no") })
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 2, Backoff: time.Minute, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 2, Backoff: time.Minute, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	for attempt, line := range []string{"h create eur", "h create eur attempt 1", "h create eur attempt 2"} {
 		st := e.start(t, s, p)
@@ -201,7 +203,7 @@ func TestRetryLimitsSurviveRestart(t *testing.T) {
 // clears its error.
 func TestRevertedEditClearsFailure(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -229,7 +231,7 @@ func TestUndeclaredWrites(t *testing.T) {
 			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web"}},
 		}, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
@@ -256,8 +258,8 @@ func TestConflictOfDeletion(t *testing.T) {
 		conflicts--
 		return http.StatusConflict
 	}
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
-	p.Writes = []WritePermission{{Resource: pods, Delete: true}}
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []permit.Write{{Resource: pods, Delete: true}}
 	s.create(pods, "web", `{}`)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
@@ -282,8 +284,8 @@ func TestEviction(t *testing.T) {
 		allowed--
 		return 0
 	}
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
-	p.Writes = []WritePermission{{Resource: pods, Evict: true, Labels: "tier=front"}}
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []permit.Write{{Resource: pods, Evict: true, Labels: "tier=front"}}
 	s.create(pods, "web-1", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.create(pods, "web-2", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.create(pods, "other", `{"metadata":{"labels":{"app":"web","tier":"back"}}}`)
@@ -328,8 +330,8 @@ func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 		}
 		return 0
 	}
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
-	p.Writes = []WritePermission{{Resource: pods, Evict: true}}
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []permit.Write{{Resource: pods, Evict: true}}
 	s.create(pods, "web", `{}`)
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{}`)
@@ -360,7 +362,7 @@ func TestEditDuringCall(t *testing.T) {
 		_ = json.Unmarshal(n.Object, &o)
 		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"twice":` + text(2*o.Spec.N) + `}}`)}, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	eventually(t, "four", func() bool { return text(field(s.get(rates, "eur"), "spec", "twice")) == "4" })
 	st.waitIdle(t)
@@ -371,7 +373,7 @@ func TestEditDuringCall(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
 	eventually(t, "paused", func() bool { return st.Health().Paused == 1 })
 	st.expectCalls(t)
@@ -394,7 +396,7 @@ func TestRetryAfterInResponse(t *testing.T) {
 		}
 		return a, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur", "h create eur", "h create eur")
 	if text(field(s.get(rates, "eur"), "spec", "step")) != "3" || stateIn(s.get(rates, "eur"))["h"].Digest == "" {
@@ -413,8 +415,8 @@ func TestConflictingHandlers(t *testing.T) {
 	e.respond("a", says("a"))
 	e.respond("b", says("b"))
 	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-	watch := func(name string, not string) Handler {
-		return Handler{Name: name, On: on, Do: e, When: func(_, now *object.Object) bool { return string(now.Field("spec", "word")) != `"`+not+`"` }}
+	watch := func(name string, not string) trigger.Handler {
+		return trigger.Handler{Name: name, On: on, Do: e, When: func(_, now *object.Object) bool { return string(now.Field("spec", "word")) != `"`+not+`"` }}
 	}
 	st := e.start(t, s, program(watch("a", "a"), watch("b", "b")))
 	s.create(rates, "eur", `{"spec":{"word":"x"}}`)
@@ -430,7 +432,7 @@ func TestConflictingHandlers(t *testing.T) {
 func TestPanicsAreRecovered(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { panic("oh no") })
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: 5 * time.Millisecond, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: 5 * time.Millisecond, Do: e}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "again", func() bool { return st.wasCalled("h create eur attempt 1") })
 	e.respond("h", nil)
@@ -446,7 +448,7 @@ func TestTimeout(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	st := newFakeHandler().start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Timeout: 5 * time.Millisecond, Do: hangs}))
+	st := newFakeHandler().start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Timeout: 5 * time.Millisecond, Do: hangs}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "event", func() bool { return len(st.eventLines()) > 0 && strings.Contains(st.eventLines()[0], "deadline") })
 }
@@ -457,7 +459,7 @@ func TestRetryNow(t *testing.T) {
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return nil, &hook.UnreachableError{Err: errors.New("no connection")}
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
 	s.create(rates, "eur", `{}`)
 	s.create(rates, "usd", `{}`)
 	eventually(t, "both fail", func() bool { return st.Health().Failing == 2 && st.Health().HookFailing == 2 })
@@ -469,7 +471,7 @@ func TestRetryNow(t *testing.T) {
 func TestDaemon(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var running, started atomic.Int32
-	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing Live) error {
+	daemon := func(ctx context.Context, _ *hook.HandlerRequest, existing trigger.Live) error {
 		running.Add(1)
 		defer running.Add(-1)
 		switch started.Add(1) {
@@ -485,9 +487,9 @@ func TestDaemon(t *testing.T) {
 		return nil
 	}
 	p := program(
-		Handler{Name: "d", Daemon: daemon, Backoff: time.Millisecond,
+		trigger.Handler{Name: "d", Daemon: daemon, Backoff: time.Millisecond,
 			When: func(_, now *object.Object) bool { return now.Labels().Get("watch") == "yes" }},
-		Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"status", "watched"}}, Do: e},
+		trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"status", "watched"}}, Do: e},
 	)
 	st := e.start(t, s, p)
 	s.create(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
@@ -521,7 +523,7 @@ func TestTerminatingNamespace(t *testing.T) {
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last-words"}}`)}}}, nil
 	})
 	s.terminating = true
-	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
 	s.drop(rates, "eur")
@@ -532,7 +534,7 @@ func TestTerminatingNamespace(t *testing.T) {
 // A copied object has the annotations of the original, but its handlers see it as new.
 func TestCopiedObjectIsNew(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	annotations := text(field(s.get(rates, "eur"), "metadata", "annotations"))
@@ -546,7 +548,7 @@ func TestObjectLeavesSelector(t *testing.T) {
 	for name, optional := range map[string]bool{"held": false, "free": true} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: received, Optional: optional, Do: e})
+			p := program(trigger.Handler{Name: "h", On: received, Optional: optional, Do: e})
 			p.Fields = "spec.mode=on"
 			st := e.start(t, s, p)
 			s.create(rates, "eur", `{"spec":{"mode":"on"}}`)
@@ -564,9 +566,9 @@ func TestObjectLeavesSelector(t *testing.T) {
 // A condition that panics does not match, and the controller continues.
 func TestWhenPanics(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	bad := Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate, hook.ReasonEvent, hook.ReasonDelete}, Optional: true, Do: e,
+	bad := trigger.Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate, hook.ReasonEvent, hook.ReasonDelete}, Optional: true, Do: e,
 		When: func(_, now *object.Object) bool { panic("no such field") }}
-	st := e.start(t, s, program(bad, Handler{Name: "good", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	st := e.start(t, s, program(bad, trigger.Handler{Name: "good", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(rates, "eur", `{}`)
 	st.expectCalls(t, "good create eur")
 	s.drop(rates, "eur")
@@ -576,7 +578,7 @@ func TestWhenPanics(t *testing.T) {
 // An object whose Matches panics is not handled.
 func TestMatchesPanics(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Matches = func(o *object.Object) bool {
 		if o.Name() == "bad" {
 			panic("no such field")
@@ -595,7 +597,7 @@ func TestLeadershipChange(t *testing.T) {
 	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}
 	st := &testEnv{server: s}
 	e.env = st
-	c := New(program(Handler{Name: "h", On: on, Do: e}), s.tools(st))
+	c := New(program(trigger.Handler{Name: "h", On: on, Do: e}), s.tools(st))
 	st.Controller = c
 	t.Cleanup(c.Close)
 	term := func() (end func()) {

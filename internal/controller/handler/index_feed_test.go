@@ -15,11 +15,13 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // indexProgram returns a program whose process has an index, and a handler.
-func (p *fakeProcess) indexProgram(h Handler) Program {
+func (p *fakeProcess) indexProgram(h trigger.Handler) Program {
 	made := program(h)
 	made.Backend = p.backend()
 	made.Backend.Index = p.feed
@@ -70,8 +72,8 @@ func TestIndexComesFirst(t *testing.T) {
 			return &hook.HandlerResponse{}, nil
 		}
 		on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-		made := p.indexProgram(Handler{Name: "writes", On: on})
-		made.Handlers = append(made.Handlers, Handler{Name: "looks", On: on})
+		made := p.indexProgram(trigger.Handler{Name: "writes", On: on})
+		made.Handlers = append(made.Handlers, trigger.Handler{Name: "looks", On: on})
 		x := startEnv(s, made, s, map[string]handlerFunc{"writes": writes, "looks": looks})
 		pass(time.Minute)
 		if got := p.takeRequests(); !slices.Equal(got[:3], []string{"first 500 -0", "500 -0", "201 -0 complete"}) {
@@ -97,7 +99,7 @@ func TestChangesCloseTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newBubbleServer(t), newFakeProcess()
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		made := p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
+		made := p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
 		blocked := make(chan struct{})
 		made.Backend.Index = func(ctx context.Context, q *hook.IndexRequest) error {
 			if !q.First {
@@ -118,12 +120,12 @@ func TestChangesCloseTheGate(t *testing.T) {
 		for range 2 { // As two watches deliver it.
 			x.objectChanged(cache.Event{Old: old, New: now})
 		}
-		if x.gate.isOpen(key) {
+		if x.gate.IsOpen(key) {
 			t.Error("calls before the change is in the index")
 		}
 		close(blocked)
 		p.expectRequests(t, "the change", "first 1 -0 complete", "1 -0 complete")
-		if !x.gate.isOpen(key) {
+		if !x.gate.IsOpen(key) {
 			t.Error("no calls after that")
 		}
 		x.stop()
@@ -134,7 +136,7 @@ func TestChangesCloseTheGate(t *testing.T) {
 func TestIndexOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newBubbleServer(t), newFakeProcess()
-		made := p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonEvent}})
+		made := p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonEvent}})
 		made.Matches = func(o *object.Object) bool { return o.Labels().Get("watch") != "no" }
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		s.create(rates, "usd", `{"spec":{"n":1},"metadata":{"labels":{"watch":"no"}}}`)
@@ -171,14 +173,14 @@ func TestCallsWaitForIndex(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var failing atomic.Bool
 		failing.Store(true)
-		made := p.indexProgram(Handler{Name: "a", On: on})
+		made := p.indexProgram(trigger.Handler{Name: "a", On: on})
 		made.Backend.Index = func(ctx context.Context, q *hook.IndexRequest) error {
 			if failing.Load() {
 				return errors.New("no memory")
 			}
 			return p.feed(ctx, q)
 		}
-		other := program(Handler{Name: "b", On: on})
+		other := program(trigger.Handler{Name: "b", On: on})
 		other.Name, other.HandledAnnotation, other.Finalizer = "other", "setpoint.dev/handled-by-other", "setpoint.dev/other"
 		other.Backend = p.backend()
 		x := startEnv(s, made, s, nil)
@@ -231,7 +233,7 @@ func TestIndexRestarts(t *testing.T) {
 		for i := range objects {
 			s.create(rates, fmt.Sprint("r", i), `{"spec":{"n":1}}`)
 		}
-		made := p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}})
+		made := p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}})
 		fails := make(chan error, 3)
 		fails <- nil
 		fails <- errors.New("busy")
@@ -287,9 +289,9 @@ func TestSizeOfIndexRequests(t *testing.T) {
 		s, p := newBubbleServer(t), newFakeProcess()
 		const objects = 20
 		for i := range objects {
-			s.create(rates, fmt.Sprint("r", i), `{"spec":{"n":1,"text":"`+strings.Repeat("x", maxIndexBytes/8)+`"}}`)
+			s.create(rates, fmt.Sprint("r", i), `{"spec":{"n":1,"text":"`+strings.Repeat("x", index.MaxBytes/8)+`"}}`)
 		}
-		x := startEnv(s, p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, nil)
+		x := startEnv(s, p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, nil)
 		p.expectRequests(t, "the list", "first 8 -0", "8 -0", "4 -0 complete")
 		x.stop()
 	})
@@ -299,7 +301,7 @@ func TestSizeOfIndexRequests(t *testing.T) {
 func TestIndexWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newBubbleServer(t), newFakeProcess()
-		made := p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}})
+		made := p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}})
 		made.Backend.Notifications = nil
 		x := startEnv(s, made, s, nil)
 		p.expectRequests(t, "an empty list", "first 0 -0 complete")

@@ -7,6 +7,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -17,12 +19,12 @@ import (
 type memory struct {
 	controller.Memory
 
-	states
+	trigger.States
 
 	// writeAttempt counts failed writes of the object itself.
-	writeAttempt attempt
+	writeAttempt trigger.Attempt
 	// stateRemovals counts how often another client removed the record recently.
-	stateRemovals attempt
+	stateRemovals trigger.Attempt
 	// conditions means that responses have had conditions.
 	conditions bool
 	// prunedStatus are the fields of the status that the API server did not store, to be written again at prunedNext; nil
@@ -35,7 +37,7 @@ type memory struct {
 	appliedNames map[string]bool
 	revisions    revisionHistory
 	// evictions has the handlers whose evictions were refused.
-	evictions map[*state]evictionWait
+	evictions map[*trigger.State]evictionWait
 	daemons   []*daemonState
 }
 
@@ -54,9 +56,11 @@ func (m *memory) Release() {
 	}
 }
 
-// Describe adds what the controller knows of an object.
+// Describe adds what the controller knows of an object. What waits only for a change that is being sent does not say so.
 func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
-	state.Waiting = c.waitingFor(o)
+	if err := c.backend.IndexError(); err != nil && c.gate.IsHeld(controller.KeyOf(o)) {
+		state.Waiting = failure.OneLine(err)
+	}
 	state.Children = c.countOwned(o.UID(), o.Namespace())
 }
 
@@ -76,10 +80,10 @@ func (c *Controller) Children(o *object.Object) []record.Child {
 type eventBuffer struct {
 	mu     sync.Mutex
 	active bool
-	byKey  map[queue.Key][]observedEvent
+	byKey  map[queue.Key][]trigger.Event
 }
 
-func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]observedEvent{}} }
+func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]trigger.Event{}} }
 
 func (n *eventBuffer) resume() {
 	n.mu.Lock()
@@ -94,17 +98,17 @@ func (n *eventBuffer) pause() {
 	clear(n.byKey)
 }
 
-func (n *eventBuffer) add(key queue.Key, e observedEvent) {
+func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.active {
 		return
 	}
-	n.byKey[key] = appendEvent(n.byKey[key], e)
+	n.byKey[key] = trigger.AppendEvent(n.byKey[key], e)
 }
 
 // take returns the events of an object and removes them.
-func (n *eventBuffer) take(key queue.Key) []observedEvent {
+func (n *eventBuffer) take(key queue.Key) []trigger.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := n.byKey[key]
@@ -113,9 +117,9 @@ func (n *eventBuffer) take(key queue.Key) []observedEvent {
 }
 
 // bufferEvent buffers an event if a handler needs it, or the deletion.
-func (c *Controller) bufferEvent(e observedEvent) {
-	end := e.New == nil && c.rules.handles(hook.ReasonDelete)
-	if !end && !c.rules.handles(hook.ReasonEvent) {
+func (c *Controller) bufferEvent(e trigger.Event) {
+	end := e.New == nil && c.rules.Handles(hook.ReasonDelete)
+	if !end && !c.rules.Handles(hook.ReasonEvent) {
 		return
 	}
 	c.eventBuffer.add(controller.KeyOf(cmp.Or(e.New, e.Old)), e)

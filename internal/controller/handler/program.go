@@ -18,6 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -38,7 +40,7 @@ type Program struct {
 	// Matches reports whether a selected object is handled; nil for all.
 	Matches func(*object.Object) bool
 	// Handlers are called in this order.
-	Handlers []Handler
+	Handlers []trigger.Handler
 	// Namespaces limits the handled objects, and what is written for them; empty for all
 	// namespaces. Cluster-scoped kinds are not limited.
 	Namespaces []string
@@ -49,7 +51,7 @@ type Program struct {
 	Related []Related
 	// Writes permits further objects. A response that exceeds both is rejected as a whole,
 	// with a terminal error.
-	Writes []WritePermission
+	Writes []permit.Write
 	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
 	Reads []object.Resource
 	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey,
@@ -68,7 +70,7 @@ type Program struct {
 	// of updates and resumptions get them as created.
 	ReplacedAnnotation string
 	// Conditions means that the schema of the kind has status conditions. If unknown, existing
-	// conditions show it.
+	// Conditions show it.
 	Conditions bool
 	// Manager is the field manager of all writes.
 	Manager string
@@ -81,18 +83,6 @@ type Program struct {
 	Backend Backend
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
-}
-
-// WritePermission permits responses to write objects of one kind.
-type WritePermission struct {
-	Resource object.Resource
-	// Apply, Delete and Evict are the permitted verbs; only pods can be evicted.
-	Apply, Delete, Evict bool
-	// Namespace limits the permission; empty for all namespaces.
-	Namespace string
-	// Labels is a selector for the objects, by their desired labels for an apply and their
-	// current ones for a deletion; "" selects all. A deletion by selector must match both.
-	Labels string
 }
 
 // Tools are the dependencies of a controller.
@@ -175,8 +165,8 @@ func (r *run) checkReads(ctx context.Context) error {
 }
 
 // rules returns what decides about the handlers. Its functions are those of the program.
-func (p *Program) rules() *rules {
-	return &rules{
+func (p *Program) rules() *trigger.Rules {
+	return &trigger.Rules{
 		Resource: p.Resource, Matches: p.Matches, Handlers: p.Handlers,
 		Record:        lasthandled.Location{Annotation: p.HandledAnnotation, StatusKey: p.HandledStatusKey},
 		FormerRecords: p.FormerRecords, Finalizer: p.Finalizer, ReplacedFinalizers: p.ReplacedFinalizers,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -30,7 +31,7 @@ func TestExpression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"on":false}}`)
-		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDelete}, Expression: isOn}), s, nil)
+		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}, Expression: isOn}), s, nil)
 		defer w.stop()
 		expect := func(step, finalizers string, failing, calls int) {
 			t.Helper()
@@ -70,7 +71,7 @@ func TestExpressionOfDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"on":true}}`)
-		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onDelete}, Expression: isOn}), s, nil)
+		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonDelete}, Expression: isOn}), s, nil)
 		defer w.stop()
 		pass(time.Minute)
 		s.edit(rates, "eur", `{"spec":{"on":false}}`)
@@ -92,12 +93,12 @@ func TestExpressionOfChanges(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"on":false,"n":1}}`)
 		changes := func(reason hook.Reason, old, now *object.Object) (bool, error) {
-			if reason != onUpdate || old == nil {
+			if reason != hook.ReasonUpdate || old == nil {
 				return false, errors.New("no such key: spec")
 			}
 			return !bytes.Equal(old.Field("spec", "on"), now.Field("spec", "on")), nil
 		}
-		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onUpdate}, Expression: changes}), s, nil)
+		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Expression: changes}), s, nil)
 		defer w.stop()
 		pass(time.Minute)
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -112,36 +113,4 @@ func TestExpressionOfChanges(t *testing.T) {
 			t.Errorf("calls %v, events %q", calls, w.eventLines())
 		}
 	})
-}
-
-// Fault H11: hooks and Go programs watch the same fields.
-func TestParseField(t *testing.T) {
-	for text, want := range map[string]string{
-		"spec":                                   "spec",
-		"spec.currency":                          "spec|currency",
-		`data["config.cfg"]`:                     "data|config.cfg",
-		`['odd.name'].x["y.z"].w`:                "odd.name|x|y.z|w",
-		`metadata.annotations["a.b/c"]`:          "metadata|annotations|a.b/c",
-		"metadata.labels":                        "metadata|labels",
-		"status.phase":                           "status|phase",
-		"":                                       "field path is empty",
-		"spec..x":                                "a name is missing",
-		"spec.":                                  "a name is missing",
-		".spec":                                  "a name is missing",
-		"spec.containers[0].image":               "list items cannot be selected",
-		`data["config.cfg`:                       "a bracket is not closed",
-		`data[""]`:                               "a bracket is not closed, or empty",
-		`data["a"]b`:                             `"b" follows a bracket`,
-		"metadata":                               "changes with every write",
-		"metadata.resourceVersion":               "changes with every write",
-		"metadata.labels.example.com/a":          `leads into a string; quote a name that contains dots: metadata.labels["example.com/note"]`,
-		"kind":                                   "never changes",
-		"metadata.annotations.a b":               "metadata|annotations|a b",
-		`data["quoted ] inside"]["another.one"]`: "data|quoted ] inside|another.one",
-	} {
-		path, err := ParseField(text)
-		if got := strings.Join(path, "|"); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
-		}
-	}
 }

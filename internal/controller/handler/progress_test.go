@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -76,7 +77,7 @@ func TestProgress(t *testing.T) {
 func testProgress(t *testing.T, h *stepHandler) {
 	s := newBubbleServer(t)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Backoff: time.Minute, MaxBackoff: time.Minute})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Minute, MaxBackoff: time.Minute})
 	do := map[string]handlerFunc{"h": h.handle}
 	attempt := 0
 	if h.fails {
@@ -129,7 +130,7 @@ func TestProgressWithOwnChanges(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, h := newBubbleServer(t), &stepHandler{fails: fails, patch: `{"spec":{"seen":true}}`}
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
-			p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDelete}, Backoff: time.Minute, MaxBackoff: time.Minute})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}, Backoff: time.Minute, MaxBackoff: time.Minute})
 			w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
 			defer w.stop()
 			attempt := func(n int) int {
@@ -167,7 +168,7 @@ func TestErrorBesideWrites(t *testing.T) {
 			Patch: json.RawMessage(`{"spec":{"seen":true}}`), Status: json.RawMessage(`{"phase":"waiting"}`), Message: "waits",
 			Events: []hook.Event{{Type: "Normal", Reason: "Waits", Message: "for the bank"}}, Err: errors.New("the bank is closed"),
 		})
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Retries: 1, Backoff: time.Minute, MaxBackoff: time.Minute})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 1, Backoff: time.Minute, MaxBackoff: time.Minute})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return response.Load(), nil
 		}})
@@ -186,7 +187,7 @@ func TestErrorBesideWrites(t *testing.T) {
 		}
 		pass(2 * time.Minute)
 		o = s.get(rates, "eur")
-		if e := stateIn(o)["h"]; !e.Failed || len(w.callsOf("h", "")) != 2 || !strings.Contains(conditionsOf(o), ReasonGaveUp) {
+		if e := stateIn(o)["h"]; !e.Failed || len(w.callsOf("h", "")) != 2 || !strings.Contains(conditionsOf(o), trigger.ReasonGaveUp) {
 			t.Errorf("recorded %+v in %s after %v", e, text(o), w.callsOf("h", ""))
 		}
 		pass(time.Hour)
@@ -225,7 +226,7 @@ func TestRefusedWriteBesideError(t *testing.T) {
 			}
 			return 0
 		}
-		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Backoff: time.Hour, MaxBackoff: time.Hour})
+		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"seen":true}}`), Err: errors.New("closed")}, nil
 		}})
@@ -314,7 +315,7 @@ func (h *editedHandler) expectUpdate(t *testing.T) {
 // step has not seen is an update of its own.
 func TestEditsBetweenSteps(t *testing.T) {
 	closed := errors.New("the bank is closed")
-	onBoth := []hook.Reason{onCreate, onUpdate}
+	onBoth := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 	type env struct {
 		*server
 		*editedHandler
@@ -322,11 +323,11 @@ func TestEditsBetweenSteps(t *testing.T) {
 	}
 	to := func(n int) string { return fmt.Sprintf(`{"spec":{"n":%d}}`, n) }
 	for name, c := range map[string]struct {
-		handler Handler
+		handler trigger.Handler
 		patch   string
 		play    func(t *testing.T, e env)
 	}{
-		"an edit of a created object": {Handler{On: onBoth}, "", func(t *testing.T, e env) {
+		"an edit of a created object": {trigger.Handler{On: onBoth}, "", func(t *testing.T, e env) {
 			e.expect(t, "Create 1 first")
 			e.edit(rates, "eur", to(2))
 			pass(time.Second)
@@ -335,32 +336,32 @@ func TestEditsBetweenSteps(t *testing.T) {
 			pass(time.Hour)
 			e.expect(t, "Create 2 attempt 1 since 10m0s", "Update 1->2 first", "Update 1->2")
 		}},
-		"a fixed spec is tried at once": {Handler{On: onBoth}, "", func(t *testing.T, e env) {
+		"a fixed spec is tried at once": {trigger.Handler{On: onBoth}, "", func(t *testing.T, e env) {
 			e.expect(t, "Create 1 first")
 			e.end(nil)
 			e.edit(rates, "eur", to(2))
 			pass(time.Second)
 			e.expect(t, "Create 2 attempt 1 since 0s", "Update 1->2 first", "Update 1->2")
 		}},
-		"only creations": {Handler{On: []hook.Reason{onCreate}}, "", func(t *testing.T, e env) {
+		"only creations": {trigger.Handler{On: []hook.Reason{hook.ReasonCreate}}, "", func(t *testing.T, e env) {
 			e.end(nil)
 			e.edit(rates, "eur", to(2))
 			pass(time.Hour)
 			e.expect(t, "Create 1 first", "Create 2 attempt 1 since 0s")
 		}},
-		"own changes are no edits": {Handler{On: onBoth}, `{"spec":{"seen":true}}`, func(t *testing.T, e env) {
+		"own changes are no edits": {trigger.Handler{On: onBoth}, `{"spec":{"seen":true}}`, func(t *testing.T, e env) {
 			e.expect(t, "Create 1 first")
 			e.end(nil)
 			pass(time.Hour)
 			e.expect(t, "Create 1 attempt 1 since 10m0s")
 		}},
-		"own changes and an edit": {Handler{On: onBoth}, `{"spec":{"seen":true}}`, func(t *testing.T, e env) {
+		"own changes and an edit": {trigger.Handler{On: onBoth}, `{"spec":{"seen":true}}`, func(t *testing.T, e env) {
 			e.end(nil)
 			e.edit(rates, "eur", to(2))
 			pass(time.Hour)
 			e.expect(t, "Create 1 first", "Create 2 attempt 1 since 0s", "Update 1->2 first", "Update 1->2")
 		}},
-		"a revert": {Handler{On: []hook.Reason{onUpdate}}, "", func(t *testing.T, e env) {
+		"a revert": {trigger.Handler{On: []hook.Reason{hook.ReasonUpdate}}, "", func(t *testing.T, e env) {
 			e.edit(rates, "eur", to(2))
 			pass(time.Second)
 			e.expect(t, "Update 1->2 first")
@@ -370,14 +371,14 @@ func TestEditsBetweenSteps(t *testing.T) {
 			pass(time.Hour)
 			e.expect(t, "Update 1->1 attempt 1 since 0s", "Update 1->1 attempt 1 since 10m0s", "Update 2->1 first", "Update 2->1")
 		}},
-		"a restart": {Handler{On: onBoth}, "", func(t *testing.T, e env) {
+		"a restart": {trigger.Handler{On: onBoth}, "", func(t *testing.T, e env) {
 			e.restart()
 			e.end(nil) // Before the edit, whose call may come at once.
 			e.edit(rates, "eur", to(2))
 			pass(time.Hour)
 			e.expect(t, "Create 1 first", "Create 1", "Create 2 attempt 1 since 0s", "Update 1->2 first", "Update 1->2")
 		}},
-		"an edit and a restart": {Handler{On: onBoth}, "", func(t *testing.T, e env) {
+		"an edit and a restart": {trigger.Handler{On: onBoth}, "", func(t *testing.T, e env) {
 			e.edit(rates, "eur", to(2))
 			pass(time.Second)
 			e.restart()
@@ -385,7 +386,7 @@ func TestEditsBetweenSteps(t *testing.T) {
 			pass(time.Hour)
 			e.expect(t, "Create 1 first", "Create 2 attempt 1 since 0s", "Create 2", "Create 2 attempt 1 since 10m0s", "Update 2 first", "Update 2")
 		}},
-		"a permanent error": {Handler{On: onBoth}, "", func(t *testing.T, e env) {
+		"a permanent error": {trigger.Handler{On: onBoth}, "", func(t *testing.T, e env) {
 			e.end(&hook.TerminalError{Err: closed})
 			e.edit(rates, "eur", to(2))
 			pass(time.Hour)
@@ -394,14 +395,14 @@ func TestEditsBetweenSteps(t *testing.T) {
 				t.Errorf("recorded %+v", r)
 			}
 		}},
-		"retries end": {Handler{On: onBoth, Retries: 2}, "", func(t *testing.T, e env) {
+		"retries end": {trigger.Handler{On: onBoth, Retries: 2}, "", func(t *testing.T, e env) {
 			for n := range 12 {
 				e.edit(rates, "eur", to(n+2))
 				pass(3 * time.Minute)
 			}
 			e.expectUpdate(t)
 		}},
-		"many edits use up no retries": {Handler{On: onBoth, Retries: 2}, "", func(t *testing.T, e env) {
+		"many edits use up no retries": {trigger.Handler{On: onBoth, Retries: 2}, "", func(t *testing.T, e env) {
 			for n := range 5 {
 				e.edit(rates, "eur", to(n+2))
 				pass(time.Second)
@@ -410,14 +411,14 @@ func TestEditsBetweenSteps(t *testing.T) {
 				t.Errorf("recorded %+v", r)
 			}
 		}},
-		"a timeout ends": {Handler{On: onBoth, RetryTimeout: 25 * time.Minute}, "", func(t *testing.T, e env) {
+		"a timeout ends": {trigger.Handler{On: onBoth, RetryTimeout: 25 * time.Minute}, "", func(t *testing.T, e env) {
 			for n := range 12 {
 				e.edit(rates, "eur", to(n+2))
 				pass(3 * time.Minute)
 			}
 			e.expectUpdate(t)
 		}},
-		"a deletion": {Handler{On: []hook.Reason{onCreate, onUpdate, onDelete}}, "", func(t *testing.T, e env) {
+		"a deletion": {trigger.Handler{On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}}, "", func(t *testing.T, e env) {
 			e.edit(rates, "eur", to(2))
 			pass(time.Second)
 			e.expect(t, "Create 1 first", "Create 2 attempt 1 since 0s")

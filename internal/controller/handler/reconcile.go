@@ -15,6 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -29,7 +31,7 @@ type run struct {
 
 	memory *memory
 	// pass decides what to do; nil if detached.
-	pass *Pass
+	pass *trigger.Pass
 	// owned are the objects that the object controls, by kind in the order of the program.
 	owned [][]*object.Object
 	// ownedNow are the owned objects after our writes.
@@ -38,7 +40,7 @@ type run struct {
 	// have outdated what was observed. writing is the response in progress.
 	calls          int
 	written, stale bool
-	writing        *pendingResponse
+	writing        *trigger.Response
 	// applied means that owned objects were written, resolved that a conflict ended.
 	applied, resolved bool
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
@@ -54,7 +56,7 @@ type run struct {
 
 // reconcile runs the steps for one object. Each handler fails and retries separately.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	if c.gate.holds(item) {
+	if c.gate.Holds(item) {
 		return queue.NoRequeue()
 	}
 	events := c.eventBuffer.take(item.Key)
@@ -63,7 +65,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		fresh bool) (record.Outcome, queue.Outcome) {
 		r := c.newRun(of, remembered, fresh)
 		r.observe()
-		r.pass.takeEvents(events)
+		r.pass.TakeEvents(events)
 		r.fail(r.releaseAbandoned(ctx, r.Recover(func() error { return r.reconcileObject(ctx) })))
 		return r.finish(ctx), queue.NoRequeue()
 	})
@@ -81,7 +83,7 @@ func (r *run) reconcileObject(ctx context.Context) error {
 		return nil
 	}
 	if r.Phase == controller.PhaseManaged {
-		r.pass.decide()
+		r.pass.Decide()
 	}
 	err := r.callHandlers(ctx)
 	if errors.Is(err, errGone) || ctx.Err() != nil {
@@ -109,7 +111,7 @@ func (r *run) prepare(ctx context.Context) error {
 
 // PhaseOf returns the phase of an object.
 func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
-	return controller.PhaseOf(o, c.rules.selects(o), c.rules.hasFinalizer(o))
+	return controller.PhaseOf(o, c.rules.Selects(o), c.rules.HasFinalizer(o))
 }
 
 // matchFunc returns the program's condition, including the labels that the API server does not
@@ -127,33 +129,33 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 // serverSelector returns the label selector for the API server. It is empty if Setpoint must
 // see objects that stop matching, to release them.
 func (p *Program) serverSelector() string {
-	if slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() }) {
+	if slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.NeedsFinalizer() }) {
 		return ""
 	}
 	return p.Labels
 }
 
 // request returns the request of a call, without copying an object.
-func (r *run) request(c call) *hook.HandlerRequest {
-	n := r.newRequest(c.handler.Handler, c.object)
-	n.Since = c.handler.watchedSince
-	n.Reason, n.DryRun, n.Event = c.reason, r.IsDry(), c.event.kind
-	if n.Attempt = c.attempt; n.Attempt > 0 {
-		n.FirstAttempt = c.firstAttempt
+func (r *run) request(c trigger.Call) *hook.HandlerRequest {
+	n := r.newRequest(c.Handler.Handler, c.Object)
+	n.Since = c.Handler.WatchedSince
+	n.Reason, n.DryRun, n.Event = c.Reason, r.IsDry(), c.Event.Kind
+	if n.Attempt = c.Attempt; n.Attempt > 0 {
+		n.FirstAttempt = c.FirstAttempt
 	}
-	if e := c.handler.entry(); e.HasProgress(c.reason) {
+	if e := c.Handler.Entry(); e.HasProgress(c.Reason) {
 		n.Progress = json.RawMessage(e.Progress)
 	}
 	n.Owned = r.program.ownedGroups(r.owned)
-	if c.previous != nil {
-		n.PreviousState = c.previous.JSON()
-		n.Changes = c.handler.Changes(c.previous, cmp.Or(c.event.New, c.object))
+	if c.Previous != nil {
+		n.PreviousState = c.Previous.JSON()
+		n.Changes = c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))
 	}
 	return n
 }
 
 // newRequest returns a request with only the object. Who makes the call adds the Reader.
-func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
+func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
 	}
@@ -192,7 +194,7 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 			kind, namespace, limits)}
 	}
 	for _, resource := range p.Reads {
-		if !matchesKind(resource, apiVersion, kind) {
+		if !permit.MatchesKind(resource, apiVersion, kind) {
 			continue
 		}
 		if resource.Unserved {
@@ -213,7 +215,7 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		r.values.Found() // It reads them: a daemon lists as long as it runs.
 		return group, nil
 	}
-	return group, undeclared("list", false, apiVersion, kind)
+	return group, permit.Undeclared("list", false, apiVersion, kind)
 }
 
 // recoverConditions wraps the conditions of the program and of handlers, so that a panic does

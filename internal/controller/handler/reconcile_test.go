@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -28,9 +29,9 @@ func TestGoexitKeepsWorker(t *testing.T) {
 	})
 	e.respond("t", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { new(testing.T).FailNow(); return nil, nil })
 	p := program(
-		Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e},
-		Handler{Name: "t", Every: 10 * time.Millisecond, Do: e, When: isNamed("bad-0")},
-		Handler{Name: "w", On: []hook.Reason{hook.ReasonCreate}, Do: e, When: func(_, _ *object.Object) bool { runtime.Goexit(); return true }},
+		trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e},
+		trigger.Handler{Name: "t", Every: 10 * time.Millisecond, Do: e, When: isNamed("bad-0")},
+		trigger.Handler{Name: "w", On: []hook.Reason{hook.ReasonCreate}, Do: e, When: func(_, _ *object.Object) bool { runtime.Goexit(); return true }},
 	)
 	p.Workers = 2
 	st := e.start(t, s, p)
@@ -53,8 +54,8 @@ func TestGoexitKeepsWorker(t *testing.T) {
 func TestDaemonGoexit(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var starts atomic.Int32
-	st := e.start(t, s, program(Handler{Name: "d", Backoff: time.Millisecond,
-		Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ Live) error {
+	st := e.start(t, s, program(trigger.Handler{Name: "d", Backoff: time.Millisecond,
+		Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ trigger.Live) error {
 			if starts.Add(1) < 3 {
 				runtime.Goexit()
 			}
@@ -76,7 +77,7 @@ func isNamed(name string) func(old, now *object.Object) bool {
 
 // relatedProgram is a program whose related objects name in spec.for the object that they are
 // for.
-func relatedProgram(handlers ...Handler) Program {
+func relatedProgram(handlers ...trigger.Handler) Program {
 	p := program(handlers...)
 	p.Owns, p.Related = nil, []Related{{Resource: configMaps, Map: func(o *object.Object) []types.NamespacedName {
 		name, _ := field(object.DecodeOrEmpty(o.JSON()), "data", "for").(string)
@@ -92,7 +93,7 @@ func TestRelated(t *testing.T) {
 	s.create(rates, "eur", `{}`)
 	s.create(rates, "usd", `{}`)
 	s.create(configMaps, "settings", `{"data":{"for":"eur"}}`)
-	st := e.start(t, s, relatedProgram(Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Do: e}))
+	st := e.start(t, s, relatedProgram(trigger.Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Do: e}))
 	st.waitIdle(t)
 	st.expectCalls(t)
 	s.edit(configMaps, "settings", `{"data":{"value":"1"}}`)
@@ -128,7 +129,7 @@ func TestRelatedChangeRetries(t *testing.T) {
 				return &hook.HandlerResponse{}, nil
 			})
 			s.create(rates, "eur", `{}`)
-			st := e.start(t, s, relatedProgram(Handler{
+			st := e.start(t, s, relatedProgram(trigger.Handler{
 				Name: "r", On: []hook.Reason{hook.ReasonCreate, hook.ReasonRelated}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e,
 			}))
 			st.expectCalls(t, "r create eur")
@@ -159,7 +160,7 @@ func TestRelatedIsRetried(t *testing.T) {
 		return &hook.HandlerResponse{}, nil
 	})
 	s.create(rates, "eur", `{}`)
-	st := e.start(t, s, relatedProgram(Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Backoff: time.Millisecond, Do: e}))
+	st := e.start(t, s, relatedProgram(trigger.Handler{Name: "r", On: []hook.Reason{hook.ReasonRelated}, Backoff: time.Millisecond, Do: e}))
 	st.waitIdle(t)
 	s.create(configMaps, "settings", `{"data":{"for":"eur"}}`)
 	st.expectCalls(t, "r related eur", "r related eur attempt 1", "r related eur attempt 2")
@@ -171,10 +172,10 @@ func TestFormerName(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	st := e.start(t, s, program(Handler{Name: "old", On: both, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "old", On: both, Do: e}))
 	st.expectCalls(t, "old create eur")
 	st.stop()
-	renamed := program(Handler{Name: "new", FormerNames: []string{"older", "old"}, On: both, Do: e})
+	renamed := program(trigger.Handler{Name: "new", FormerNames: []string{"older", "old"}, On: both, Do: e})
 	st = e.start(t, s, renamed)
 	st.waitIdle(t)
 	st.expectCalls(t)

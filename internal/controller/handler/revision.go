@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -45,7 +46,7 @@ func ValidateKeepPreviousState(kind object.GroupKind) error {
 
 // KeepsPreviousState reports whether a handler needs the previous state after a restart.
 func (p *Program) KeepsPreviousState() bool {
-	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.KeepPreviousState })
+	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState })
 }
 
 // revisionNamespace returns the namespace of an object's revisions.
@@ -130,33 +131,33 @@ type revisionHistory struct {
 // storeRevisions stores the states of the entries that are about to be recorded. It runs
 // before the record is written, so that every revision that an entry names exists. Entries
 // find revisions by digest, so a revision of a record that was never written does no harm.
-func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
+func (r *run) storeRevisions(ctx context.Context, applied []*trigger.Response) error {
 	if r.IsDry() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
 		return nil
 	}
-	for _, h := range r.memory.handlers {
-		e := r.pass.writtenEntry(h, applied)
-		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
+	for _, h := range r.memory.Handlers {
+		e := r.pass.WrittenEntry(h, applied)
+		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.UnstorableDigest == e.Digest || r.memory.HasPending(h, applied) {
 			continue
 		}
-		part := r.pass.watchedState(h, e.Digest, applied)
+		part := r.pass.WatchedState(h, e.Digest, applied)
 		if part == nil {
 			continue // The handled state is not known any more.
 		}
 		err := r.storeRevision(ctx, e.Digest, part)
 		switch {
 		case err == nil:
-			h.revisionDigest, h.unstorableDigest = e.Digest, ""
+			h.RevisionDigest, h.UnstorableDigest = e.Digest, ""
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
-			return fmt.Errorf("store the previous state of handler %s: %w", h.title(), err)
+			return fmt.Errorf("store the previous state of handler %s: %w", h.Title(), err)
 		default:
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
-			if h.unstorableDigest == "" && !apply.Terminating(err) {
-				r.reportPreviousState(ReasonPreviousStateNotStored,
-					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
+			if h.UnstorableDigest == "" && !apply.Terminating(err) {
+				r.reportPreviousState(trigger.ReasonPreviousStateNotStored,
+					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Title(), err))
 			}
-			h.unstorableDigest = e.Digest
+			h.UnstorableDigest = e.Digest
 		}
 	}
 	return nil
@@ -221,7 +222,7 @@ func (r *run) pruneRevisions(ctx context.Context) {
 	if r.IsDry() || !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
 		return
 	}
-	recorded, named := r.rules.handledStateOf(r.Stored), map[string]bool{}
+	recorded, named := r.rules.HandledStateOf(r.Stored), map[string]bool{}
 	for i := range r.program.Handlers {
 		if h := &r.program.Handlers[i]; h.KeepPreviousState {
 			named[r.program.revisionName(r.Stored.UID(), recorded[h.Name].Digest)] = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -21,9 +22,9 @@ import (
 func withPreviousState(do hook.Handler) Program {
 	on := []hook.Reason{hook.ReasonUpdate}
 	return program(
-		Handler{Name: "field", On: on, Fields: [][]string{{"spec", "n"}}, KeepPreviousState: true, Do: do},
-		Handler{Name: "whole", On: on, KeepPreviousState: true, Do: do},
-		Handler{Name: "without", On: on, Do: do},
+		trigger.Handler{Name: "field", On: on, Fields: [][]string{{"spec", "n"}}, KeepPreviousState: true, Do: do},
+		trigger.Handler{Name: "whole", On: on, KeepPreviousState: true, Do: do},
+		trigger.Handler{Name: "without", On: on, Do: do},
 	)
 }
 
@@ -139,7 +140,7 @@ func TestPreviousStateAfterCrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
 			on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-			p := program(Handler{Name: "h", On: on, KeepPreviousState: true, Do: e})
+			p := program(trigger.Handler{Name: "h", On: on, KeepPreviousState: true, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)
 			st.expectCalls(t, "h create eur")
@@ -178,7 +179,7 @@ func TestExistingRevision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			o := parse(t, text(s.create(rates, "eur", `{"spec":{"n":1}}`)))
 			part := object.DecodeOrEmpty([]byte(`{"spec":{"n":1}}`))
 			left, err := p.revisionOf(o, lasthandled.Digest(part), part, 1)
@@ -210,7 +211,7 @@ func TestPreviousStateLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", hasRevision, "h")
@@ -239,7 +240,7 @@ func TestPreviousStateLost(t *testing.T) {
 // is known.
 func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	s.create(rates, "usd", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
@@ -268,7 +269,7 @@ func TestPreviousStateHasOwnWrites(t *testing.T) {
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
 	st.waitForEntries(t, "eur", hasRevision, "h")
@@ -286,8 +287,8 @@ func TestPreviousStateBeforeAnotherHandler(t *testing.T) {
 		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil
 	})
 	p := program(
-		Handler{Name: "create", On: []hook.Reason{hook.ReasonCreate}, Do: e},
-		Handler{Name: "update", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e},
+		trigger.Handler{Name: "create", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		trigger.Handler{Name: "update", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e},
 	)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
@@ -317,7 +318,7 @@ func TestPreviousStateNotStored(t *testing.T) {
 				c.times--
 				return c.code
 			}
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1,"text":"`+strings.Repeat("x", c.size)+`"}}`)
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", func(e lasthandled.Entry) bool { return e.Digest != "" && e.HasRevision == c.kept }, "h")
@@ -353,7 +354,7 @@ func TestRevisionsUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
+			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			p.HandledStatusKey = "test"
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)
@@ -381,7 +382,7 @@ func TestNoRevisionOnDeletion(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.terminating = true
 	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}
-	st := e.start(t, s, program(Handler{Name: "h", On: on, KeepPreviousState: true, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: on, KeepPreviousState: true, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitForEntries(t, "eur", func(e lasthandled.Entry) bool { return e.Digest != "" }, "h")
 	s.drop(rates, "eur")

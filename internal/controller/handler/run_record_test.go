@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -65,7 +66,7 @@ func TestRunRecords(t *testing.T) {
 			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
 		}, nil
 	})
-	st := e.start(t, s, program(Handler{
+	st := e.start(t, s, program(trigger.Handler{
 		Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: e,
 	}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -150,7 +151,7 @@ func (s *testEnv) runAt(i int) record.Run {
 // The writes of a daemon, and the calls for a deleted object, have records of their own.
 func TestDetachedRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitIdle(t)
 	s.drop(rates, "eur")
@@ -161,7 +162,7 @@ func TestDetachedRunRecords(t *testing.T) {
 // failed.
 func TestDaemonRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitIdle(t)
 	stopped, stop := context.WithCancel(t.Context())
@@ -200,7 +201,7 @@ func TestObjectStates(t *testing.T) {
 		}
 		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + n.Name + `"}}`)}}}, nil
 	})
-	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e}))
+	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour, Do: e}))
 	s.create(rates, "good", `{}`)
 	s.create(rates, "bad", `{}`)
 	s.create(rates, "paused", `{"metadata":{"annotations":{"setpoint.dev/paused":"true"}}}`)
@@ -233,13 +234,17 @@ func TestObjectStates(t *testing.T) {
 // so its locations are recorded.
 func TestObjectStateLocations(t *testing.T) {
 	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
-	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing Live) error {
+	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing trigger.Live) error {
 		_, err := existing.Write(sign)
 		return err
 	}
-	for name, h := range map[string]func(*fakeHandler) Handler{
-		"a run":    func(e *fakeHandler) Handler { return Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e} },
-		"a daemon": func(*fakeHandler) Handler { return Handler{Name: "h", Daemon: daemon, Backoff: time.Hour} },
+	for name, h := range map[string]func(*fakeHandler) trigger.Handler{
+		"a run": func(e *fakeHandler) trigger.Handler {
+			return trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}
+		},
+		"a daemon": func(*fakeHandler) trigger.Handler {
+			return trigger.Handler{Name: "h", Daemon: daemon, Backoff: time.Hour}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()

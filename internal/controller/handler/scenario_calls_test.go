@@ -12,22 +12,23 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // changingHandlers are the handlers of a scenario that change what they watch. Each sets only members with its own name,
 // which no other client sets, so every call for a change has a cause that is known here.
-func changingHandlers() []Handler {
-	both := []hook.Reason{onCreate, onUpdate}
+func changingHandlers() []trigger.Handler {
+	both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 	fields := func(own ...string) [][]string { return [][]string{{"spec", "n"}, own} }
 	grows := func(reason hook.Reason, old, now *object.Object) (bool, error) {
 		n := func(o *object.Object) int64 { return intIn(object.DecodeOrEmpty(o.JSON()), "spec", "n") }
 		return reason == hook.ReasonTimer || old != nil && n(now) > n(old), nil
 	}
-	return []Handler{
-		{Name: "whole", On: []hook.Reason{onCreate, onUpdate, onDrift}, Backoff: scenarioBackoff},
-		{Name: "ticker", On: []hook.Reason{onUpdate}, Fields: fields("metadata", "labels", "ticker"), Every: 5 * scenarioTimer, Backoff: scenarioBackoff},
-		{Name: "grow", On: []hook.Reason{onUpdate}, Fields: fields("metadata", "labels", "grow"), Expression: grows, Every: 5 * scenarioTimer, Backoff: scenarioBackoff},
+	return []trigger.Handler{
+		{Name: "whole", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Backoff: scenarioBackoff},
+		{Name: "ticker", On: []hook.Reason{hook.ReasonUpdate}, Fields: fields("metadata", "labels", "ticker"), Every: 5 * scenarioTimer, Backoff: scenarioBackoff},
+		{Name: "grow", On: []hook.Reason{hook.ReasonUpdate}, Fields: fields("metadata", "labels", "grow"), Expression: grows, Every: 5 * scenarioTimer, Backoff: scenarioBackoff},
 		{Name: "maybe", On: both, Fields: fields("metadata", "annotations", "maybe"), Conditional: true, Backoff: scenarioBackoff},
 		{Name: "steps", On: both, Fields: fields("metadata", "labels", "steps"), Backoff: scenarioBackoff},
 		{Name: "both", On: both, Fields: append(fields("status", "both"), []string{"metadata", "labels", "both"}), Backoff: scenarioBackoff},
@@ -43,7 +44,7 @@ func ownFields(handler string) [][]string {
 // these handlers has seen.
 type callModel struct {
 	t        *testing.T
-	handlers []Handler
+	handlers []trigger.Handler
 
 	mu sync.Mutex
 	// changes counts, by handler and version, the changes by others since the creation.
@@ -94,8 +95,8 @@ func (m *callModel) stores(version int, was, now map[string]any) {
 }
 
 // othersPart returns what a handler watches and does not set.
-func (m *callModel) othersPart(h *Handler, o map[string]any) string {
-	part := h.watchedFields(parse(m.t, text(o)))
+func (m *callModel) othersPart(h *trigger.Handler, o map[string]any) string {
+	part := h.WatchedFields(parse(m.t, text(o)))
 	for _, path := range ownFields(h.Name) {
 		parent, _ := field(part, path[:len(path)-1]...).(map[string]any)
 		delete(parent, path[len(path)-1])
@@ -135,11 +136,11 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 		if m.drifts[key] < 0 && same {
 			m.t.Errorf("%s: Drift, and no other client changed what it owns", key)
 		}
-	case n.Reason == onCreate && same:
+	case n.Reason == hook.ReasonCreate && same:
 		m.t.Errorf("%s: Create once more", key)
-	case n.Reason == onUpdate && (same && changes == was.changes || !known && changes == 0):
+	case n.Reason == hook.ReasonUpdate && (same && changes == was.changes || !known && changes == 0):
 		m.t.Errorf("%s: Update, and no other client changed what it watches since; changes %v", key, n.Changes)
-	case n.Reason == onUpdate && same && n.PreviousState != nil:
+	case n.Reason == hook.ReasonUpdate && same && n.PreviousState != nil:
 		if before, now := ownPart(n.Handler, object.DecodeOrEmpty(n.PreviousState)), ownPart(n.Handler, o); before != now {
 			m.t.Errorf("%s: Update with its own changes, from %s to %s; changes %v", key, before, now, n.Changes)
 		}
@@ -166,13 +167,13 @@ func (m *callModel) responded(key string, n *hook.HandlerRequest, now sight, res
 	defer m.mu.Unlock()
 	was := m.seen[key]
 	switch {
-	case n.Reason == onDrift:
+	case n.Reason == hook.ReasonDrift:
 		if err != nil {
 			m.drifts[key]++
 			was.settled = false // The call has replaced a response that was not written yet.
 			m.seen[key] = was
 		}
-	case n.Reason != onCreate && n.Reason != onUpdate:
+	case n.Reason != hook.ReasonCreate && n.Reason != hook.ReasonUpdate:
 	case err != nil || response.NotApplicable || response.Err != nil && response.Progress == nil:
 		was.process, was.settled = now.process, false
 		m.seen[key] = was

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -50,17 +52,17 @@ const (
 )
 
 func scenarioProgram(inStatus bool) Program {
-	both, spec := []hook.Reason{onCreate, onUpdate}, [][]string{{"spec", "n"}}
-	p := program(append([]Handler{
+	both, spec := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, [][]string{{"spec", "n"}}
+	p := program(append([]trigger.Handler{
 		{Name: "first", On: both, Fields: spec, Backoff: scenarioBackoff},
 		{Name: "events", On: []hook.Reason{hook.ReasonEvent}},
 		{Name: "limited", On: both, Fields: spec, Backoff: scenarioBackoff, Retries: scenarioRetries},
 		{Name: "last", On: both, Fields: spec, Backoff: scenarioBackoff},
 		{Name: "timer", Every: scenarioTimer, Backoff: scenarioBackoff},
-		{Name: "delete", On: []hook.Reason{onDelete}, Fields: spec, Backoff: scenarioBackoff},
+		{Name: "delete", On: []hook.Reason{hook.ReasonDelete}, Fields: spec, Backoff: scenarioBackoff},
 	}, changingHandlers()...)...)
 	p.Owns = []object.Resource{configMaps}
-	p.Writes = []WritePermission{{Resource: pods, Evict: true}}
+	p.Writes = []permit.Write{{Resource: pods, Evict: true}}
 	p.Conditions = true
 	if p.HandledStatusKey = ""; inStatus {
 		p.HandledStatusKey = "test"
@@ -308,7 +310,7 @@ func (sc *scenario) check(key string, n *hook.HandlerRequest, now lastCall) {
 	case was.err != nil && n.Attempt != was.attempt+1 && (!was.edited || n.Attempt != was.attempt):
 		sc.t.Errorf("%s: attempt %d after a failed attempt %d", key, n.Attempt, was.attempt)
 	}
-	if least := min(scenarioBackoff<<max(was.failures-1, 0), unreachableDelay); was.err != nil && gap < least {
+	if least := min(scenarioBackoff<<max(was.failures-1, 0), trigger.UnreachableDelay); was.err != nil && gap < least {
 		sc.t.Errorf("%s: retry %d after %s, want at least %s", key, n.Attempt, gap, least)
 	}
 }
@@ -318,7 +320,7 @@ func (sc *scenario) checkPace(key string, now lastCall) {
 	const window = 10 * time.Second
 	recent := slices.DeleteFunc(append(sc.calls[key], now.began), func(at time.Time) bool { return now.began.Sub(at) > window })
 	sc.calls[key] = recent
-	if len(recent) > burst+int(window/refill)+maxEvents {
+	if len(recent) > trigger.Burst+int(window/trigger.Refill)+trigger.MaxEvents {
 		sc.t.Errorf("%s: %d calls within %s", key, len(recent), window)
 	}
 }
@@ -353,7 +355,7 @@ func (sc *scenario) play() {
 		sc.collect(name, true)
 	}
 	for elapse(10 * time.Second); sc.deleting(); {
-		elapse(longestDelay)
+		elapse(trigger.LongestDelay)
 	}
 	for name := range sc.edited {
 		sc.edit(name)
@@ -396,7 +398,7 @@ func (sc *scenario) step() {
 	case 10:
 		sc.process.RetryWrites()
 	case 11:
-		for range 3 * burst {
+		for range 3 * trigger.Burst {
 			sc.edit(name)
 			elapse(10 * time.Millisecond)
 		}
@@ -447,8 +449,8 @@ func (sc *scenario) checkThrottleEvents() {
 	received := sc.process.eventLines()
 	for key, calls := range sc.calls {
 		name := strings.Fields(key)[1]
-		says := func(e string) bool { return strings.HasPrefix(e, name+" "+ReasonConflicting) }
-		if len(calls) > burst+10 && !slices.ContainsFunc(received, says) {
+		says := func(e string) bool { return strings.HasPrefix(e, name+" "+trigger.ReasonConflicting) }
+		if len(calls) > trigger.Burst+10 && !slices.ContainsFunc(received, says) {
 			sc.t.Errorf("%s: %d calls in a row and no event", key, len(calls))
 		}
 	}
@@ -467,7 +469,7 @@ func (sc *scenario) checkFinalState() {
 			sc.t.Errorf("%s: there is none", name)
 			continue
 		}
-		recorded := sc.process.program.rules().handledStateOf(parse(sc.t, text(o)))
+		recorded := sc.process.program.rules().HandledStateOf(parse(sc.t, text(o)))
 		for _, handler := range []string{"first", "limited", "last"} {
 			if got := field(o, "status", handler); got != float64(n) || recorded[handler].Digest == "" || recorded[handler].Failed {
 				sc.t.Errorf("%s: %s handled %v, want %d; recorded %+v", name, handler, got, n, recorded[handler])

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -83,7 +84,7 @@ func TestPendingWriteQuotesSecret(t *testing.T) {
 		refused++
 		return http.StatusUnprocessableEntity
 	}
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Owns = []object.Resource{object.Secrets}
 	st := e.start(t, s, p)
 	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "note") == password })
@@ -104,9 +105,9 @@ func TestReadSecretIsQuoted(t *testing.T) {
 				return errors.New("no login with " + password)
 			}
 			e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, login(n) })
-			h := Handler{Name: "h", On: []hook.Reason{reason}, Optional: true, Do: e}
+			h := trigger.Handler{Name: "h", On: []hook.Reason{reason}, Optional: true, Do: e}
 			if reason == hook.ReasonDaemon {
-				h = Handler{Name: "h", Daemon: func(_ context.Context, n *hook.HandlerRequest, _ Live) error { return login(n) }}
+				h = trigger.Handler{Name: "h", Daemon: func(_ context.Context, n *hook.HandlerRequest, _ trigger.Live) error { return login(n) }}
 			}
 			p := program(h)
 			p.Reads = []object.Resource{object.Secrets}
@@ -134,7 +135,7 @@ func TestReadSecretIsInNoHistory(t *testing.T) {
 		_, err := n.Reader.List(t.Context(), "v1", "Secret", "town", "")
 		return &hook.HandlerResponse{Patch: []byte(`{"metadata":{"annotations":{"copy":"` + password + `"}}}`)}, err
 	})
-	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Reads = []object.Resource{object.Secrets}
 	s.create(object.Secrets, "db", storedPassword)
 	s.create(rates, "eur", `{}`)
@@ -156,7 +157,7 @@ func TestReadSecretIsInNoHistory(t *testing.T) {
 // A condition that panics quotes a handled Secret; no run of it has begun.
 func TestCrashedConditionQuotesSecret(t *testing.T) {
 	s, e, log := secretEnv(t)
-	p := program(Handler{Name: "w", On: []hook.Reason{hook.ReasonCreate}, Do: e, When: func(_, _ *object.Object) bool { panic("not for " + password) }})
+	p := program(trigger.Handler{Name: "w", On: []hook.Reason{hook.ReasonCreate}, Do: e, When: func(_, _ *object.Object) bool { panic("not for " + password) }})
 	p.Resource = object.Secrets
 	s.create(object.Secrets, "db", storedPassword)
 	st := e.start(t, s, p)

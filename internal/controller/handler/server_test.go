@@ -497,3 +497,12 @@ func field(o map[string]any, path ...string) any {
 	}
 	return value
 }
+
+func parse(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

@@ -14,6 +14,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -42,7 +43,7 @@ func TestHandlersHaveTheirSpan(t *testing.T) {
 			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"}}`)},
 		}}, nil
 	})
-	st := e.start(t, s, program(Handler{
+	st := e.start(t, s, program(trigger.Handler{
 		Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: spanningHandler{e},
 	}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)

@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -30,14 +28,14 @@ func (r *run) writePending(ctx context.Context) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	for _, o := range slices.Clone(r.memory.responses) {
-		if o.call.reason != hook.ReasonEvent && r.pass.due.calls.includes(o.call.handler) {
+	for _, o := range slices.Clone(r.memory.Responses) {
+		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.Calls.Includes(o.Call.Handler) {
 			continue
 		}
-		if r.pass.hasConflict(o) {
-			r.pass.callAgain(o)
+		if r.pass.HasConflict(o) {
+			r.pass.CallAgain(o)
 			r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
-				"handler", o.call.handler.Name)
+				"handler", o.Call.Handler.Name)
 			continue
 		}
 		if err := r.writeResponse(ctx, o); err != nil {
@@ -51,7 +49,7 @@ func (r *run) writePending(ctx context.Context) error {
 // the object. The write with the record is the last, so that the record never claims what was
 // not written. A rejected write is a failure of this handler only. Without a response it writes the
 // remaining changes of the record, the condition and the finalizer.
-func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
+func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
@@ -59,7 +57,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		r.noteOwnedWritten()
 		return r.refresh(ctx)
 	}
-	var applied []*pendingResponse
+	var applied []*trigger.Response
 	if o != nil {
 		applied = append(applied, o)
 	}
@@ -69,10 +67,10 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 	switch {
 	case err == nil:
 		r.responsesWritten(ctx, applied)
-	case o != nil && o.changesObject() && isRejection(err):
-		o.attempt.failed(r.tools.Now(), r.tools.Queue.Random)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed,
-			fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
+	case o != nil && o.ChangesObject() && apply.Rejected(err):
+		o.Attempt.Failed(r.tools.Now(), r.tools.Queue.Random)
+		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
+			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
 	default:
 		return r.writeError(ctx, err)
 	}
@@ -94,7 +92,7 @@ func (r *run) writeError(ctx context.Context, err error) error {
 
 // dropPending drops the pending writes of a deleted object.
 func (r *run) dropPending() error {
-	r.memory.responses = nil
+	r.memory.Responses = nil
 	return errGone
 }
 
@@ -107,32 +105,18 @@ func (r *run) refresh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isRejection reports whether the API server rejected this write, rather than being overloaded
-// or unreachable.
-func isRejection(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apply.NotFound(err) {
-		return false
-	}
-	switch status.Status().Code {
-	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return false
-	}
-	return true
-}
-
 // mayWrite reports whether to write the object now: failed writes and a record that is removed
 // repeatedly wait, unless a handler just responded.
-func (r *run) mayWrite(o *pendingResponse) bool {
-	wait := latest(r.memory.writeAttempt.next, r.memory.stateRemovals.next)
+func (r *run) mayWrite(o *trigger.Response) bool {
+	wait := trigger.Latest(r.memory.writeAttempt.Next, r.memory.stateRemovals.Next)
 	if o != nil {
-		wait = latest(wait, o.attempt.next)
+		wait = trigger.Latest(wait, o.Attempt.Next)
 	}
-	return o != nil && o.fresh && o.attempt.count == 0 || r.pass.retriesWrites() || !wait.After(r.tools.Now())
+	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.tools.Now())
 }
 
 // store writes what responses change in the object.
-func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
+func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 	r.noteOwnedWritten()
 	if err := r.storeRevisions(ctx, applied); err != nil {
 		return err
@@ -145,8 +129,8 @@ func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
 }
 
 // storeResponses writes the status and the object, with the record.
-func (r *run) storeResponses(ctx context.Context, applied []*pendingResponse) error {
-	checkVersion := slices.ContainsFunc(applied, (*pendingResponse).changesObject)
+func (r *run) storeResponses(ctx context.Context, applied []*trigger.Response) error {
+	checkVersion := slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)
 	d := objectWrite{before: r.Stored, checkVersion: checkVersion}
 	if r.storesStateInStatus() {
 		return r.storeStateWithStatus(ctx, applied, d)
@@ -161,25 +145,19 @@ func (r *run) storeResponses(ctx context.Context, applied []*pendingResponse) er
 }
 
 // responsesWritten updates the memory after responses were written completely.
-func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) {
-	r.memory.writeAttempt = attempt{}
+func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response) {
+	r.memory.writeAttempt = trigger.Attempt{}
 	defer r.pruneRevisions(ctx)
+	r.pass.ResponsesWritten(applied)
 	for _, o := range applied {
-		if o.attempt.count > 0 {
-			o.attempt, o.call.handler.failed = attempt{}, o.failed
-		}
-		for _, event := range o.response.Events {
+		for _, event := range o.Response.Events {
 			r.SendEvent(event)
 		}
-	}
-	r.memory.removePending(applied...)
-	for _, h := range r.memory.handlers {
-		r.pass.entryWritten(h, applied)
 	}
 }
 
 // recognizeServerChanges compares what is stored with what was written.
-func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, patch map[string]any) error {
+func (r *run) recognizeServerChanges(applied []*trigger.Response, d objectWrite, patch map[string]any) error {
 	if !d.checkVersion || !r.written {
 		return nil
 	}
@@ -187,7 +165,7 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 	if d.status != nil {
 		desired["status"] = d.status
 	}
-	return r.pass.recognizeServerChanges(applied, object.MergePatch(desired, patch))
+	return r.pass.RecognizeServerChanges(applied, object.MergePatch(desired, patch))
 }
 
 // objectWrite describes a write of the object.
@@ -202,7 +180,7 @@ type objectWrite struct {
 
 // storeObject writes, in one request, what responses change in the object, the record, and the
 // finalizer, but not the status.
-func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
+func (r *run) storeObject(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	metadata := r.metadataPatch(applied)
 	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
@@ -216,21 +194,21 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 
 // metadataPatch returns the changes of metadata beside those of responses: the record and the
 // finalizer.
-func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
+func (r *run) metadataPatch(applied []*trigger.Response) map[string]any {
 	metadata := map[string]any{}
 	if text, differs := r.stateText(applied); differs {
 		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
 		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
 	}
-	if remaining, differ := r.pass.remainingFinalizers(applied, r.waitsForDaemon()); differ {
+	if remaining, differ := r.pass.RemainingFinalizers(applied, r.waitsForDaemon()); differ {
 		metadata["finalizers"] = remaining
 	}
 	return metadata
 }
 
 // storeResponse writes a response's changes of the object, and nothing else.
-func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
-	applied := []*pendingResponse{o}
+func (r *run) storeResponse(ctx context.Context, o *trigger.Response) error {
+	applied := []*trigger.Response{o}
 	if r.program.Resource.Status {
 		if _, err := r.storeStatus(ctx, r.statusPatch(applied), true); err != nil {
 			return err
@@ -277,19 +255,19 @@ func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, 
 		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 	}
 	r.setStored(stored)
-	if o := r.writing; o != nil && (o.changesObject() || part == statusPart && o.call.handler.watchesStatus()) {
-		r.pass.changeWritten(o.call.handler, patch)
+	if o := r.writing; o != nil && (o.ChangesObject() || part == statusPart && o.Call.Handler.WatchesStatus()) {
+		r.pass.ChangeWritten(o.Call.Handler, patch)
 	}
 	return nil
 }
 
 // contentPatch returns what responses change in the object; nil if nothing. It includes the
 // status if that is no subresource.
-func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
+func (r *run) contentPatch(applied []*trigger.Response) map[string]any {
 	var patch map[string]any
 	for _, o := range applied {
-		if o.response.Patch != nil {
-			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.response.Patch))
+		if o.Response.Patch != nil {
+			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Patch))
 		}
 	}
 	if !r.program.Resource.Status {
@@ -307,9 +285,9 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 }
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
-func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
-	now := r.pass.stateWith(applied, r.appliedText())
-	if maps.Equal(now, r.pass.recorded) {
+func (r *run) stateText(applied []*trigger.Response) (text any, differs bool) {
+	now := r.pass.StateWith(applied, r.appliedText())
+	if maps.Equal(now, r.pass.Recorded) {
 		return nil, false
 	}
 	if len(now) == 0 {
@@ -320,17 +298,17 @@ func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
-	starts, ends := r.pass.countRun(r.written || r.applied)
+	starts, ends := r.pass.CountRun(r.written || r.applied)
 	switch {
 	case ends:
 		r.resolved = true
 		r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
-		r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name +
+		r.SendEvent(hook.Event{Type: controller.Normal, Reason: trigger.ReasonConflictResolved, Message: "handlers of " + r.program.Name +
 			" are no longer throttled"})
 	case starts:
-		message := r.Secrets.Text(r.pass.conflictMessage())
-		r.memory.throttle.message = message
-		r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", message)
-		r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: message})
+		message := r.Secrets.Text(r.pass.ConflictMessage())
+		r.memory.Throttle.Message = message
+		r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", trigger.ReasonConflicting, "message", message)
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonConflicting, Message: message})
 	}
 }

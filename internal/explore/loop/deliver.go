@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -74,7 +75,7 @@ func (p *Process) addEvent(item *Item, view *View, e Event) {
 	if program == nil || program.Resource.GroupKind() != e.Resource.GroupKind() || controller.KeyOf(e.Object) != item.Key {
 		return
 	}
-	calls := func(h handler.Handler) bool {
+	calls := func(h trigger.Handler) bool {
 		return slices.Contains(h.On, hook.ReasonEvent) || e.Deleted && slices.Contains(h.On, hook.ReasonDelete)
 	}
 	if !slices.ContainsFunc(program.Handlers, calls) {

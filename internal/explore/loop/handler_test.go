@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -37,7 +38,7 @@ func copies(calls *[]string) handler.Program {
 	return handler.Program{
 		Name: "copies", Resource: secrets, Owns: []object.Resource{configMaps}, Manager: "copies",
 		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
-		Handlers: []handler.Handler{{
+		Handlers: []trigger.Handler{{
 			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
 		}},
 	}
@@ -97,7 +98,7 @@ func TestHandlersAfterCrashes(t *testing.T) {
 func TestOmissions(t *testing.T) {
 	program := copies(new([]string))
 	program.Handlers[0].Debounce, program.Handlers[0].Every = 5, time.Hour
-	program.Handlers = append(program.Handlers, handler.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, handler.Live) error { return nil }})
+	program.Handlers = append(program.Handlers, trigger.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, trigger.Live) error { return nil }})
 	p, err := loop.New(loop.Programs{Handle: []handler.Program{program}}, loop.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestOmissions(t *testing.T) {
 func TestEventsOfHandlers(t *testing.T) {
 	var seen []string
 	program := copies(new([]string))
-	program.Handlers = []handler.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
+	program.Handlers = []trigger.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
 		func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			seen = append(seen, string(n.Event))
 			return &hook.HandlerResponse{}, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -527,7 +528,7 @@ func walkAliases(t *testing.T) *walk {
 	program := handler.Program{
 		Name: "aliases", Resource: aliases, Owns: []object.Resource{configMaps}, Manager: "aliases",
 		HandledAnnotation: "setpoint.dev/handled-by-aliases", Finalizer: "aliases.example.com/finalizer",
-		Handlers: []handler.Handler{
+		Handlers: []trigger.Handler{
 			{
 				Name: "publish", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}, Fields: [][]string{{"spec", "target"}},
 				Do: hook.HandlerFunc(publish),

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -134,7 +135,7 @@ func (p *Process) prepareHandle(program handler.Program) handler.Program {
 		p.omit("%s: handlers do not know the previous state, as after a restart", program.Name)
 	}
 	all := program.Handlers
-	program.Handlers = make([]handler.Handler, 0, len(all))
+	program.Handlers = make([]trigger.Handler, 0, len(all))
 	for _, h := range all {
 		if h.Daemon != nil {
 			p.omit("%s: the daemon %s does not run", program.Name, h.Name)

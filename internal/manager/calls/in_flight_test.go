@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 )
 
 // Calls without a timeout are never overdue: daemons, and Go functions without a limit.
@@ -18,7 +19,7 @@ func TestCallsWithoutTimeout(t *testing.T) {
 		}
 		return &hook.HandlerResponse{}, nil
 	})
-	p := f.WrapHandlers(handler.Program{Handlers: []handler.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
+	p := f.WrapHandlers(handler.Program{Handlers: []trigger.Handler{{Name: "daemon"}, {Name: "greet", Do: do}}})
 	if p.Handlers[0].Do != nil {
 		t.Error("a daemon has become a handler")
 	}

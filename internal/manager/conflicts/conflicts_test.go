@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -56,7 +57,7 @@ func TestFindSharedFinalizer(t *testing.T) {
 	of := func(finalizer string, namespaces []string, reasons ...hook.Reason) *compile.Compiled {
 		return &compile.Compiled{Handlers: []handler.Program{{
 			Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer,
-			Namespaces: namespaces, Handlers: []handler.Handler{{On: reasons}},
+			Namespaces: namespaces, Handlers: []trigger.Handler{{On: reasons}},
 		}}}
 	}
 	pods := of("a/b", nil, hook.ReasonDelete)

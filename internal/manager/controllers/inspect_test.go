@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -17,7 +18,7 @@ func TestControllerKinds(t *testing.T) {
 	owned, pods := object.Resource{Version: "v1", Kind: "ConfigMap"}, object.Resource{Version: "v1", Kind: "Pod"}
 	r := &runningController{Compiled: &compile.Compiled{Handlers: []handler.Program{{
 		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
-		Writes: []handler.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
+		Writes: []permit.Write{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
 	kinds := kindsOf(r.Compiled)
 	if children := kinds.written; len(kinds.managed) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {

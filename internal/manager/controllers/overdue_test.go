@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -68,7 +69,7 @@ func TestOverdueCalls(t *testing.T) {
 		},
 		"the handler greet": func(f *calls.InFlight, s blockingHook) {
 			s.timeout = time.Hour // The handler's own goes before.
-			p := f.WrapHandlers(handler.Program{Name: "shop", Handlers: []handler.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
+			p := f.WrapHandlers(handler.Program{Name: "shop", Handlers: []trigger.Handler{{Name: "greet", Timeout: timeout, Do: s}}})
 			_, _ = p.Handlers[0].Do.Handle(context.Background(), nil)
 		},
 		"the review limit": func(f *calls.InFlight, s blockingHook) {

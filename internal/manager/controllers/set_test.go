@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
@@ -246,7 +247,7 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 	sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return &hook.Response{}, nil })
 	r := cs.newRunningController(&compile.Compiled{
 		Programs: []composite.Program{{Name: "greeter", Parent: shops, Sync: sync, Workers: 1}},
-		Handlers: []handler.Program{{Name: "greeter", Resource: shops, HandledAnnotation: "example.org/handled", Workers: 1, Handlers: []handler.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}}},
+		Handlers: []handler.Program{{Name: "greeter", Resource: shops, HandledAnnotation: "example.org/handled", Workers: 1, Handlers: []trigger.Handler{{Name: "greet", On: []hook.Reason{hook.ReasonCreate}, Do: do}}}},
 	}, nil)
 	if len(r.workers) != 2 || !r.usesCRD("shops.example.org") || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
 		t.Errorf("%d programs of %v", len(r.workers), r.parentKinds())

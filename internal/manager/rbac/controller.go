@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -132,7 +133,7 @@ func handledObjectPermissions(p *handler.Program) Permissions {
 
 // writeNamespaces returns the namespaces of a write permission: all of the program if it names
 // none, and none if the program is limited to others.
-func writeNamespaces(p *handler.Program, w handler.WritePermission) []string {
+func writeNamespaces(p *handler.Program, w permit.Write) []string {
 	switch {
 	case w.Namespace == "":
 		return p.NamespacesOf(w.Resource)
@@ -144,7 +145,7 @@ func writeNamespaces(p *handler.Program, w handler.WritePermission) []string {
 
 // writePermissions returns the permissions to write objects that are not owned. Those to be
 // deleted or evicted are read first.
-func writePermissions(w handler.WritePermission) Permissions {
+func writePermissions(w permit.Write) Permissions {
 	var all Permissions
 	if w.Apply {
 		all = on(w.Resource, "create", "patch")

@@ -12,6 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -76,7 +78,7 @@ func TestHandlerPermissions(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes"}
 	const plain = "get configmaps, list configmaps, watch configmaps, patch configmaps"
-	some := []handler.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
+	some := []trigger.Handler{{On: []hook.Reason{hook.ReasonCreate}}}
 	for name, c := range map[string]struct {
 		program handler.Program
 		want    string
@@ -85,24 +87,24 @@ func TestHandlerPermissions(t *testing.T) {
 		"status": {handler.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
 		"owning": {handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
 		"owning in namespaces": {
-			handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []handler.WritePermission{
+			handler.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []permit.Write{
 				{Resource: shops, Apply: true}, {Resource: pods, Apply: true, Namespace: "c"},
 			}},
 			strings.ReplaceAll(plain+", create configmaps, delete configmaps, create shops, patch shops, ", ",", " in a,") + "get nodes, list nodes, watch nodes, patch nodes",
 		},
-		"applying":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
-		"deleting":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
-		"deleting pods": {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
-		"evicting":      {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
-		"either":        {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
-		"in one namespace": {handler.Program{Handlers: some, Resource: maps, Writes: []handler.WritePermission{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
+		"applying":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
+		"deleting":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
+		"deleting pods": {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},
+		"evicting":      {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Evict: true}}}, plain + ", get pods, list pods, create pods/eviction"},
+		"either":        {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true}}}, plain + ", get pods, list pods, delete pods, create pods/eviction"},
+		"in one namespace": {handler.Program{Handlers: some, Resource: maps, Writes: []permit.Write{{Resource: shops, Apply: true, Namespace: "b"}, {Resource: nodes, Apply: true, Namespace: "b"}}},
 			plain + ", create shops in b, patch shops in b, create nodes, patch nodes"},
 		"limited": {handler.Program{Handlers: some, Resource: maps, Namespaces: []string{"a", "b"}},
 			"get configmaps in a, list configmaps in a, watch configmaps in a, patch configmaps in a, get configmaps in b, list configmaps in b, watch configmaps in b, patch configmaps in b"},
 		"cluster-scoped":             {handler.Program{Handlers: some, Resource: nodes, Namespaces: []string{"a"}}, "get nodes, list nodes, watch nodes, patch nodes"},
 		"watching only":              {handler.Program{Resource: maps}, "get configmaps, list configmaps, watch configmaps"},
-		"finalizing, with an object": {handler.Program{Resource: maps, Handlers: []handler.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
-		"optional, with an object":   {handler.Program{Resource: maps, Handlers: []handler.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
+		"finalizing, with an object": {handler.Program{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}}}}, plain + ", patch controllers"},
+		"optional, with an object":   {handler.Program{Resource: maps, Handlers: []trigger.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handler.Program{c.program}}))

@@ -11,6 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -72,7 +74,7 @@ admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconf
 		// What a handler may delete is listed once, as the identity, and not watched.
 		"handlers, constrained": {
 			compiled: &compile.Compiled{Handlers: []handler.Program{{
-				Resource: maps, Handlers: []handler.Handler{{}}, Writes: []handler.WritePermission{{Resource: shops, Delete: true, Namespace: "b"}},
+				Resource: maps, Handlers: []trigger.Handler{{}}, Writes: []permit.Write{{Resource: shops, Delete: true, Namespace: "b"}},
 			}}},
 			account:     identity.Account{Namespace: "team", Name: "shops"},
 			constrained: true,

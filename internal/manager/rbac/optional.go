@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -78,7 +78,7 @@ func ownerReferencePermissions(c *compile.Compiled) Permissions {
 	}
 	for i := range c.Handlers {
 		p := &c.Handlers[i]
-		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w handler.WritePermission) bool { return w.Apply }) {
+		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w permit.Write) bool { return w.Apply }) {
 			all = append(all, onPart(p.Resource, "finalizers", "update").in(p.NamespacesOf(p.Resource)...)...)
 		}
 	}

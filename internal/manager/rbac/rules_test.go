@@ -11,6 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -41,7 +43,7 @@ func TestRequiredClusterRules(t *testing.T) {
 	secrets := object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	sets := object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
 	reacting := func(p handler.Program) *compile.Compiled {
-		p.Handlers = []handler.Handler{{}}
+		p.Handlers = []trigger.Handler{{}}
 		return &compile.Compiled{Handlers: []handler.Program{p}}
 	}
 	definitions, err := crds.Parse([][]byte{[]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")}, false)
@@ -93,7 +95,7 @@ example.org rates/status: patch`},
 apiextensions.k8s.io customresourcedefinitions: get list watch of rates.example.org
 example.org rates: get list watch`},
 		"pods are evicted": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Writes: []handler.WritePermission{{Resource: pods, Evict: true}}})},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps, Writes: []permit.Write{{Resource: pods, Evict: true}}})},
 			want: `
 - configmaps: get list watch patch
 - events: create patch
@@ -111,7 +113,7 @@ example.org rates: get list watch`},
 - events: create patch
 - pods: list`},
 		"old objects are kept": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps}), {Handlers: []handler.Program{{Resource: pods, Handlers: []handler.Handler{{KeepPreviousState: true}}}}}},
+			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps}), {Handlers: []handler.Program{{Resource: pods, Handlers: []trigger.Handler{{KeepPreviousState: true}}}}}},
 			want: `
 - configmaps,pods: get list watch patch
 - events: create patch
@@ -139,9 +141,9 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Handlers: []handler.Program{{Handlers: []handler.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []handler.WritePermission{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
-		{Handlers: []handler.Program{{Handlers: []handler.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
-		{Handlers: []handler.Program{{Handlers: []handler.Handler{{}}, Resource: pods}}},
+		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
+		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: pods}}},
 	}
 	process := Process{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Namespace: "home", Name: "own"}}
 	got := ""

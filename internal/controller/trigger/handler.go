@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	"cmp"
@@ -75,8 +75,8 @@ type Handler struct {
 	Do hook.Handler
 }
 
-// title returns the name that users read.
-func (h *Handler) title() string { return cmp.Or(h.DisplayName, h.Name) }
+// Title returns the name that users read.
+func (h *Handler) Title() string { return cmp.Or(h.DisplayName, h.Name) }
 
 // Schedule is a calendar, such as a cron expression.
 type Schedule interface {
@@ -105,8 +105,8 @@ func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On
 // matches reports whether a handler's condition matches.
 func (h *Handler) matches(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
 
-// holds evaluates the expression of a handler.
-func (h *Handler) holds(reason hook.Reason, old, now *object.Object) (bool, error) {
+// Holds evaluates the expression of a handler.
+func (h *Handler) Holds(reason hook.Reason, old, now *object.Object) (bool, error) {
 	if h.Expression == nil {
 		return true, nil
 	}
@@ -115,7 +115,7 @@ func (h *Handler) holds(reason hook.Reason, old, now *object.Object) (bool, erro
 
 // mayHold is true unless the expression is certainly false: a deletion waits until it is known.
 func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
-	holds, err := h.holds(reason, old, now)
+	holds, err := h.Holds(reason, old, now)
 	return holds || err != nil
 }
 
@@ -139,7 +139,7 @@ func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
 	if !h.matches(nil, o) {
 		return false
 	}
-	holds, err := h.holds(reason, nil, o)
+	holds, err := h.Holds(reason, nil, o)
 	return holds && err == nil
 }
 
@@ -165,62 +165,40 @@ func (h *Handler) firstReason() hook.Reason {
 	return hook.ReasonUpdate
 }
 
-// needsFinalizer reports whether a deletion waits for the handler.
-func (h *Handler) needsFinalizer() bool {
+// NeedsFinalizer reports whether a deletion waits for the handler.
+func (h *Handler) NeedsFinalizer() bool {
 	return h.Daemon != nil || h.handles(hook.ReasonDelete) && !h.Optional
 }
 
 // needsMatch reports whether Setpoint must know in advance if the handler is applicable: before a
 // deletion, or to start a daemon.
-func (h *Handler) needsMatch() bool { return h.Conditional && h.needsFinalizer() }
+func (h *Handler) needsMatch() bool { return h.Conditional && h.NeedsFinalizer() }
 
-// watchesStatus reports whether the handler watches a field of the status. A handler that
+// WatchesStatus reports whether the handler watches a field of the status. A handler that
 // watches the whole object does not.
-func (h *Handler) watchesStatus() bool {
+func (h *Handler) WatchesStatus() bool {
 	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
 }
 
-// The first and the maximum delay between attempts, unless a handler sets its own.
-// unreachableDelay replaces longestDelay without a connection: such a call costs little, and
-// only a call finds out that the hook is back.
-const (
-	firstDelay       = time.Second
-	longestDelay     = 5 * time.Minute
-	unreachableDelay = 15 * time.Second
-)
-
-// jitter is the maximum random extension of a delay, so that objects that failed together do
-// not retry together. It never shortens a delay.
-const jitter = 0.25
-
-// backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
-func backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
-	delay := longest
-	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
-		delay = first << doublings
-	}
-	return delay + time.Duration(jitter*random()*float64(delay))
-}
-
-// delay returns how long a handler waits after a failure.
-func (h *Handler) delay(err error, failures int, random func() float64) time.Duration {
+// Delay returns how long a handler waits after a failure.
+func (h *Handler) Delay(err error, failures int, random func() float64) time.Duration {
 	if requested, _ := hook.RetryDelay(err); requested > 0 {
 		return requested
 	}
-	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
-	if hook.IsUnconnected(err) && longest == longestDelay {
-		longest = unreachableDelay
+	first, longest := cmp.Or(h.Backoff, FirstDelay), cmp.Or(h.MaxBackoff, LongestDelay)
+	if hook.IsUnconnected(err) && longest == LongestDelay {
+		longest = UnreachableDelay
 	}
-	return backoff(failures, first, max(first, longest), random)
+	return Backoff(failures, first, max(first, longest), random)
 }
 
 // exhausted reports whether a handler with a retry limit has reached it.
-func (h *Handler) exhausted(a attempt) bool {
+func (h *Handler) exhausted(a Attempt) bool {
 	switch {
-	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
+	case h.Retries < 0, h.Retries > 0 && a.Count > h.Retries:
 		return true
 	case h.RetryTimeout > 0:
-		return a.next.Sub(a.since) > h.RetryTimeout
+		return a.Next.Sub(a.Since) > h.RetryTimeout
 	}
 	return false
 }

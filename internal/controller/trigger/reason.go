@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 // Reasons of events on handled objects, and of the condition Handled.
 const (

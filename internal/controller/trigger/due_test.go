@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	"fmt"
@@ -38,13 +38,13 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 // summary returns the calls with their reasons, the new entries, and the next time.
 func (a due) summary() string {
 	var parts []string
-	for _, c := range a.calls {
-		word := c.handler.Name + " " + strings.ToLower(string(c.reason))
-		if c.attempt > 0 {
-			word += fmt.Sprintf(" attempt %d", c.attempt)
+	for _, c := range a.Calls {
+		word := c.Handler.Name + " " + strings.ToLower(string(c.Reason))
+		if c.Attempt > 0 {
+			word += fmt.Sprintf(" attempt %d", c.Attempt)
 		}
-		if c.previous != nil {
-			word += " from " + strings.Trim(string(c.previous.Field("spec", "word")), `"`)
+		if c.Previous != nil {
+			word += " from " + strings.Trim(string(c.Previous.Field("spec", "word")), `"`)
 		}
 		parts = append(parts, word)
 	}
@@ -78,23 +78,23 @@ func TestPendingCalls(t *testing.T) {
 	a, b := digestOf("a"), digestOf("b")
 	isA := func(_, now *object.Object) bool { return string(now.Field("spec", "word")) == `"a"` }
 	changed := func(old, now *object.Object) bool { return old != nil && old != now }
-	failedOn := func(reason hook.Reason, input string, wait time.Duration) func(*state) {
-		return func(m *state) {
-			m.attempt = attempt{reason: reason, digest: input, count: 2, since: noon.Add(-time.Minute), next: noon.Add(wait)}
+	failedOn := func(reason hook.Reason, input string, wait time.Duration) func(*State) {
+		return func(m *State) {
+			m.Attempt = Attempt{reason: reason, digest: input, Count: 2, Since: noon.Add(-time.Minute), Next: noon.Add(wait)}
 		}
 	}
-	unwritten := func(seen, patch string) func(*state) {
-		return func(m *state) {
+	unwritten := func(seen, patch string) func(*State) {
+		return func(m *State) {
 			change := object.DecodeOrEmpty([]byte(patch))
-			m.handled = newRate(t, seen)
-			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).digest}
+			m.Handled = newRate(t, seen)
+			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).Digest}
 		}
 	}
 	for name, c := range map[string]struct {
 		handler Handler
 		object  *object.Object
 		entry   lasthandled.Entry
-		memory  func(*state)
+		memory  func(*State)
 		change  func(*Pass)
 		want    string
 	}{
@@ -111,13 +111,13 @@ func TestPendingCalls(t *testing.T) {
 		"update, at first sight":           {handler: on(onUpdate), want: "h first"},
 		"update, dealt with":               {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}},
 		"update":                           {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.handled = newRate(t, "b") }, want: "h update from b"},
+		"update, from what is known":       {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: "h update from b"},
 		"update, ceased to match":          {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
 		"update, matches again, edited":    {handler: on(onUpdate).with(func(h *Handler) { h.When = isA }), entry: lasthandled.Entry{Digest: b}, want: "h update"},
-		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *state) { m.firstDigest, m.handled = b, newRate(t, "b") }, want: "h update from b"},
-		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *state) { m.firstDigest, m.handled = a, newRate(t, "a") }},
+		"update, cares for changes":        {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = b, newRate(t, "b") }, want: "h update from b"},
+		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *State) { m.firstDigest, m.Handled = a, newRate(t, "a") }},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: lasthandled.Entry{Digest: lasthandled.Digest(map[string]any{})}},
-		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
+		"update, as the server stored it":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
 		"update, not written yet":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
 		"update, written in part":          {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
 		"update, edited, not written yet":  {handler: on(onUpdate), entry: lasthandled.Entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
@@ -131,53 +131,53 @@ func TestPendingCalls(t *testing.T) {
 		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h update"},
 		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: lasthandled.Entry{Digest: a, Failed: true}, change: because(queue.HookChanged), want: "h update"},
 		"gave up on create, edited":        {handler: on(onCreate), entry: lasthandled.Entry{Digest: b, Failed: true}, want: "h create"},
-		"limits, after a restart":          {handler: on(onCreate), entry: lasthandled.Entry{Attempts: 2}, memory: func(m *state) { m.attempt.count = 2 }, want: "h create attempt 2"},
-		"resume":                           {handler: on(onResume), entry: lasthandled.Entry{Digest: a}, memory: func(m *state) { m.resumed = false }, want: "h resume"},
+		"limits, after a restart":          {handler: on(onCreate), entry: lasthandled.Entry{Attempts: 2}, memory: func(m *State) { m.Attempt.Count = 2 }, want: "h create attempt 2"},
+		"resume":                           {handler: on(onResume), entry: lasthandled.Entry{Digest: a}, memory: func(m *State) { m.Resumed = false }, want: "h resume"},
 		"resume, done":                     {handler: on(onResume), entry: lasthandled.Entry{Digest: a}},
 		"resume, new":                      {handler: on(onResume), want: "h first"},
-		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.resumed = false }, want: "h update"},
-		"resume, edited, without update":   {handler: on(onResume), entry: lasthandled.Entry{Digest: b}, memory: func(m *state) { m.resumed = false }, want: "h resume"},
+		"resume, edited meanwhile":         {handler: on(onResume, onUpdate), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.Resumed = false }, want: "h update"},
+		"resume, edited, without update":   {handler: on(onResume), entry: lasthandled.Entry{Digest: b}, memory: func(m *State) { m.Resumed = false }, want: "h resume"},
 		"drift":                            {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "other"}, want: "h drift"},
 		"drift, none":                      {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}},
 		"drift, at first sight":            {handler: on(onDrift), want: "h first"},
 		"drift, in a later release":        {handler: on(onCreate, onDrift), entry: lasthandled.Entry{Digest: a}, want: "h first"},
 		"drift and update":                 {handler: on(onUpdate, onDrift), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, want: "h update"},
-		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *state) { m.attempt = attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
-		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *state) { m.handled = newRate(t, "b") }, want: ""},
+		"drift, once more":                 {handler: on(onDrift), entry: lasthandled.Entry{Digest: a, OwnedDigest: "owned"}, memory: func(m *State) { m.Attempt = Attempt{reason: onDrift, digest: "owned", requeued: true} }, want: "h drift"},
+		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: lasthandled.Entry{Digest: b, OwnedDigest: "other"}, memory: func(m *State) { m.Handled = newRate(t, "b") }, want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
-		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.rules.Finalizer = "" }},
-		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.rules.Finalizer = "" }, want: "h delete"},
+		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.Rules.Finalizer = "" }},
+		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(p *Pass) { p.Rules.Finalizer = "" }, want: "h delete"},
 		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Done: true}},
 		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}},
 		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: "-" + a, Failed: true}, want: "h delete"},
 		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: lasthandled.Entry{Digest: a, Failed: true}, want: "h delete"},
 		"delete, not deleted":              {handler: on(onDelete)},
 		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: lasthandled.Entry{Digest: a}},
-		"timer, not yet":                   {handler: every(time.Hour), change: func(p *Pass) { p.now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
-		"timer":                            {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
-		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
-		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }},
+		"timer, not yet":                   {handler: every(time.Hour), change: func(p *Pass) { p.Now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *State) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
+		"timer":                            {handler: every(time.Hour), memory: func(m *State) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *State) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
+		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *State) { m.lastTick = noon.Add(-time.Hour) }},
 		// Fault H7.
-		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *state) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
-		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *state) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
-		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *state) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *State) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
+		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *State) { m.lastTick, m.WatchedSince = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
+		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *State) { m.lastTick, m.WatchedSince = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
 		"timer, failed":               {handler: every(time.Hour), memory: failedOn(hook.ReasonTimer, "", time.Minute), want: "again in 1m0s"},
-		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *state) { m.lastTick = noon.Add(-time.Hour) }},
+		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *State) { m.lastTick = noon.Add(-time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
 			if c.object == nil {
 				c.object = newRate(t, "a")
 			}
-			m := &state{Handler: &c.handler, progress: progress{resumed: true}, storedEntry: c.entry}
-			m.watched = lasthandled.Digest(m.watchedFields(c.object))
+			m := &State{Handler: &c.handler, Progress: Progress{Resumed: true}, storedEntry: c.entry}
+			m.watched = lasthandled.Digest(m.WatchedFields(c.object))
 			if c.memory != nil {
 				c.memory(m)
 			}
-			p := newPass(observation{
-				rules: &rules{Finalizer: "f"}, object: c.object, ownedDigest: "owned", now: func() time.Time { return noon },
-			}, &states{firstSeen: noon.Add(-24 * time.Hour), handlers: []*state{m}})
+			p := NewPass(Observation{
+				Rules: &Rules{Finalizer: "f"}, Object: c.object, OwnedDigest: "owned", Now: func() time.Time { return noon },
+			}, &States{firstSeen: noon.Add(-24 * time.Hour), Handlers: []*State{m}})
 			if c.change != nil {
 				c.change(p)
 			}
@@ -189,7 +189,7 @@ func TestPendingCalls(t *testing.T) {
 }
 
 func because(kind queue.CauseKind) func(*Pass) {
-	return func(p *Pass) { p.causes = queue.NewCauses(queue.Cause{Kind: kind}) }
+	return func(p *Pass) { p.Causes = queue.NewCauses(queue.Cause{Kind: kind}) }
 }
 
 func every(interval time.Duration) Handler { return Handler{Every: interval} }
@@ -246,13 +246,13 @@ func TestTimersAfterTheClockWasSetBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
-			m := &state{Handler: &c.handler, progress: progress{resumed: true}}
+			m := &State{Handler: &c.handler, Progress: Progress{Resumed: true}}
 			clock := noon.Add(-time.Hour)
-			p := newPass(observation{rules: &rules{Finalizer: "f"}, object: newRate(t, "a"), now: func() time.Time { return clock }},
-				&states{firstSeen: clock, handlers: []*state{m}})
+			p := NewPass(Observation{Rules: &Rules{Finalizer: "f"}, Object: newRate(t, "a"), Now: func() time.Time { return clock }},
+				&States{firstSeen: clock, Handlers: []*State{m}})
 			step := func() (called bool) {
 				p.observeTimer(m, clock)
-				for _, due := range p.dueCalls().calls {
+				for _, due := range p.dueCalls().Calls {
 					m.ticked(due, clock)
 					called = true
 				}
@@ -291,16 +291,16 @@ func (emptySchedule) Next(time.Time) time.Time { return time.Time{} }
 func TestRetryLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler Handler
-		attempt attempt
+		attempt Attempt
 		want    bool
 	}{
-		"none":             {Handler{}, attempt{count: 1000}, false},
-		"once":             {Handler{Retries: -1}, attempt{count: 1}, true},
-		"retries left":     {Handler{Retries: 2}, attempt{count: 2}, false},
-		"no retries left":  {Handler{Retries: 2}, attempt{count: 3}, true},
-		"time left":        {Handler{RetryTimeout: time.Minute}, attempt{count: 9, since: noon, next: noon.Add(time.Minute)}, false},
-		"no time left":     {Handler{RetryTimeout: time.Minute}, attempt{count: 9, since: noon, next: noon.Add(61 * time.Second)}, true},
-		"both, first time": {Handler{Retries: 5, RetryTimeout: time.Minute}, attempt{count: 2, since: noon, next: noon.Add(time.Hour)}, true},
+		"none":             {Handler{}, Attempt{Count: 1000}, false},
+		"once":             {Handler{Retries: -1}, Attempt{Count: 1}, true},
+		"retries left":     {Handler{Retries: 2}, Attempt{Count: 2}, false},
+		"no retries left":  {Handler{Retries: 2}, Attempt{Count: 3}, true},
+		"time left":        {Handler{RetryTimeout: time.Minute}, Attempt{Count: 9, Since: noon, Next: noon.Add(time.Minute)}, false},
+		"no time left":     {Handler{RetryTimeout: time.Minute}, Attempt{Count: 9, Since: noon, Next: noon.Add(61 * time.Second)}, true},
+		"both, first time": {Handler{Retries: 5, RetryTimeout: time.Minute}, Attempt{Count: 2, Since: noon, Next: noon.Add(time.Hour)}, true},
 	} {
 		if got := c.handler.exhausted(c.attempt); got != c.want {
 			t.Errorf("%s: exhausted is %v", name, got)
@@ -310,22 +310,22 @@ func TestRetryLimits(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 300 * time.Second, 1000: 300 * time.Second} {
-		if got := backoff(failures, firstDelay, longestDelay, rand.Float64); got < want || got > want*5/4 {
+		if got := Backoff(failures, FirstDelay, LongestDelay, rand.Float64); got < want || got > want*5/4 {
 			t.Errorf("after %d failures %s, want about %s", failures, got, want)
 		}
 	}
 	h := Handler{Backoff: time.Minute, MaxBackoff: time.Hour}
-	if got := h.delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < time.Hour {
+	if got := h.Delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < time.Hour {
 		t.Errorf("no response, with a longest delay of its own: %s", got)
 	}
-	if got := (&Handler{}).delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < unreachableDelay || got > unreachableDelay*5/4 {
+	if got := (&Handler{}).Delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < UnreachableDelay || got > UnreachableDelay*5/4 {
 		t.Errorf("no response: %s", got)
 	}
 	crashed := &hook.UnreachableError{Err: controller.ErrConflict, Connected: true}
-	if got := (&Handler{}).delay(crashed, 10, rand.Float64); got < longestDelay {
+	if got := (&Handler{}).Delay(crashed, 10, rand.Float64); got < LongestDelay {
 		t.Errorf("a process that crashes at each call: %s", got)
 	}
-	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9, rand.Float64); got != 7*time.Second {
+	if got := h.Delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9, rand.Float64); got != 7*time.Second {
 		t.Errorf("requested 7s: %s", got)
 	}
 }

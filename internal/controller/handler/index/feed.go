@@ -1,8 +1,13 @@
-package handler
+// Package index sends the objects of a controller to the index of the process of its handlers.
+//
+// A process may answer from an index of all objects. Its feed sends a list, and then each change; its gate holds back
+// the calls about an object until the process has the latest change of it.
+package index
 
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -10,7 +15,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -19,14 +26,35 @@ import (
 
 // A call of an index has at most this many objects and about this many bytes.
 const (
-	maxIndexObjects = 500
-	maxIndexBytes   = 4 << 20
+	maxObjects = 500
+	MaxBytes   = 4 << 20
 )
 
-// indexFeed sends the handled objects to the index of the process, and then each change.
-type indexFeed struct {
-	controller *Controller
-	wake       chan struct{}
+// Options are what an index needs of its controller.
+type Options struct {
+	// Controller is the controller as handlers see it, Resource the kind of the objects.
+	Controller json.RawMessage
+	Resource   object.Resource
+	// Selects reports whether an object is handled.
+	Selects func(*object.Object) bool
+	// Watch opens watches of the objects.
+	Watch func(changed func(cache.Event)) []*cache.View
+	// CheckList returns an error if the ServiceAccount may not list the objects of a namespace.
+	CheckList func(ctx context.Context, namespace string) error
+	// Send makes a call, Backend is the process that gets it.
+	Send    func(context.Context, *hook.IndexRequest) error
+	Backend *backend.Membership
+	// Gate holds back calls until the process has what the feed sends.
+	Gate *Gate
+	Log  *slog.Logger
+}
+
+// Feed sends the handled objects to the index of the process, and then each change. A nil Feed has nothing to send.
+type Feed struct {
+	Options
+
+	wake chan struct{}
+	runs sync.WaitGroup
 
 	mu    sync.Mutex
 	views []*cache.View
@@ -40,32 +68,34 @@ type indexFeed struct {
 	// known are the latest states that were sent or are about to be, by UID.
 	known map[string]*object.Object
 	// changes are the latest states that are not sent yet, by UID, and order are their UIDs.
-	changes map[string]indexChange
+	changes map[string]change
 	order   []string
 }
 
-// indexChange is the latest state of an object.
-type indexChange struct {
+// change is the latest state of an object.
+type change struct {
 	key    queue.Key
 	object *object.Object
 	gone   bool
 }
 
-func newIndexFeed(c *Controller) *indexFeed {
-	return &indexFeed{controller: c, wake: make(chan struct{}, 1), changes: map[string]indexChange{}}
+// NewFeed returns a feed. Begin starts it.
+func NewFeed(options Options) *Feed {
+	return &Feed{Options: options, wake: make(chan struct{}, 1), changes: map[string]change{}}
 }
 
-// begin opens watches of the feed's own, which also deliver the controller's own writes, and waits
-// until they have delivered what exists. The first list comes with restart.
-func (f *indexFeed) begin(ctx context.Context) {
+// Begin opens watches of the feed's own, which also deliver the controller's own writes, waits
+// until they have delivered what exists, and sends from then on until the context ends. The first list comes with
+// Restart.
+func (f *Feed) Begin(ctx context.Context) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	f.listing, f.started, f.first = false, false, false
-	f.known, f.changes, f.order, f.views = nil, map[string]indexChange{}, nil, nil
+	f.known, f.changes, f.order, f.views = nil, map[string]change{}, nil, nil
 	f.mu.Unlock()
-	var views []*cache.View
-	for _, selection := range f.controller.program.Selections() {
-		views = append(views, f.controller.tools.Store.Watch(selection, f.changed))
-	}
+	views := f.Watch(f.Changed)
 	for _, view := range views {
 		select {
 		case <-view.Ready():
@@ -75,19 +105,24 @@ func (f *indexFeed) begin(ctx context.Context) {
 	f.mu.Lock()
 	f.views = views
 	f.mu.Unlock()
+	f.runs.Go(func() { f.run(ctx) })
 }
 
-// end closes the watches.
-func (f *indexFeed) end() {
-	f.controller.backend.SetComplete(false)
+// End waits until nothing is sent any more, and closes the watches. The context of Begin has ended.
+func (f *Feed) End() {
+	if f == nil {
+		return
+	}
+	f.runs.Wait()
+	f.Backend.SetComplete(false)
 	for _, view := range f.views {
 		view.Close()
 	}
 }
 
 // run sends until the context ends.
-func (f *indexFeed) run(ctx context.Context) {
-	var retry attempt
+func (f *Feed) run(ctx context.Context) {
+	var retry trigger.Attempt
 	for ctx.Err() == nil {
 		request, sent := f.next()
 		if request == nil {
@@ -100,20 +135,19 @@ func (f *indexFeed) run(ctx context.Context) {
 		err := f.send(ctx, request, sent)
 		if err == nil {
 			f.sent(request, sent)
-			retry = attempt{}
+			retry = trigger.Attempt{}
 			continue
 		}
 		if ctx.Err() == nil {
 			f.failed(err)
-			retry.failed(time.Now(), rand.Float64)
-			f.sleep(ctx, retryDelay(err, retry.next))
+			retry.Failed(time.Now(), rand.Float64)
+			f.sleep(ctx, retryDelay(err, retry.Next))
 		}
 	}
 }
 
 // send makes a call, if the ServiceAccount may list the objects in it.
-func (f *indexFeed) send(ctx context.Context, request *hook.IndexRequest, sent []indexChange) error {
-	c := f.controller
+func (f *Feed) send(ctx context.Context, request *hook.IndexRequest, sent []change) error {
 	checked := map[string]bool{}
 	for _, change := range sent {
 		namespace := change.key.Namespace
@@ -121,7 +155,7 @@ func (f *indexFeed) send(ctx context.Context, request *hook.IndexRequest, sent [
 			continue
 		}
 		checked[namespace] = true
-		if err := c.tools.Access.CheckList(ctx, c.userFor(namespace), c.program.Resource, namespace); err != nil {
+		if err := f.CheckList(ctx, namespace); err != nil {
 			return err
 		}
 	}
@@ -131,11 +165,11 @@ func (f *indexFeed) send(ctx context.Context, request *hook.IndexRequest, sent [
 			visit(o)
 		}
 	})
-	return values.Error(c.program.Backend.Index(ctx, request))
+	return values.Error(f.Send(ctx, request))
 }
 
 // sleep waits before a retry; a new connection ends the wait.
-func (f *indexFeed) sleep(ctx context.Context, delay time.Duration) {
+func (f *Feed) sleep(ctx context.Context, delay time.Duration) {
 	end := time.After(delay)
 	for {
 		select {
@@ -154,21 +188,21 @@ func (f *indexFeed) sleep(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// restart sends everything again, because the process may be a new one.
-func (f *indexFeed) restart() {
+// Restart sends everything again, because the process may be a new one.
+func (f *Feed) Restart() {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.controller.backend.SetComplete(false)
+	f.Backend.SetComplete(false)
 	f.listing = true
-	wake(f.wake)
+	f.wakeUp()
 }
 
-// changed adds a change. The controller passes each event on before it queues the object, and the
+// Changed adds a change. The controller passes each event on before it queues the object, and the
 // feed's own watches deliver the same event again.
-func (f *indexFeed) changed(e cache.Event) {
+func (f *Feed) Changed(e cache.Event) {
 	if f == nil {
 		return
 	}
@@ -177,30 +211,30 @@ func (f *indexFeed) changed(e cache.Event) {
 	if !f.started {
 		return // The list will have it.
 	}
-	selected := e.New != nil && f.controller.rules.selects(e.New)
+	selected := e.New != nil && f.Selects(e.New)
 	if e.Old != nil && (!selected || e.Old.UID() != e.New.UID()) {
 		f.remove(e.Old)
 	}
 	if selected {
 		f.put(e.New)
 	}
-	wake(f.wake)
+	f.wakeUp()
 }
 
 // put adds an object that is new or differs. It is called with the lock held.
-func (f *indexFeed) put(o *object.Object) {
+func (f *Feed) put(o *object.Object) {
 	former := f.known[o.UID()]
 	if former != nil && o.Version() <= former.Version() {
 		return
 	}
 	f.known[o.UID()] = o
-	if former == nil || differs(former, o) {
+	if former == nil || trigger.Differs(former, o) {
 		f.add(o, false)
 	}
 }
 
 // remove adds the end of an object. It is called with the lock held.
-func (f *indexFeed) remove(o *object.Object) {
+func (f *Feed) remove(o *object.Object) {
 	if f.known[o.UID()] != nil {
 		delete(f.known, o.UID())
 		f.add(o, true)
@@ -208,17 +242,17 @@ func (f *indexFeed) remove(o *object.Object) {
 }
 
 // add is called with the lock held. It replaces an earlier change of the object.
-func (f *indexFeed) add(o *object.Object, gone bool) {
-	uid, change := o.UID(), indexChange{controller.KeyOf(o), o, gone}
+func (f *Feed) add(o *object.Object, gone bool) {
+	uid, latest := o.UID(), change{controller.KeyOf(o), o, gone}
 	if _, pending := f.changes[uid]; !pending {
 		f.order = append(f.order, uid)
-		f.controller.gate.close(change.key)
+		f.Gate.close(latest.key)
 	}
-	f.changes[uid] = change
+	f.changes[uid] = latest
 }
 
 // next returns the next request, and the changes in it; nil if there is nothing to send.
-func (f *indexFeed) next() (*hook.IndexRequest, []indexChange) {
+func (f *Feed) next() (*hook.IndexRequest, []change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listing {
@@ -227,12 +261,11 @@ func (f *indexFeed) next() (*hook.IndexRequest, []indexChange) {
 	if !f.first && len(f.order) == 0 {
 		return nil, nil
 	}
-	p := &f.controller.program
-	request := &hook.IndexRequest{Controller: p.Object, APIVersion: p.Resource.APIVersion(), Kind: p.Resource.Kind, First: f.first}
-	var sent []indexChange
+	request := &hook.IndexRequest{Controller: f.Controller, APIVersion: f.Resource.APIVersion(), Kind: f.Resource.Kind, First: f.first}
+	var sent []change
 	size := 0
 	for _, uid := range f.order {
-		if len(sent) == maxIndexObjects || size > maxIndexBytes {
+		if len(sent) == maxObjects || size > MaxBytes {
 			break
 		}
 		change := f.changes[uid]
@@ -249,13 +282,13 @@ func (f *indexFeed) next() (*hook.IndexRequest, []indexChange) {
 }
 
 // startList makes all handled objects pending. Deletions need not be sent before a list.
-func (f *indexFeed) startList() {
+func (f *Feed) startList() {
 	f.listing, f.first, f.started = false, true, true
 	f.drop()
 	f.known = map[string]*object.Object{}
 	for _, view := range f.views {
 		for o := range view.All() {
-			if f.controller.rules.selects(o) {
+			if f.Selects(o) {
 				f.put(o)
 			}
 		}
@@ -264,19 +297,19 @@ func (f *indexFeed) startList() {
 }
 
 // drop drops all changes.
-func (f *indexFeed) drop() {
+func (f *Feed) drop() {
 	keys := make([]queue.Key, 0, len(f.order))
 	for _, uid := range f.order {
 		keys = append(keys, f.changes[uid].key)
 	}
 	clear(f.changes)
 	f.order = nil
-	f.controller.gate.open(keys)
+	f.Gate.open(keys)
 }
 
 // sent records that the process has changes. Of an object that has changed again, the later
 // change remains.
-func (f *indexFeed) sent(request *hook.IndexRequest, sent []indexChange) {
+func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listing {
@@ -295,20 +328,19 @@ func (f *indexFeed) sent(request *hook.IndexRequest, sent []indexChange) {
 	}
 	f.order = append(again, f.order[len(sent):]...)
 	f.first, f.left = false, max(0, f.left-len(sent))
-	f.controller.gate.open(keys)
+	f.Gate.open(keys)
 	if request.Complete {
-		f.controller.backend.SetComplete(true)
+		f.Backend.SetComplete(true)
 	}
 }
 
 // failed records a failed call. If the process rejects it, it gets everything again.
-func (f *indexFeed) failed(err error) {
-	c := f.controller
-	c.backend.SetIndexError(err)
-	c.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
+func (f *Feed) failed(err error) {
+	f.Backend.SetIndexError(err)
+	f.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
 	code := hook.StatusCode(err)
 	if code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
-		f.restart()
+		f.Restart()
 	}
 }
 
@@ -318,4 +350,12 @@ func retryDelay(err error, next time.Time) time.Duration {
 		return requested
 	}
 	return time.Until(next)
+}
+
+// wakeUp ends a wait of the feed, now or the next one.
+func (f *Feed) wakeUp() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }

@@ -1,4 +1,5 @@
-package handler
+// Package permit decides what responses of handlers may write.
+package permit
 
 import (
 	"encoding/json"
@@ -10,12 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// checkResponse returns an error if a response is invalid or exceeds the program's
+// Set is what a program may write.
+type Set struct {
+	// Owns are the kinds that the program applies. It may also delete those that the handled object controls.
+	Owns []object.Resource
+	// Writes permits further objects.
+	Writes []Write
+	// Namespaces limits both; empty for all namespaces.
+	Namespaces []string
+}
+
+// Write permits responses to write objects of one kind.
+type Write struct {
+	Resource object.Resource
+	// Apply, Delete and Evict are the permitted verbs; only pods can be evicted.
+	Apply, Delete, Evict bool
+	// Namespace limits the permission; empty for all namespaces.
+	Namespace string
+	// Labels is a selector for the objects, by their desired labels for an apply and their
+	// current ones for a deletion; "" selects all. A deletion by selector must match both.
+	Labels string
+}
+
+// CheckResponse returns an error if a response is invalid or exceeds the program's
 // permissions. Setpoint applies no part of such a response.
-func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+func (s *Set) CheckResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
 	for _, part := range []struct {
 		path string
 		text json.RawMessage
@@ -25,25 +49,25 @@ func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse)
 		}
 	}
 	for i, one := range a.Apply {
-		if err := p.checkApplied(n, one); err != nil {
+		if err := s.checkApplied(n, one); err != nil {
 			return errorAt(fmt.Sprintf("apply[%d]", i), err)
 		}
 	}
 	for i, one := range a.Delete {
-		if err := p.checkDeletion(n, one); err != nil {
+		if err := s.checkDeletion(n, one); err != nil {
 			return errorAt(fmt.Sprintf("delete[%d]", i), err)
 		}
 	}
 	return nil
 }
 
-// checkResponse returns an error if a response has fields that make no sense for the request.
-func checkResponse(h *Handler, n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+// CheckResponse returns an error if a response has fields that make no sense for the request.
+func CheckResponse(h *trigger.Handler, n *hook.HandlerRequest, a *hook.HandlerResponse) error {
 	repeated := n.Reason != hook.ReasonEvent && n.Reason != hook.ReasonDaemon && !n.Deleted
 	switch {
 	case a.NotApplicable && !h.Conditional:
 		return malformed("applicable", "the handler is not conditional, so it is always applicable; set conditional of the handler")
-	case n.Reason == hook.ReasonMatch && writesSomething(a):
+	case n.Reason == hook.ReasonMatch && (&trigger.Response{Response: a}).Writes():
 		return malformed("", "with the reason %s, a response has only applicable or an error", n.Reason)
 	case a.Progress != nil && !repeated:
 		return malformed("progress", "not allowed with the reason %s, whose calls are not repeated", n.Reason)
@@ -55,12 +79,6 @@ func checkResponse(h *Handler, n *hook.HandlerRequest, a *hook.HandlerResponse) 
 		return malformed("apply", "not allowed with an error")
 	}
 	return nil
-}
-
-// writesSomething reports whether a response asks for more than to be repeated.
-func writesSomething(a *hook.HandlerResponse) bool {
-	changes := (&pendingResponse{response: a}).changesObject()
-	return changes || len(a.Apply)+len(a.Delete)+len(a.Events) > 0
 }
 
 func malformed(path, format string, args ...any) error {
@@ -86,7 +104,7 @@ func isObject(text json.RawMessage) error {
 	return nil
 }
 
-func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
+func (s *Set) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) error {
 	o, err := object.Parse(a.Object)
 	if err != nil {
 		return err
@@ -99,23 +117,23 @@ func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) err
 	case o.Name() == "":
 		return errors.New("metadata.name: required")
 	}
-	_, err = p.resourceToApply(n.Namespace, o)
+	_, err = s.ResourceToApply(n.Namespace, o)
 	return err
 }
 
-// resourceToApply returns the kind of an object to apply, or an error if the program may not
+// ResourceToApply returns the kind of an object to apply, or an error if the program may not
 // apply it.
-func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
-	all := p.permissions(verbApply, o.APIVersion(), o.Kind())
+func (s *Set) ResourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
+	all := s.permissions(verbApply, o.APIVersion(), o.Kind())
 	for _, w := range all {
-		if w.allowsNamespace(namespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
-			return w.Resource, p.checkNamespace(w.Resource, ownNamespace, o.Namespace())
+		if w.AllowsNamespace(NamespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
+			return w.Resource, s.checkNamespace(w.Resource, ownNamespace, o.Namespace())
 		}
 	}
-	return object.Resource{}, undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
+	return object.Resource{}, Undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
 }
 
-func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
+func (s *Set) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	switch _, err := labels.Parse(d.Selector); {
 	case d.APIVersion == "" || d.Kind == "":
 		return errors.New("apiVersion and kind: required")
@@ -126,13 +144,13 @@ func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
 		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
 	}
-	all := p.deletePermissions(d)
+	all := s.DeletePermissions(d)
 	for _, w := range all {
-		if w.allowsNamespace(namespaceFor(w.Resource, n.Namespace, d.Namespace)) {
-			return p.checkNamespace(w.Resource, n.Namespace, d.Namespace)
+		if w.AllowsNamespace(NamespaceFor(w.Resource, n.Namespace, d.Namespace)) {
+			return s.checkNamespace(w.Resource, n.Namespace, d.Namespace)
 		}
 	}
-	return undeclared(deletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
+	return Undeclared(DeletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
 }
 
 // The verbs of permissions.
@@ -142,61 +160,61 @@ const (
 	verbEvict  = "evict"
 )
 
-// deletionVerb returns the verb of a deletion.
-func deletionVerb(d hook.Deletion) string {
+// DeletionVerb returns the verb of a deletion.
+func DeletionVerb(d hook.Deletion) string {
 	if d.Evict {
 		return verbEvict
 	}
 	return verbDelete
 }
 
-// permission permits to write objects of a kind; with owned, it permits to delete only those that
+// Permission permits to write objects of a kind; with owned, it permits to delete only those that
 // the handled object controls.
-type permission struct {
-	WritePermission
+type Permission struct {
+	Write
 
-	owned bool
+	Owned bool
 }
 
 // permissions returns the permissions for a verb and a kind.
-func (p *Program) permissions(verb, apiVersion, kind string) []permission {
-	var all []permission
-	for _, resource := range p.Owns {
-		if matchesKind(resource, apiVersion, kind) {
-			all = append(all, permission{WritePermission{Resource: resource}, true})
+func (s *Set) permissions(verb, apiVersion, kind string) []Permission {
+	var all []Permission
+	for _, resource := range s.Owns {
+		if MatchesKind(resource, apiVersion, kind) {
+			all = append(all, Permission{Write{Resource: resource}, true})
 		}
 	}
-	for _, w := range p.Writes {
+	for _, w := range s.Writes {
 		permits := map[string]bool{verbApply: w.Apply, verbDelete: w.Delete, verbEvict: w.Evict}[verb]
-		if permits && matchesKind(w.Resource, apiVersion, kind) {
-			all = append(all, permission{WritePermission: w})
+		if permits && MatchesKind(w.Resource, apiVersion, kind) {
+			all = append(all, Permission{Write: w})
 		}
 	}
 	return all
 }
 
-// deletePermissions returns the permissions for the objects of a deletion.
-func (p *Program) deletePermissions(d hook.Deletion) []permission {
-	return p.permissions(deletionVerb(d), d.APIVersion, d.Kind)
+// DeletePermissions returns the permissions for the objects of a deletion.
+func (s *Set) DeletePermissions(d hook.Deletion) []Permission {
+	return s.permissions(DeletionVerb(d), d.APIVersion, d.Kind)
 }
 
-func matchesKind(resource object.Resource, apiVersion, kind string) bool {
+func MatchesKind(resource object.Resource, apiVersion, kind string) bool {
 	return resource.APIVersion() == apiVersion && resource.Kind == kind
 }
 
-// allowsNamespace reports whether the permission includes a namespace.
-func (w *WritePermission) allowsNamespace(namespace string) bool {
+// AllowsNamespace reports whether the permission includes a namespace.
+func (w *Write) AllowsNamespace(namespace string) bool {
 	return w.Namespace == "" || w.Namespace == namespace
 }
 
 // matchesLabels reports whether the permission includes an object by its labels.
-func (w *WritePermission) matchesLabels(o *object.Object) bool {
+func (w *Write) matchesLabels(o *object.Object) bool {
 	selector, err := labels.Parse(w.Labels)
 	return err == nil && selector.Matches(o.Labels())
 }
 
-// namespaceFor returns the namespace of an object, which defaults to that of the handled one.
-func namespaceFor(resource object.Resource, ownNamespace, namespace string) string {
+// NamespaceFor returns the namespace of an object, which defaults to that of the handled one.
+func NamespaceFor(resource object.Resource, ownNamespace, namespace string) string {
 	switch {
 	case !resource.Namespaced:
 		return ""
@@ -208,26 +226,31 @@ func namespaceFor(resource object.Resource, ownNamespace, namespace string) stri
 
 // checkNamespace returns an error if a namespaced object has no namespace, or one to which the
 // program is not limited.
-func (p *Program) checkNamespace(resource object.Resource, ownNamespace, namespace string) error {
-	namespace = namespaceFor(resource, ownNamespace, namespace)
+func (s *Set) checkNamespace(resource object.Resource, ownNamespace, namespace string) error {
+	namespace = NamespaceFor(resource, ownNamespace, namespace)
 	switch {
 	case !resource.Namespaced:
 		return nil
 	case namespace == "":
 		return errors.New("namespace: required, because the handled object is cluster-scoped")
-	case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace):
+	case len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, namespace):
 		return &hook.TerminalError{Err: fmt.Errorf("namespace: %q is not one of the controller's namespaces, %s",
-			namespace, strings.Join(p.Namespaces, ", "))}
+			namespace, strings.Join(s.Namespaces, ", "))}
 	}
 	return nil
 }
 
-// undeclared returns the error of a response that exceeds what was declared.
-func undeclared(verb string, known bool, apiVersion, kind string) error {
+// Undeclared returns the error of a response that exceeds what was declared.
+func Undeclared(verb string, known bool, apiVersion, kind string) error {
 	if known {
 		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller "+
 			"declares", verb, kind)}
 	}
 	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it "+
 		"owns or may %[1]s", verb, apiVersion, kind)}
+}
+
+// Allows reports whether the permission covers an object.
+func (p Permission) Allows(owner, o *object.Object) bool {
+	return p.matchesLabels(o) && (!p.Owned || o.ControlledBy(owner.UID()))
 }

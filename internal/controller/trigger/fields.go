@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -47,8 +47,8 @@ const (
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// watchedFields returns the part of an object that a handler watches.
-func (h *Handler) watchedFields(o *object.Object) map[string]any {
+// WatchedFields returns the part of an object that a handler watches.
+func (h *Handler) WatchedFields(o *object.Object) map[string]any {
 	if len(h.Fields) == 0 {
 		return watchableFields(o, h.IgnoredAnnotations...)
 	}
@@ -119,9 +119,9 @@ func removeBookkeeping(whole map[string]any, ignored ...string) {
 	}
 }
 
-// differs reports whether more of an object differs than the records of handlers, which Setpoint
+// Differs reports whether more of an object differs than the records of handlers, which Setpoint
 // writes after each call.
-func differs(old, now *object.Object) bool {
+func Differs(old, now *object.Object) bool {
 	return old.Digest() != now.Digest() && !reflect.DeepEqual(withoutRecords(old), withoutRecords(now))
 }
 
@@ -139,7 +139,7 @@ func (h *Handler) Changes(old, now *object.Object) []hook.FieldChange {
 	if old == nil || now == nil || old == now {
 		return nil
 	}
-	before, after := h.watchedFields(old), h.watchedFields(now)
+	before, after := h.WatchedFields(old), h.WatchedFields(now)
 	// Metadata always exist. They only look deleted when nothing watched remains in them.
 	for _, side := range []map[string]any{before, after} {
 		if side["metadata"] == nil {
@@ -159,50 +159,6 @@ func changes(old, now map[string]any) (all []hook.FieldChange) {
 		all = append(all, hook.FieldChange(change))
 	}
 	return all
-}
-
-// watchedDigests returns a digest of the watched fields for each handler. Handlers that watch
-// the whole object share one.
-func (r *rules) watchedDigests(o *object.Object) []string {
-	digests, whole := make([]string, len(r.Handlers)), ""
-	for i := range r.Handlers {
-		h := &r.Handlers[i]
-		if len(h.Fields) > 0 {
-			digests[i] = lasthandled.Digest(h.watchedFields(o))
-			continue
-		}
-		if whole == "" {
-			whole = lasthandled.Digest(watchableFields(o, h.IgnoredAnnotations...))
-		}
-		digests[i] = whole
-	}
-	return digests
-}
-
-// differsOnlyInStatus reports whether no watched field can have changed: the API server counts
-// generations and the generation is the same. A dry run may change an object without a new
-// generation.
-func (r *rules) differsOnlyInStatus(former, o *object.Object) bool {
-	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
-	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&
-		!slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.watchesStatus() })
-}
-
-// stateDigest returns the digest of an object without what Setpoint itself and every write change.
-func (r *rules) stateDigest(o *object.Object) string {
-	whole := object.DecodeOrEmpty(o.JSON())
-	metadata, _ := whole["metadata"].(map[string]any)
-	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
-		delete(metadata, name)
-	}
-	if others := r.withoutOwnFinalizers(o); len(others) > 0 {
-		metadata["finalizers"] = others
-	} else {
-		delete(metadata, "finalizers")
-	}
-	removeBookkeeping(whole)
-	removeOwnCondition(whole)
-	return lasthandled.Digest(whole)
 }
 
 // removeOwnCondition removes the condition that Setpoint itself sets.
@@ -238,9 +194,9 @@ type digestCache struct {
 	parts   map[*object.Object]string
 }
 
-// owned returns a digest of the owned objects' fields that other clients could have changed,
+// Owned returns a digest of the owned objects' fields that other clients could have changed,
 // independent of their order.
-func (d *digestCache) owned(owned []*object.Object) string {
+func (d *digestCache) Owned(owned []*object.Object) string {
 	parts := make([]string, 0, len(owned))
 	for _, o := range owned {
 		part, known := d.parts[o]

@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 )
 
 // observeTimer updates the times from which a timer counts.
-func (p *Pass) observeTimer(h *state, now time.Time) {
+func (p *Pass) observeTimer(h *State, now time.Time) {
 	p.firstSeen, h.lastTick = notAfter(p.firstSeen, now), notAfter(h.lastTick, now)
 	switch {
 	case !h.FromFirstSeen:
-	case !p.mayTick(h):
+	case !p.MayTick(h):
 		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
 	case h.matchedSince.IsZero():
 		h.matchedSince = now
@@ -25,32 +25,32 @@ func (p *Pass) observeTimer(h *state, now time.Time) {
 
 // addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
 // responds need not have that.
-func (p *Pass) addTimer(a *due, h *state) {
-	if !p.mayTick(h) || p.hasUnwritten(h) {
+func (p *Pass) addTimer(a *due, h *State) {
+	if !p.MayTick(h) || p.hasUnwritten(h) {
 		return
 	}
-	now := p.now()
-	c := call{handler: h, reason: hook.ReasonTimer, object: p.object, watched: h.watched, previous: h.handled}
-	if h.attempt.reason == hook.ReasonTimer {
-		c.scheduledAt = earliest(h.attempt.next, now)
+	now := p.Now()
+	c := Call{Handler: h, Reason: hook.ReasonTimer, Object: p.Object, watched: h.watched, Previous: h.Handled}
+	if h.Attempt.reason == hook.ReasonTimer {
+		c.scheduledAt = Earliest(h.Attempt.Next, now)
 		p.addCall(a, c)
 		return
 	}
-	at := p.nextTick(h)
+	at := p.NextTick(h)
 	switch {
 	case at.IsZero():
-	case at.After(now) && !p.causes.Has(queue.ReconcileRequested):
-		a.next = earliest(a.next, at)
+	case at.After(now) && !p.Causes.Has(queue.ReconcileRequested):
+		a.next = Earliest(a.next, at)
 	default:
-		c.scheduledAt = earliest(at, now)
-		a.calls = append(a.calls, c)
+		c.scheduledAt = Earliest(at, now)
+		a.Calls = append(a.Calls, c)
 	}
 }
 
-// mayTick reports whether the handler has a timer that runs for the object.
-func (v *observation) mayTick(h *state) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !v.object.Deleting() && h.matches(nil, v.object) &&
-		v.holds(h, hook.ReasonTimer, nil, v.object) && !v.declines(h, hook.ReasonTimer)
+// MayTick reports whether the handler has a timer that runs for the object.
+func (v *Observation) MayTick(h *State) bool {
+	return (h.Every > 0 || h.Schedule != nil) && !v.Object.Deleting() && h.matches(nil, v.Object) &&
+		v.holds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
@@ -64,7 +64,7 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 		}
 		return next.Add(shift)
 	}
-	begin := earliest(createdAt(o), after).Add(shift) // The clock of the API server may be ahead.
+	begin := Earliest(createdAt(o), after).Add(shift) // The clock of the API server may be ahead.
 	if after.Before(begin) {
 		return begin.Add(h.Every)
 	}
@@ -75,7 +75,7 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 // intervalStart returns the time from which the next call is counted: that of the ended call,
 // or now if the interval has passed since, if the handler counts from the end of a call, or if a
 // calendar decides.
-func (h *Handler) intervalStart(c call, now time.Time) time.Time {
+func (h *Handler) intervalStart(c Call, now time.Time) time.Time {
 	if h.Every > 0 && now.Before(c.scheduledAt.Add(h.Every)) && (h.Sharp || !h.FromFirstSeen) {
 		return c.scheduledAt
 	}
@@ -83,38 +83,38 @@ func (h *Handler) intervalStart(c call, now time.Time) time.Time {
 }
 
 // ticked notes that a scheduled call has ended.
-func (m *state) ticked(c call, now time.Time) {
+func (m *State) ticked(c Call, now time.Time) {
 	m.lastTick, m.lastScheduled = m.intervalStart(c, now), c.scheduledAt
 }
 
-// nextTick returns the next time of a timer; zero if the timer cannot fire.
-func (p *Pass) nextTick(h *state) time.Time {
+// NextTick returns the next time of a timer; zero if the timer cannot fire.
+func (p *Pass) NextTick(h *State) time.Time {
 	var at time.Time
 	switch {
 	case h.Every > 0 && !h.lastTick.IsZero():
 		at = h.lastTick.Add(h.Every)
 	case h.FromFirstSeen:
-		at = h.matchedSince.Add(h.InitialDelay + h.jitterOffset(p.object.UID()))
+		at = h.matchedSince.Add(h.InitialDelay + h.jitterOffset(p.Object.UID()))
 	default:
-		at = h.nextTime(p.object, latest(h.lastTick, p.firstSeen))
+		at = h.nextTime(p.Object, Latest(h.lastTick, p.firstSeen))
 		if h.Schedule != nil && !at.IsZero() && at.Equal(h.lastScheduled) { // The clock was set back behind it.
-			at = h.nextTime(p.object, at)
+			at = h.nextTime(p.Object, at)
 		}
 	}
 	if at.IsZero() || h.Idle == 0 {
 		return at
 	}
-	return latest(at, h.watchedSince.Add(h.Idle))
+	return Latest(at, h.WatchedSince.Add(h.Idle))
 }
 
 // capAtNextTime limits the delay of a timer to its next scheduled time. A timer with an initial
 // delay has no times of its own, so a delay that its error requests replaces the interval.
-func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration, err error) time.Duration {
+func (h *Handler) capAtNextTime(c Call, now time.Time, delay time.Duration, err error) time.Duration {
 	requested, _ := hook.RetryDelay(err)
-	if c.reason != hook.ReasonTimer || h.FromFirstSeen && requested > 0 {
+	if c.Reason != hook.ReasonTimer || h.FromFirstSeen && requested > 0 {
 		return delay
 	}
-	next := h.nextTime(c.object, now)
+	next := h.nextTime(c.Object, now)
 	if h.Every > 0 {
 		next = h.intervalStart(c, now).Add(h.Every)
 	}
@@ -149,15 +149,15 @@ func createdAt(o *object.Object) time.Time {
 	return cmp.Or(o.Time("creationTimestamp"), time.Unix(0, 0))
 }
 
-func latest(a, b time.Time) time.Time {
+func Latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// earliest returns the earlier of two times; zero counts as none.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times; zero counts as none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

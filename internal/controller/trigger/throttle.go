@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 // The limits of throttling: two controllers that undo each other's changes must not loop at
 // full speed. A user who edits an object stays far below.
 const (
-	// burst is the number of changes that are handled without delay, however many handlers
+	// Burst is the number of changes that are handled without delay, however many handlers
 	// each calls. One more is allowed each refill.
-	burst  = 50
-	refill = time.Second
+	Burst  = 50
+	Refill = time.Second
 	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
 	// handler writes by itself.
 	readOnlyCost = 0.25
@@ -32,34 +32,34 @@ type throttle struct {
 	runs int
 	// until is when handlers are called for changes again.
 	until time.Time
-	// message describes the conflict.
-	message string
+	// Message describes the conflict.
+	Message string
 }
 
 // add records a run because of changes and reports whether the throttle becomes active.
 func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
 	if !t.lastRun.IsZero() {
-		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/refill.Seconds())
+		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/Refill.Seconds())
 	}
 	t.spent += cost
 	t.lastRun = now
-	if t.runs == 0 && t.spent <= burst {
+	if t.runs == 0 && t.spent <= Burst {
 		return false
 	}
 	t.runs++
-	t.until = now.Add(backoff(t.runs, firstDelay, maxInterval, random))
+	t.until = now.Add(Backoff(t.runs, FirstDelay, maxInterval, random))
 	return t.runs == 1
 }
 
-// isActive reports whether the object is throttled.
-func (t *throttle) isActive() bool { return t.runs > 0 }
+// IsActive reports whether the object is throttled.
+func (t *throttle) IsActive() bool { return t.runs > 0 }
 
 // blocks reports whether handlers must not be called for changes yet.
-func (t *throttle) blocks(now time.Time) bool { return t.isActive() && t.until.After(now) }
+func (t *throttle) blocks(now time.Time) bool { return t.IsActive() && t.until.After(now) }
 
 // endsAt returns when the throttle resets without further changes; zero if inactive.
 func (t *throttle) endsAt() time.Time {
-	if !t.isActive() {
+	if !t.IsActive() {
 		return time.Time{}
 	}
 	return t.lastRun.Add(resetAfter)
@@ -67,50 +67,50 @@ func (t *throttle) endsAt() time.Time {
 
 // reset clears a throttle whose time is over and reports whether it did.
 func (t *throttle) reset(now time.Time) (ends bool) {
-	if ends = t.isActive() && !t.endsAt().After(now); ends {
+	if ends = t.IsActive() && !t.endsAt().After(now); ends {
 		*t = throttle{}
 	}
 	return ends
 }
 
-// throttled reports whether handlers are not called for changes in this run.
-func (p *Pass) throttled() bool {
-	return p.throttle.blocks(p.now()) && !p.retriesCalls() && !p.dry
+// Throttled reports whether handlers are not called for changes in this run.
+func (p *Pass) Throttled() bool {
+	return p.Throttle.blocks(p.Now()) && !p.RetriesCalls() && !p.Dry
 }
 
-// countChange counts a call, if it is for a change.
-func (p *Pass) countChange(c call) {
-	if !c.isChange() || p.retriesCalls() {
+// CountChange counts a call, if it is for a change.
+func (p *Pass) CountChange(c Call) {
+	if !c.isChange() || p.RetriesCalls() {
 		return
 	}
-	if p.latestChange != nil && p.latestChange.handler != c.handler {
+	if p.latestChange != nil && p.latestChange.Handler != c.Handler {
 		p.sameHandlerCount = 0
 	}
 	p.latestChange, p.sameHandlerCount = &c, p.sameHandlerCount+1
 	p.changeCount = max(p.changeCount, p.sameHandlerCount)
 }
 
-// countRun updates the throttle after the calls of a run, which wrote something or not, and reports whether it starts or
+// CountRun updates the throttle after the calls of a run, which wrote something or not, and reports whether it starts or
 // ends.
-func (p *Pass) countRun(wrote bool) (starts, ends bool) {
+func (p *Pass) CountRun(wrote bool) (starts, ends bool) {
 	if p.latestChange == nil {
-		return false, p.throttle.reset(p.now())
+		return false, p.Throttle.reset(p.Now())
 	}
 	cost := float64(p.changeCount)
 	if !wrote {
 		cost *= readOnlyCost
 	}
-	return p.throttle.add(p.now(), cost, p.random), false
+	return p.Throttle.add(p.Now(), cost, p.Random), false
 }
 
-// conflictMessage describes which changes keep calling handlers.
-func (p *Pass) conflictMessage() string {
+// ConflictMessage describes which changes keep calling handlers.
+func (p *Pass) ConflictMessage() string {
 	c := p.latestChange
 	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
 		"%s on %s",
-		maxInterval, c.handler.title(), c.reason)
+		maxInterval, c.Handler.Title(), c.Reason)
 	var paths []string
-	for _, change := range c.handler.Changes(c.previous, c.changed()) {
+	for _, change := range c.Handler.Changes(c.Previous, c.changed()) {
 		paths = append(paths, change.Path)
 	}
 	const most = 3

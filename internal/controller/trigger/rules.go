@@ -1,4 +1,4 @@
-package handler
+package trigger
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// rules are the handlers of a program, and what decides whether they handle an object.
-type rules struct {
+// Rules are the handlers of a program, and what decides whether they handle an object.
+type Rules struct {
 	Resource object.Resource
 	// Matches reports whether an object is handled; nil for all.
 	Matches func(*object.Object) bool
@@ -27,9 +27,9 @@ type rules struct {
 	ReplacedAnnotation string
 }
 
-// handledStateOf reads the record of an object, with what former controllers and former names of handlers have left. The
+// HandledStateOf reads the record of an object, with what former controllers and former names of handlers have left. The
 // next write of the record stores the current names.
-func (r *rules) handledStateOf(o *object.Object) lasthandled.Record {
+func (r *Rules) HandledStateOf(o *object.Object) lasthandled.Record {
 	state := r.Record.Read(o)
 	for _, former := range r.FormerRecords {
 		state.TakeOver(former.Read(o))
@@ -42,57 +42,57 @@ func (r *rules) handledStateOf(o *object.Object) lasthandled.Record {
 	return state
 }
 
-// handles reports whether a handler is called for a reason.
-func (r *rules) handles(reason hook.Reason) bool {
+// Handles reports whether a handler is called for a reason.
+func (r *Rules) Handles(reason hook.Reason) bool {
 	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.handles(reason) })
 }
 
-// selects reports whether an object is handled.
-func (r *rules) selects(o *object.Object) bool { return r.Matches == nil || r.Matches(o) }
+// Selects reports whether an object is handled.
+func (r *Rules) Selects(o *object.Object) bool { return r.Matches == nil || r.Matches(o) }
 
 // handlesObject reports whether a handler may be called for an object. The finalizer of a former
 // controller on another object may be that of a controller that still runs.
-func (r *rules) handlesObject(o *object.Object) bool {
-	return r.selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
+func (r *Rules) handlesObject(o *object.Object) bool {
+	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
 }
 
-// hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
+// HasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
 // former controller serves as well: no other can be added any more.
-func (r *rules) hasFinalizer(o *object.Object) bool {
+func (r *Rules) HasFinalizer(o *object.Object) bool {
 	return o.HasFinalizer(r.Finalizer) ||
 		o.Deleting() && r.handlesObject(o) && slices.ContainsFunc(r.ReplacedFinalizers, o.HasFinalizer)
 }
 
 // usesFinalizer reports whether the program may set its finalizer.
-func (r *rules) usesFinalizer() bool {
-	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.needsFinalizer() })
+func (r *Rules) usesFinalizer() bool {
+	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.NeedsFinalizer() })
 }
 
 // mayNeedFinalizer reports whether a deletion of this object waits for a handler.
-func (r *rules) mayNeedFinalizer(o *object.Object) bool {
-	return r.selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
-		return h.needsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
+	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
+		return h.NeedsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
 	})
 }
 
-// withoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
+// WithoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
 // handles the object, those that it replaces.
-func (r *rules) withoutOwnFinalizers(o *object.Object) []string {
+func (r *Rules) WithoutOwnFinalizers(o *object.Object) []string {
 	names := o.Finalizers()
-	if r.selects(o) {
+	if r.Selects(o) {
 		names = r.withoutReplacedFinalizers(names)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == r.Finalizer })
 }
 
 // withoutReplacedFinalizers returns finalizers except those of a former controller.
-func (r *rules) withoutReplacedFinalizers(names []string) []string {
+func (r *Rules) withoutReplacedFinalizers(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(r.ReplacedFinalizers, name) })
 }
 
-// hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
+// HasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
 // for updates: what they have seen is as it was at the creation.
-func (r *rules) hasHandled(recorded lasthandled.Record, o *object.Object) bool {
+func (r *Rules) HasHandled(recorded lasthandled.Record, o *object.Object) bool {
 	for i, watched := range r.watchedDigests(o) {
 		h := &r.Handlers[i]
 		e := recorded[h.Name]
@@ -105,7 +105,7 @@ func (r *rules) hasHandled(recorded lasthandled.Record, o *object.Object) bool {
 
 // countsEdits reports whether the generation of an object counts the changes of fields that a handler watches: those of
 // a custom resource outside of metadata and status. Kinds of Kubernetes count others as well.
-func (r *rules) countsEdits(h *Handler, o *object.Object) bool {
+func (r *Rules) countsEdits(h *Handler, o *object.Object) bool {
 	if !r.Resource.Custom || !r.Resource.Status || o.Generation() == 0 {
 		return false
 	}
@@ -116,7 +116,7 @@ func (r *rules) countsEdits(h *Handler, o *object.Object) bool {
 // isEditUndone reports whether an object has been edited since the edition, and all that was edited is again as it
 // was. If other fields have changed as well, it is not known whether watched ones have: then they count as unchanged,
 // or each start would repeat the calls of all handlers that watch some fields.
-func (r *rules) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
+func (r *Rules) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Object) bool {
 	if since.Generation == 0 || !r.countsEdits(h, o) || o.Generation() <= since.Generation {
 		return false
 	}
@@ -124,42 +124,42 @@ func (r *rules) isEditUndone(h *Handler, since lasthandled.Edition, o *object.Ob
 }
 
 // newHandlers returns the handlers of an object, as its record left them.
-func (r *rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*state {
-	handlers := make([]*state, len(r.Handlers))
+func (r *Rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*State {
+	handlers := make([]*State, len(r.Handlers))
 	for i := range r.Handlers {
-		m := &state{Handler: &r.Handlers[i]}
+		m := &State{Handler: &r.Handlers[i]}
 		e := recorded[m.Name]
-		m.resumed, m.editUndone = e.Digest == "", r.isEditUndone(m.Handler, e.Edition, o)
+		m.Resumed, m.editUndone = e.Digest == "", r.isEditUndone(m.Handler, e.Edition, o)
 		if m.Conditional {
 			m.applicability = &applicability{}
 		}
 		if e.Attempts > 0 {
-			m.attempt.count, m.attempt.delays, m.attempt.since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
+			m.Attempt.Count, m.Attempt.delays, m.Attempt.Since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
 		}
 		if e.InProgress != "" {
-			m.watched, m.watchedSince = e.InProgress, time.Unix(e.InProgressSince, 0)
+			m.watched, m.WatchedSince = e.InProgress, time.Unix(e.InProgressSince, 0)
 		}
 		handlers[i] = m
 	}
 	return handlers
 }
 
-// deletionReasons returns the reasons to call a handler for a deleted object. An optional
+// DeletionReasons returns the reasons to call a handler for a deleted object. An optional
 // Delete handler is called unless it was called while the finalizer was set.
-func (r *rules) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
+func (r *Rules) DeletionReasons(h *Handler, o *object.Object) []hook.Reason {
 	var reasons []hook.Reason
 	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
 		reasons = append(reasons, hook.ReasonEvent)
 	}
-	if h.handles(hook.ReasonDelete) && h.Optional && !r.handledStateOf(o)[h.Name].Done && h.matches(nil, o) {
+	if h.handles(hook.ReasonDelete) && h.Optional && !r.HandledStateOf(o)[h.Name].Done && h.matches(nil, o) {
 		reasons = append(reasons, hook.ReasonDelete)
 	}
 	return reasons
 }
 
-// formerState returns an object as a former controller of the same handlers keeps it: what is
+// FormerState returns an object as a former controller of the same handlers keeps it: what is
 // watched by default, and the fields of the status that handlers watch.
-func (r *rules) formerState(o *object.Object) map[string]any {
+func (r *Rules) FormerState(o *object.Object) map[string]any {
 	state := watchableFields(o)
 	for i := range r.Handlers {
 		removeBookkeeping(state, r.Handlers[i].IgnoredAnnotations...)
@@ -170,4 +170,48 @@ func (r *rules) formerState(o *object.Object) map[string]any {
 		}
 	}
 	return state
+}
+
+// watchedDigests returns a digest of the watched fields for each handler. Handlers that watch
+// the whole object share one.
+func (r *Rules) watchedDigests(o *object.Object) []string {
+	digests, whole := make([]string, len(r.Handlers)), ""
+	for i := range r.Handlers {
+		h := &r.Handlers[i]
+		if len(h.Fields) > 0 {
+			digests[i] = lasthandled.Digest(h.WatchedFields(o))
+			continue
+		}
+		if whole == "" {
+			whole = lasthandled.Digest(watchableFields(o, h.IgnoredAnnotations...))
+		}
+		digests[i] = whole
+	}
+	return digests
+}
+
+// differsOnlyInStatus reports whether no watched field can have changed: the API server counts
+// generations and the generation is the same. A dry run may change an object without a new
+// generation.
+func (r *Rules) differsOnlyInStatus(former, o *object.Object) bool {
+	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
+	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&
+		!slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.WatchesStatus() })
+}
+
+// stateDigest returns the digest of an object without what Setpoint itself and every write change.
+func (r *Rules) stateDigest(o *object.Object) string {
+	whole := object.DecodeOrEmpty(o.JSON())
+	metadata, _ := whole["metadata"].(map[string]any)
+	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
+		delete(metadata, name)
+	}
+	if others := r.WithoutOwnFinalizers(o); len(others) > 0 {
+		metadata["finalizers"] = others
+	} else {
+		delete(metadata, "finalizers")
+	}
+	removeBookkeeping(whole)
+	removeOwnCondition(whole)
+	return lasthandled.Digest(whole)
 }

@@ -1,0 +1,185 @@
+package trigger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// due returns the pending calls for the object.
+func (p *Pass) dueCalls() due {
+	var a due
+	for _, h := range p.Handlers {
+		p.addHandler(&a, h)
+	}
+	return a
+}
+
+// addHandler adds the pending calls of one handler.
+func (p *Pass) addHandler(a *due, h *State) {
+	if h.Daemon != nil {
+		return
+	}
+	if p.awaitsMatch(h) {
+		a.waiting = append(a.waiting, h)
+		if h.Conditional {
+			a.next = Earliest(a.next, h.MatchAttempt.Next)
+		}
+		return
+	}
+	if c, is := p.changeCall(h); is {
+		p.addCall(a, c)
+		return
+	}
+	if p.isFirstSeen(h) {
+		a.firstSeen = append(a.firstSeen, h)
+	}
+	p.addTimer(a, h)
+}
+
+// addCall adds a call, unless the handler is in backoff.
+func (p *Pass) addCall(a *due, c Call) {
+	h, now := c.Handler, p.Now()
+	if settled := h.WatchedSince.Add(h.Debounce); c.Reason == hook.ReasonUpdate && settled.After(now) && !p.Dry {
+		a.next = Earliest(a.next, settled)
+		return
+	}
+	if former := &h.Attempt; former.isFor(c) {
+		c.Attempt, c.FirstAttempt = former.Count, former.Since
+		skipsBackoff := p.skipsBackoff(former) || !former.hasInput(c) || h.relatedUnseen
+		c.Repeated = !skipsBackoff
+		if former.Next.After(now) && !skipsBackoff {
+			a.next = Earliest(a.next, former.Next)
+			a.waiting = append(a.waiting, h)
+			return
+		}
+	}
+	if c.isChange() && p.Throttled() {
+		a.next = Earliest(a.next, p.Throttle.until)
+		a.waiting = append(a.waiting, h)
+		return
+	}
+	a.Calls = append(a.Calls, c)
+}
+
+// skipsBackoff reports whether a retry is made before its delay has ended.
+func (v *Observation) skipsBackoff(former *Attempt) bool {
+	changed := former.requeued && former.objectDigest != "" && former.objectDigest != lasthandled.Digest(watchableFields(v.Object))
+	return changed || v.RetriesCalls()
+}
+
+// changeCall returns the call that follows from a handler's entry and the current object.
+func (v *Observation) changeCall(h *State) (Call, bool) {
+	if v.Object.Deleting() {
+		return v.deletionCall(h)
+	}
+	for _, reason := range changeReasons {
+		c := Call{Handler: h, Reason: reason, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
+		switch reason {
+		case hook.ReasonCreate:
+			c.Previous = nil
+		case hook.ReasonDrift:
+			c.Digest = v.OwnedDigest
+		}
+		if v.handlesReason(h, reason) && v.applies(reason, h) && h.matches(c.Previous, v.Object) &&
+			v.holds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
+			return c, true
+		}
+	}
+	related := Call{Handler: h, Reason: hook.ReasonRelated, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
+	return related, h.relatedChanged && h.matches(h.Handled, v.Object)
+}
+
+// applies reports whether a reason applies to an object, before the handler's condition. A
+// handler that gave up is called again when its input changes.
+func (v *Observation) applies(reason hook.Reason, h *State) bool {
+	e, changed := h.Entry(), h.hasChanged()
+	anew := e.Failed && (changed || h.relatedChanged || v.RetriesCalls())
+	switch reason {
+	case hook.ReasonCreate:
+		return e.Digest == "" || (anew || e.Dropped) && !h.handles(hook.ReasonUpdate) || e.HasProgress(reason)
+	case hook.ReasonUpdate:
+		if e.Digest == "" {
+			return h.firstDigest != "" && !h.isAt(basis{h.firstDigest, h.Handled}) && !h.mayBeCalled(hook.ReasonUpdate, v.Object)
+		}
+		// A handler with an update in progress must also see a revert.
+		return anew || changed && !e.Failed || e.Dropped || e.InProgress != "" || e.HasProgress(reason)
+	case hook.ReasonResume:
+		return e.Digest != "" && !h.Resumed
+	default:
+		// The handler may have requested another call for a drift.
+		requeued := h.Attempt.requeued && h.Attempt.reason == hook.ReasonDrift
+		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != v.OwnedDigest || requeued || e.HasProgress(reason))
+	}
+}
+
+// deletionCall returns the call of a Delete handler.
+func (v *Observation) deletionCall(h *State) (Call, bool) {
+	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
+	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) || !h.matches(nil, v.Object) ||
+		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
+		return Call{}, false
+	}
+	return Call{Handler: h, Reason: hook.ReasonDelete, Object: v.Object, watched: h.watched, Digest: input, Previous: h.Handled}, true
+}
+
+// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
+// digest to compare with.
+func (v *Observation) isFirstSeen(h *State) bool {
+	if v.Object.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
+		return false
+	}
+	e := h.Entry()
+	without := e.Digest == "" && !v.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) &&
+		e.OwnedDigest == ""
+	return without && h.mayBeCalled(h.firstReason(), v.Object)
+}
+
+// recordFirstSeen adds the entries that need no call.
+func (p *Pass) recordFirstSeen() {
+	for _, h := range p.Due.firstSeen {
+		e := h.Entry()
+		if e.Digest == "" {
+			// Later writes of this run may change the object before it is observed again.
+			e.Digest, e.Edition, h.Handled = h.watched, p.editionOf(h.Handler, p.Object), p.Object
+		}
+		if h.handles(hook.ReasonDrift) {
+			e.OwnedDigest = p.OwnedDigest
+		}
+		h.pendingEntry, h.Resumed = &e, true
+	}
+}
+
+// noteRelatedChange notes a change of a related object for the handlers. It stays pending until
+// a call of the handler is settled, whatever its reason.
+func (p *Pass) noteRelatedChange() {
+	if !p.Causes.Has(queue.RelatedChanged) {
+		return
+	}
+	for _, h := range p.Handlers {
+		if h.handles(hook.ReasonRelated) {
+			h.relatedChanged, h.relatedUnseen = true, true
+		}
+	}
+}
+
+// PendingSince returns since when a call is pending, by the times in the object; zero if they
+// do not have it.
+func (v *Observation) PendingSince(c Call) time.Time {
+	e := v.Recorded[c.Handler.Name]
+	switch {
+	case e.Attempts > 0:
+		return time.Unix(e.Since, 0)
+	case c.Reason == hook.ReasonCreate:
+		return createdAt(c.Object)
+	case c.Reason == hook.ReasonDelete:
+		return c.Object.Time("deletionTimestamp")
+	case c.Reason == hook.ReasonUpdate && e.InProgress != "":
+		return time.Unix(e.InProgressSince, 0)
+	}
+	return time.Time{}
+}

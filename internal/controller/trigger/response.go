@@ -1,0 +1,345 @@
+package trigger
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Begin notes that a call is about to be made, and returns its response, which Complete fills.
+func (p *Pass) Begin(c Call) *Response {
+	p.CountChange(c)
+	p.dropSuperseded(c)
+	o := &Response{Call: c, Fresh: true, Base: p.Object, progressBefore: c.Handler.Progress}
+	c.Handler.relatedUnseen = c.Handler.relatedUnseen && c.Reason == hook.ReasonEvent
+	return o
+}
+
+// Complete records how a call ended: with an error, or with a response that is to be written.
+func (p *Pass) Complete(o *Response, response *hook.HandlerResponse, err error) {
+	switch o.Response = response; {
+	case err != nil:
+		p.handlerFailed(o.Call, o.Call.Digest, err)
+	case response.NotApplicable:
+		p.decline(o.Call)
+	default:
+		p.recordResponse(o)
+	}
+}
+
+// recordResponse records a response: what to write, and the entry to store with it.
+func (p *Pass) recordResponse(o *Response) {
+	c, response := o.Call, o.Response
+	h := c.Handler
+	h.Failed = nil
+	seen, _ := h.basisOf(c)
+	e := h.Entry()
+	o.ownedBefore = e.OwnedDigest
+	p.Responses = append(p.Responses, o)
+	p.noteUnwritten(h)
+	after := h.unwritten.watched
+	switch {
+	case c.Reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
+		// The former progress remains.
+	case response.Err != nil:
+		h.setProgress(&e, c, seen, response.Progress)
+	case response.RetryAfter <= 0:
+		p.settle(c, &e, seen, false)
+	default:
+		p.requeueCall(c, response, after)
+		h.setProgress(&e, c, seen, response.Progress)
+		if c.Reason == hook.ReasonUpdate {
+			e.InProgress, e.InProgressSince = h.watched, h.WatchedSince.Unix()
+		}
+	}
+	if h.handles(hook.ReasonDrift) && c.Reason != hook.ReasonEvent && response.Err == nil && e.Digest != "" {
+		e.OwnedDigest = p.OwnedDigest
+	}
+	if e != (lasthandled.Entry{}) {
+		h.pendingEntry = &e
+	}
+	if response.Err != nil {
+		p.handlerFailed(c, c.digestAfter(after), response.Err)
+		o.Failed = h.Failed
+	}
+}
+
+// settle records that a handler has handled the input of a call, or gave up on it. It changes
+// the entry of the handler; seen is the state that the handler has seen in all of its calls.
+func (v *Observation) settle(c Call, e *lasthandled.Entry, seen basis, gaveUp bool) {
+	h := c.Handler
+	h.Attempt, e.Attempts, e.Since = Attempt{}, 0, 0
+	h.relatedChanged = false
+	e.ClearProgress()
+	switch c.Reason {
+	case hook.ReasonCreate, hook.ReasonUpdate:
+		*e = lasthandled.Entry{
+			Digest: seen.Digest, Edition: v.editionOf(h.Handler, seen.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest,
+		}
+		h.Handled, h.Resumed, h.editUndone = seen.object, true, false
+	case hook.ReasonDelete:
+		*e = lasthandled.Entry{Done: true}
+		if gaveUp && !h.Optional {
+			*e = lasthandled.Entry{Digest: lasthandled.DeletionDigest(seen.Digest), Failed: true}
+			h.Handled = seen.object
+		}
+	case hook.ReasonResume:
+		h.Resumed, e.Dropped = true, e.Dropped && gaveUp
+	case hook.ReasonDrift:
+		e.OwnedDigest, e.Dropped = c.Digest, e.Dropped && gaveUp
+	case hook.ReasonRelated:
+		e.Dropped = e.Dropped && gaveUp
+	case hook.ReasonTimer:
+		h.ticked(c, v.Now())
+	}
+}
+
+// requeueCall records that a handler requested another call.
+func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after string) {
+	h, former := c.Handler, c.Handler.Attempt
+	now, delay := v.Now(), response.RetryAfter
+	again := Attempt{reason: c.Reason, digest: c.digestAfter(after), digestBefore: c.Digest, Since: now, requeued: true}
+	if delay < time.Millisecond { // Such as hook.Immediately.
+		delay = 0
+		if former.requeued && former.hasInput(c) {
+			again.immediateRequeues = former.immediateRequeues + 1
+			delay = h.Delay(nil, again.immediateRequeues, v.Random)
+		}
+	}
+	again.Next = now.Add(delay)
+	h.Attempt = again
+}
+
+// dropSuperseded drops the pending responses of a handler that is about to be called again for something newer.
+func (p *Pass) dropSuperseded(c Call) {
+	h := c.Handler
+	for _, o := range slices.Clone(p.Responses) {
+		if o.Call.Handler != h || !c.supersedes(o.Call.Reason) {
+			continue
+		}
+		p.Drop(o)
+		e, settled := h.Entry(), o.Response.Err == nil && o.Response.RetryAfter <= 0
+		switch o.Call.Reason {
+		case hook.ReasonCreate, hook.ReasonUpdate:
+			e.Dropped = settled
+		case hook.ReasonDrift:
+			e.OwnedDigest = o.ownedBefore
+		}
+		if e != h.Entry() {
+			h.pendingEntry = &e
+		}
+	}
+}
+
+// HasConflict reports whether a field that a response sets has changed since the handler saw
+// it, by another client or another handler. The base includes what was written of the response
+// itself.
+func (v *Observation) HasConflict(o *Response) bool {
+	return o.Base != nil && len(ConflictingFields(o.Response, o.Base, v.Object, false)) > 0
+}
+
+// CallAgain drops a conflicting response, so that the handler is called again for the current
+// object.
+func (p *Pass) CallAgain(o *Response) {
+	p.Drop(o)
+	h := o.Call.Handler
+	o.TakeBack()
+	if o.Call.Reason == hook.ReasonEvent {
+		h.Events = append([]Event{o.Call.Event}, h.Events...)
+	}
+}
+
+// TakeBack takes the handler back to before the response. A part of the response may be stored, so the handler is called
+// again, even if the object is then as it was handled before.
+func (o *Response) TakeBack() {
+	h, reason := o.Call.Handler, o.Call.Reason
+	if reason == hook.ReasonEvent {
+		return
+	}
+	h.Progress = o.progressBefore
+	if e := h.Entry(); e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
+		e.Dropped = true
+		h.pendingEntry = &e
+	}
+}
+
+// Drop removes a response that is not written any more.
+func (p *Pass) Drop(o *Response) {
+	p.RemovePending(o)
+	p.noteUnwritten(o.Call.Handler)
+}
+
+// ConflictingFields returns the fields that a response sets and that have changed since the
+// handler saw them. With partlyWritten, fields that already have the value of the response are
+// none: an earlier attempt may have written them.
+func ConflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partlyWritten bool) []string {
+	patch := responsePatch(a, true)
+	if patch == nil || seen == now || now.Digest() == seen.Digest() {
+		return nil
+	}
+	c := fieldConflicts{partlyWritten: partlyWritten}
+	c.compare("", patch, object.DecodeOrEmpty(seen.JSON()), object.DecodeOrEmpty(now.JSON()))
+	slices.Sort(c.fields)
+	return c.fields
+}
+
+// fieldConflicts collects the leaves of a patch at which two trees differ.
+type fieldConflicts struct {
+	partlyWritten bool
+	fields        []string
+}
+
+func (c *fieldConflicts) compare(path string, patch, seen, now map[string]any) {
+	for name, value := range patch {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		inner, isObject := value.(map[string]any)
+		before, _ := seen[name].(map[string]any)
+		after, wasObject := now[name].(map[string]any)
+		switch {
+		case isObject && (wasObject || now[name] == nil):
+			c.compare(at, inner, before, after)
+		case reflect.DeepEqual(seen[name], now[name]), c.partlyWritten && reflect.DeepEqual(now[name], value):
+		default:
+			c.fields = append(c.fields, at)
+		}
+	}
+}
+
+// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
+// input after what the handler returned beside the error.
+func (v *Observation) handlerFailed(c Call, digest string, err error) {
+	h := c.Handler
+	err = fmt.Errorf("handler %s: %w", h.Title(), err)
+	if c.Reason == hook.ReasonEvent {
+		v.GiveUp(c, err)
+		return
+	}
+	now := v.Now()
+	if !h.Attempt.isFor(c) {
+		h.Attempt = Attempt{}
+	}
+	a := &h.Attempt
+	counts := a.add(c, now)
+	a.reason, a.digest, a.digestBefore, a.requeued = c.Reason, digest, c.Digest, false
+	a.Next = now.Add(h.capAtNextTime(c, now, h.Delay(err, a.delays, v.Random), err))
+	if counts {
+		a.due = a.Next
+		if a.delays < a.Count {
+			a.due = now.Add(h.Delay(err, a.Count, v.Random))
+		}
+	}
+	if hook.IsTerminal(err) || h.exhausted(*a) {
+		v.GiveUp(c, err)
+		return
+	}
+	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.Reason != hook.ReasonTimer { // It counts across restarts.
+		e := h.Entry()
+		e.Attempts, e.Since = a.Count, a.Since.Unix()
+		h.pendingEntry = &e
+	}
+	v.Fail(h, failure.WithReason(FailureReason(err), err))
+}
+
+// GiveUp records that a handler is not called again until its input changes.
+func (v *Observation) GiveUp(c Call, err error) {
+	h := c.Handler
+	if c.Reason == hook.ReasonEvent {
+		v.Fail(nil, failure.WithReason(FailureReason(err), err))
+		return
+	}
+	e := h.Entry()
+	seen, _ := h.basisOf(c)
+	v.settle(c, &e, seen, true)
+	if e != (lasthandled.Entry{}) {
+		h.pendingEntry = &e
+	}
+	v.Fail(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+}
+
+// decline records that a handler is not applicable with the reason of a call.
+func (v *Observation) decline(c Call) {
+	if c.Reason == hook.ReasonEvent {
+		return // Each event is called for anyway.
+	}
+	h, state := c.Handler, v.State()
+	if handled, outdated := h.basisOf(c); outdated && c.Reason == hook.ReasonUpdate {
+		// Its steps until now have seen a state that is to be compared with.
+		e := h.Entry()
+		v.settle(c, &e, handled, false)
+		h.pendingEntry, h.Failed = &e, nil
+		return
+	}
+	if h.state != state {
+		h.state, h.declined = state, nil
+	}
+	h.declined = append(h.declined, c.Reason)
+	switch {
+	case c.Reason != hook.ReasonTimer:
+	case h.FromFirstSeen:
+		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
+	default:
+		h.ticked(c, v.Now())
+	}
+	h.Succeed()
+}
+
+// RecognizeServerChanges handles an API server that stores something else than was written,
+// such as defaults. The stored state counts as handled: the resource version excludes writes
+// of other clients.
+func (p *Pass) RecognizeServerChanges(applied []*Response, desired map[string]any) error {
+	var want []string
+	for i, stored := range p.watchedDigestsOf(p.Object) {
+		h := p.Handlers[i]
+		changed := slices.ContainsFunc(applied, func(o *Response) bool { return o.Call.Handler == h && o.ChangesObject() })
+		e := p.WrittenEntry(h, applied)
+		recorded := e.LatestDigest()
+		if !changed || recorded == stored {
+			continue
+		}
+		if want == nil {
+			o, err := object.Encode(desired)
+			if err != nil {
+				return err
+			}
+			want = p.Rules.watchedDigests(o)
+		}
+		if recorded == want[i] {
+			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
+		}
+	}
+	return nil
+}
+
+// WatchedState returns the watched fields of the object for a digest: of the handled object with what a response
+// changes, or the current one; nil if none has it.
+func (v *Observation) WatchedState(h *State, seen string, applied []*Response) map[string]any {
+	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, v.Object} {
+		if o == nil {
+			continue
+		}
+		if part := h.WatchedFields(o); lasthandled.Digest(part) == seen {
+			return part
+		}
+	}
+	return nil
+}
+
+// ResponsesWritten records that responses, and the record, were written completely.
+func (p *Pass) ResponsesWritten(applied []*Response) {
+	for _, o := range applied {
+		if o.Attempt.Count > 0 {
+			o.Attempt, o.Call.Handler.Failed = Attempt{}, o.Failed
+		}
+	}
+	p.RemovePending(applied...)
+	for _, h := range p.Handlers {
+		p.entryWritten(h, applied)
+	}
+}

@@ -1,0 +1,341 @@
+package trigger
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// States is what is remembered of one object between its runs. Losing it loses the previous state in requests, and
+// repeats calls whose responses were not written.
+type States struct {
+	// firstSeen is when the object was first reconciled.
+	firstSeen time.Time
+	// Handlers are those of the program, in its order.
+	Handlers []*State
+	// Responses are those that are not written yet, in order.
+	Responses []*Response
+	// Throttle slows down handlers of a flapping object.
+	Throttle throttle
+	// ownVersions are the resource versions of our latest writes, which are no changes.
+	ownVersions []uint64
+}
+
+// State is a handler of one object, with what the controller remembers of it.
+type State struct {
+	*Handler
+	Progress
+	// applicability is nil unless the handler is conditional.
+	*applicability
+
+	// watched is the digest of the watched fields, watchedSince since when it is the same.
+	watched      string
+	WatchedSince time.Time
+	// matchedSince is when a handler that counts from then was first applicable.
+	matchedSince time.Time
+	// unwritten is what pending responses of the handler change in the object.
+	unwritten unwritten
+	// Events are the unseen events of the handler.
+	Events []Event
+	// serverDigest handles changes by the API server on write: recorded is the digest in the
+	// record, actual that of the stored object.
+	serverDigest struct{ recorded, actual string }
+	// Failed is the latest error of the handler; nil after a success.
+	Failed *Failure
+	// expressionFailed means that failed is the error of the handler's Expression.
+	expressionFailed bool
+	// storedEntry is the entry that was last seen on the object.
+	storedEntry lasthandled.Entry
+	// RevisionDigest is the digest of the latest state that was stored in a revision, UnstorableDigest that of one
+	// that could not be.
+	RevisionDigest, UnstorableDigest string
+}
+
+// Failure is the error of a handler. refused are the locations of refused writes, which
+// the message may quote.
+type Failure struct {
+	Reason, Message string
+	Fault           *failure.Fault
+	Refused         []record.Location
+}
+
+// Progress is the part of state that a call changes.
+type Progress struct {
+	// Handled is the object as the handler last handled it; nil if unknown.
+	Handled *object.Object
+	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
+	// a handler that matches changes only.
+	firstDigest string
+	// Attempt counts the failures of the current call.
+	Attempt Attempt
+	// editUndone means that an edit was taken back before the first run of this process: see lasthandled.Edition.
+	editUndone bool
+	// Resumed means that the Resume handler needs no call.
+	Resumed bool
+	// lastTick is the time from which the next scheduled call is counted.
+	lastTick time.Time
+	// lastScheduled is the time for which the latest scheduled call was made.
+	lastScheduled time.Time
+	// relatedChanged means that a related object has changed since the last settled call, and
+	// relatedUnseen that no call has been made since.
+	relatedChanged, relatedUnseen bool
+	// pendingEntry is the entry that is not stored yet.
+	pendingEntry *lasthandled.Entry
+	// progressObject is the object of the basis of the progress; nil if unknown.
+	progressObject *object.Object
+}
+
+// applicability is what a conditional handler said about one state of the object. It is kept in
+// memory only: another process asks again.
+type applicability struct {
+	// state is the digest of the whole object for which the handler is not applicable with the
+	// declined reasons.
+	state    string
+	declined []hook.Reason
+	// matchState is the state for which applicable is the response to hook.ReasonMatch, failedState
+	// one for which the handler gave up, and matchAttempt counts the failed calls.
+	matchState   string
+	applicable   bool
+	failedState  string
+	MatchAttempt Attempt
+}
+
+// Entry returns the entry of the handler, stored or not yet.
+func (m *State) Entry() lasthandled.Entry {
+	if m.pendingEntry != nil {
+		return *m.pendingEntry
+	}
+	return m.storedEntry
+}
+
+// seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
+func (s *States) seenBy(h *State) []*Progress {
+	seen := []*Progress{&h.Progress}
+	for _, o := range s.Responses {
+		if o.Call.Handler == h {
+			seen = append(seen, &o.progressBefore)
+		}
+	}
+	return seen
+}
+
+// Succeed ends the attempt and forgets its error.
+func (m *State) Succeed() { m.Attempt, m.Failed = Attempt{}, nil }
+
+// FailDaemon counts a failure of the handler's daemon, and reports whether it is not to be started again.
+func (m *State) FailDaemon(err error, now time.Time, random func() float64) (gaveUp bool) {
+	m.Attempt.retry(now, func(failures int) time.Duration { return m.Delay(err, failures, random) })
+	if gaveUp = hook.IsTerminal(err) || m.exhausted(m.Attempt); gaveUp {
+		m.Attempt = Attempt{}
+	}
+	return gaveUp
+}
+
+// unwritten is what the pending responses of a handler change in the object.
+type unwritten struct {
+	// patch is nil if they change nothing.
+	patch map[string]any
+	// watched is the digest of the watched fields once they are written.
+	watched string
+}
+
+// basisOf returns the basis of a call: the object that it has, unless there is progress and another client
+// has changed the object since. Events come between the calls with progress.
+func (m *State) basisOf(c Call) (b basis, outdated bool) {
+	e := m.Entry()
+	former := basis{e.ProgressDigest(), m.progressObject}
+	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(former) {
+		return former, true
+	}
+	return basis{c.watched, c.Object}, false
+}
+
+// isAt reports whether the watched fields are as a handler has seen them, or will be once its responses are written,
+// of which a part may be.
+func (m *State) isAt(seen basis) bool {
+	return m.isStoredAs(seen.Digest) ||
+		m.unwritten.patch != nil && seen.with(m.Handler, m.unwritten.patch).Digest == m.unwritten.watched
+}
+
+// hasChanged reports whether the watched fields are not as they were handled, or have been different meanwhile and a
+// call may have done a part of the work for that: it failed, or the process ended.
+func (m *State) hasChanged() bool {
+	return !m.isHandled() || m.editUndone || m.Attempt.reason == hook.ReasonUpdate && m.Attempt.Count > 0
+}
+
+// isHandled reports whether the watched fields have been handled.
+func (m *State) isHandled() bool { return m.isAt(basis{m.Entry().Digest, m.Handled}) }
+
+// isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored
+// them.
+func (m *State) isStoredAs(recorded string) bool {
+	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched
+}
+
+// setProgress records what a response returned as progress; nil for none. It belongs to the state
+// that the handler has seen in all of its calls.
+func (m *State) setProgress(e *lasthandled.Entry, c Call, seen basis, progress json.RawMessage) {
+	e.SetProgress(progress, c.Reason, seen.Digest)
+	if progress != nil {
+		m.progressObject = seen.object
+	}
+}
+
+// observe updates since when the watched fields are unchanged, and replaces a previous object
+// that equals the current one.
+func (m *State) observe(watched string, o *object.Object, now time.Time) {
+	if m.watched != watched {
+		m.watched, m.WatchedSince = watched, now
+	}
+	e := m.Entry()
+	if e.Progress != "" && m.isStoredAs(e.ProgressDigest()) {
+		m.progressObject = o
+	}
+	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
+	switch seen := e.Digest; {
+	case seen != "" && m.isStoredAs(seen):
+		m.Handled = o
+	case seen == "" && m.firstDigest == "" && changesOnly:
+		m.firstDigest, m.Handled = watched, o
+	}
+}
+
+// HasPending reports whether a handler has a pending response that is not among those given.
+func (s *States) HasPending(h *State, but []*Response) bool {
+	return slices.ContainsFunc(s.Responses, func(o *Response) bool { return o.Call.Handler == h && !slices.Contains(but, o) })
+}
+
+// hasUnwritten reports whether a handler has a pending response to something else than an event or a timer.
+func (s *States) hasUnwritten(h *State) bool {
+	return slices.ContainsFunc(s.Responses, func(o *Response) bool {
+		return o.Call.Handler == h && o.Call.Reason != hook.ReasonEvent && o.Call.Reason != hook.ReasonTimer
+	})
+}
+
+// RemovePending removes responses that need no further write.
+func (s *States) RemovePending(these ...*Response) {
+	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return slices.Contains(these, o) })
+}
+
+// LacksPreviousState reports whether only a revision has the previous state.
+func (m *State) LacksPreviousState() bool {
+	return m.KeepPreviousState && m.Handled == nil && m.Entry().HasRevision
+}
+
+// Response is a response that is not completely written yet.
+type Response struct {
+	Call     Call
+	Response *hook.HandlerResponse
+	// Resolved means that targets are the objects to delete. They are found once, so that a
+	// replacement of the same name survives.
+	Resolved bool
+	Targets  []Target
+	// AppliedCount is the number of applied objects.
+	AppliedCount int
+	// Applied means that only the object itself remains to be written.
+	Applied bool
+	Attempt Attempt
+	// Fresh means that the response is of this run.
+	Fresh bool
+	// Base is the object that the handler saw, with our writes of the response since.
+	// progressBefore is the handler's progress before the call, for another call, and ownedBefore the digest of the
+	// owned objects in its entry.
+	Base           *object.Object
+	progressBefore Progress
+	ownedBefore    string
+	// Failed is the error that the handler returned beside the response; usually nil.
+	Failed *Failure
+}
+
+// Target is one object to delete.
+type Target struct {
+	Resource object.Resource
+	Object   *object.Object
+	Evict    bool
+	// Selector is the selector of the response that matches the object; empty for a deletion
+	// by name.
+	Selector string
+}
+
+// ChangesObject reports whether the response changes the object itself.
+func (o *Response) ChangesObject() bool {
+	a := o.Response
+	return a.Patch != nil || a.Status != nil || len(a.Conditions) > 0 || a.Message != ""
+}
+
+// Writes reports whether the response asks for more than to be repeated.
+func (o *Response) Writes() bool {
+	a := o.Response
+	return o.ChangesObject() || len(a.Apply)+len(a.Delete)+len(a.Events) > 0
+}
+
+// responsePatch returns what a response changes in the object as a patch, with or without the
+// status; nil if it changes nothing.
+func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
+	status = status && a.Status != nil
+	if a.Patch == nil && !status {
+		return nil
+	}
+	patch := object.DecodeOrEmpty(a.Patch)
+	if status {
+		patch = object.CombinePatches(patch, map[string]any{"status": object.DecodeOrEmpty(a.Status)})
+	}
+	return patch
+}
+
+// patchOf returns what those of the responses that are a handler's change in the object; nil if nothing.
+func patchOf(h *State, responses []*Response) map[string]any {
+	var patch map[string]any
+	for _, o := range responses {
+		if o.Call.Handler != h {
+			continue
+		}
+		if one := responsePatch(o.Response, h.WatchesStatus()); one != nil {
+			patch = object.CombinePatches(patch, one)
+		}
+	}
+	return patch
+}
+
+// basis is a state that a handler has seen. Calls with progress count from that of the first of them: once the handler
+// is done, it is recorded, and not what other clients have changed meanwhile, which the steps before have not seen.
+type basis struct {
+	Digest string
+	// object is nil after a restart, unless the object is still in this state.
+	object *object.Object
+}
+
+// with returns the basis with what the handler itself changes; the same if the object is unknown.
+func (b basis) with(h *Handler, patch map[string]any) basis {
+	if b.object == nil || patch == nil {
+		return b
+	}
+	if changed := applyPatch(b.object, patch); changed != nil {
+		return basis{lasthandled.Digest(h.WatchedFields(changed)), changed}
+	}
+	return b
+}
+
+// applyPatch returns an object with a patch; nil if the result is invalid, which the server
+// will report.
+func applyPatch(o *object.Object, patch map[string]any) *object.Object {
+	made, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(o.JSON()), patch))
+	if err != nil {
+		return nil
+	}
+	return made
+}
+
+// FailureReason returns the reason of a handler's failure.
+func FailureReason(err error) string {
+	if hook.IsMalformed(err) {
+		return ReasonInvalidResponse
+	}
+	return ReasonHandlerFailed
+}
