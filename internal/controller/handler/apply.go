@@ -26,41 +26,41 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
 // applyObject applies one object. Ownership is checked only for owned kinds.
-func (r *run) applyObject(ctx context.Context, a hook.AppliedObject) error {
-	resource, desired, err := r.desiredObject(a)
+func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) error {
+	resource, desired, err := d.desiredObject(a)
 	switch {
 	case err != nil:
 		return err
-	case resource.Unserved && r.Stored.Deleting():
-		r.Log.Debug("not applied: the kind is not served", "applied", desired.Ref().String())
+	case resource.Unserved && d.Stored.Deleting():
+		d.Log.Debug("not applied: the kind is not served", "applied", desired.Ref().String())
 		return nil
 	case resource.Unserved:
 		// No watch would show it: the next run would see it as deleted, which is drift.
 		return fmt.Errorf("apply %s: %s: %w any more", desired.Ref(), resource, served.ErrNotServed)
-	case r.isUnchanged(desired):
+	case d.isUnchanged(desired):
 		return nil
 	}
-	began, write := r.Record.Now(), r.newWrite(resource, desired)
-	stored, err := r.createOrApply(ctx, resource, desired)
+	began, write := d.Record.Now(), d.newWrite(resource, desired)
+	stored, err := d.createOrApply(ctx, resource, desired)
 	write.After, write.Err = stored, err
-	r.Record.Wrote(began, write)
+	d.Record.Wrote(began, write)
 	if apply.Terminating(err) {
 		// The namespace accepts no new objects.
-		r.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
+		d.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", desired.Ref(), err)
 	}
-	r.noteWritten(resource, stored)
-	r.rememberApplied(desired, stored)
-	r.Log.Debug("applied", "applied", desired.Ref().String(), "object", r.Stored.Ref().String())
+	d.noteWritten(resource, stored)
+	d.rememberApplied(desired, stored)
+	d.Log.Debug("applied", "applied", desired.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
 }
 
 // newWrite returns the record of a write, as far as it is known before the write.
-func (r *run) newWrite(resource object.Resource, desired *object.Object) record.Write {
-	known, watched := r.watchedObject(resource, desired)
+func (d *dependents) newWrite(resource object.Resource, desired *object.Object) record.Write {
+	known, watched := d.watchedObject(resource, desired)
 	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
 	if watched && known == nil {
 		w.Verb = plan.Create
@@ -71,17 +71,17 @@ func (r *run) newWrite(resource object.Resource, desired *object.Object) record.
 // createOrApply creates or applies an object. It creates an owned object unless a watch
 // already has it: a POST costs the API server less than an apply, and fails if another owner
 // has the name.
-func (r *run) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
-	writer, manager := r.writer(), r.program.Manager
-	known, watched := r.watchedObject(resource, desired)
-	if !watched || !r.isOwned(desired) || known != nil && r.isOwned(known) {
+func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
+	writer, manager := d.writer, d.program.Manager
+	known, watched := d.watchedObject(resource, desired)
+	if !watched || !d.isOwned(desired) || known != nil && d.isOwned(known) {
 		return writer.Apply(ctx, resource, desired, manager)
 	}
 	stored, err := writer.CreateFor(ctx, resource, desired, manager)
 	if !apply.AlreadyExists(err) {
 		return stored, err
 	}
-	if err := r.checkOwnership(ctx, resource, desired); err != nil {
+	if err := d.checkOwnership(ctx, resource, desired); err != nil {
 		return nil, err
 	}
 	return writer.Apply(ctx, resource, desired, manager)
@@ -91,18 +91,18 @@ func (r *run) createOrApply(ctx context.Context, resource object.Resource, desir
 // the handled object controls it, or if the program created it and another client removed the
 // owner reference. Without this check, deleting the handled object would delete objects of
 // others.
-func (r *run) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
-	existing, err := r.writer().Ownership(ctx, resource, desired.Namespace(), desired.Name())
+func (d *dependents) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
+	existing, err := d.writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
 		return fmt.Errorf("it already exists; read its owner: %w", err)
 	}
 	owner, owned := existing.Controller()
 	switch {
-	case r.isOwned(existing.Object):
+	case d.isOwned(existing.Object):
 		return nil
 	case owned:
 		return fmt.Errorf("it already exists and is owned by %s %s", owner.Kind, owner.Name)
-	case slices.Contains(existing.Managers, r.program.Manager):
+	case slices.Contains(existing.Managers, d.program.Manager):
 		return nil
 	}
 	return errors.New("it already exists and has no owner; delete it or use another name")
@@ -120,22 +120,22 @@ func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (
 }
 
 // desiredObject returns an object in the form to apply, and its kind.
-func (r *run) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
-	resource, err := r.permissions.ResourceToApply(r.Stored.Namespace(), given)
+	resource, err := d.permissions.ResourceToApply(d.Stored.Namespace(), given)
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
-	desired, err := r.withOwner(resource, given, a.Unowned)
+	desired, err := d.withOwner(resource, given, a.Unowned)
 	return resource, desired, err
 }
 
 // withOwner returns an object with the namespace and the owner reference added where they are
 // missing.
-func (r *run) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
+func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
 		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
@@ -145,13 +145,13 @@ func (r *run) withOwner(resource object.Resource, given *object.Object, unowned 
 		delete(metadata, name)
 	}
 	delete(metadata, "namespace")
-	namespace := permit.NamespaceFor(resource, r.Stored.Namespace(), given.Namespace())
+	namespace := permit.NamespaceFor(resource, d.Stored.Namespace(), given.Namespace())
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	if !unowned && (r.Stored.Namespace() == "" || r.Stored.Namespace() == namespace) {
+	if !unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
-		metadata["ownerReferences"] = append(withoutOwner(owners, r.Stored.UID()), plan.OwnerReferenceTo(r.Stored))
+		metadata["ownerReferences"] = append(withoutOwner(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
 	}
 	text, err := json.Marshal(metadata)
 	if err != nil {
@@ -172,7 +172,7 @@ func withoutOwner(owners []any, uid string) []any {
 }
 
 // isOwned reports whether the handled object controls an object.
-func (r *run) isOwned(o *object.Object) bool { return o.ControlledBy(r.Stored.UID()) }
+func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
 
 // matchHandlers is the step that finds out which conditional handlers are applicable.
 func (r *run) matchHandlers(ctx context.Context) error {
@@ -194,7 +194,7 @@ func (r *run) matchHandlers(ctx context.Context) error {
 func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
 	state := r.pass.State()
 	n := r.newRequest(h.Handler, r.Stored)
-	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.owned)
+	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.dependents.byKind)
 	n.Attempt, n.FirstAttempt = h.MatchAttempt.Count, h.MatchAttempt.Since
 	r.pass.CountChange(trigger.Call{Handler: h, Reason: hook.ReasonMatch, Object: r.Stored, Repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)
@@ -221,7 +221,7 @@ func (r *run) apply(ctx context.Context, o *trigger.Response) bool {
 		return false
 	}
 	applied := o.Applied
-	err := r.applyResponse(ctx, o)
+	err := r.dependents.applyResponse(ctx, o)
 	if r.dry != nil && err != nil {
 		r.dry.notApplied(err)
 	}
@@ -283,28 +283,28 @@ func (r *run) dropRefused(o *trigger.Response, err error) {
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.
-func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
-	r.stale, r.applied = true, true
-	r.noteApplied(ref, stored)
-	r.ownedNow = slices.DeleteFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == ref })
-	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
-		r.ownedNow = append(r.ownedNow, stored)
+func (d *dependents) ownedWritten(ref object.Ref, stored *object.Object) {
+	d.stale, d.written = true, true
+	d.noteApplied(ref, stored)
+	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
+	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
+		d.now = append(d.now, stored)
 	}
 }
 
 // applyResponse deletes objects first, and then applies.
-func (r *run) applyResponse(ctx context.Context, o *trigger.Response) error {
+func (d *dependents) applyResponse(ctx context.Context, o *trigger.Response) error {
 	if o.Applied {
 		return nil
 	}
-	if err := r.resolveDeletions(ctx, o); err != nil {
+	if err := d.resolveDeletions(ctx, o); err != nil {
 		return err
 	}
-	if err := r.deleteAll(ctx, o); err != nil {
+	if err := d.deleteAll(ctx, o); err != nil {
 		return err
 	}
 	for _, a := range o.Response.Apply[o.AppliedCount:] {
-		if err := r.applyObject(ctx, a); err != nil {
+		if err := d.applyObject(ctx, a); err != nil {
 			return err
 		}
 		o.AppliedCount++
@@ -314,17 +314,17 @@ func (r *run) applyResponse(ctx context.Context, o *trigger.Response) error {
 }
 
 // noteWritten updates the caches after a write.
-func (r *run) noteWritten(resource object.Resource, stored *object.Object) {
-	r.ObserveWrite(resource, stored)
-	if slices.Contains(r.program.Owns, resource) {
-		r.ownedWritten(stored.Ref(), stored)
+func (d *dependents) noteWritten(resource object.Resource, stored *object.Object) {
+	d.ObserveWrite(resource, stored)
+	if slices.Contains(d.program.Owns, resource) {
+		d.ownedWritten(stored.Ref(), stored)
 	}
 }
 
 // noteDeleted updates the caches after a deletion.
-func (r *run) noteDeleted(resource object.Resource, o *object.Object) {
-	r.ObserveDelete(resource, o)
-	if slices.Contains(r.program.Owns, resource) {
-		r.ownedWritten(o.Ref(), nil)
+func (d *dependents) noteDeleted(resource object.Resource, o *object.Object) {
+	d.ObserveDelete(resource, o)
+	if slices.Contains(d.program.Owns, resource) {
+		d.ownedWritten(o.Ref(), nil)
 	}
 }

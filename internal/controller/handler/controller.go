@@ -155,26 +155,34 @@ func (c *Controller) countOwned(uid, namespace string) int {
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
 // the object decides what to resume.
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
-	r := &run{Controller: c, Run: of, memory: remembered.(*memory)}
+	r := c.newDetached(of)
+	r.detached, r.memory = false, remembered.(*memory)
 	r.pass = trigger.NewPass(trigger.Observation{
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
 		Now: c.tools.Now, Random: c.tools.Queue.Random, Fail: r.recordError,
 	}, &r.memory.States)
+	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
 	if fresh {
-		r.restoreApplied(r.pass.Recorded)
+		r.dependents.restoreApplied(r.pass.Recorded)
 		r.memory.daemons = newDaemons(r.memory.Handlers)
 	}
 	return r
 }
 
+// newDetached returns a run outside of the worker of the object, which has no memory.
+func (c *Controller) newDetached(of *controller.Run) *run {
+	w := c.writerFor(of.Stored.Namespace())
+	return &run{Controller: c, Run: of, detached: true, writer: w, dependents: &dependents{Controller: c, Run: of, writer: w}}
+}
+
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
 	defer r.seeCached()
-	r.owned = r.ownedObjects()
-	r.ownedNow = slices.Concat(r.owned...)
+	r.stale = false
+	r.dependents.observe()
 	digest := ""
 	if r.rules.Handles(hook.ReasonDrift) {
-		digest = r.pass.Digests.Owned(r.appliedNow())
+		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
 	if r.pass.Observe(r.Stored, digest) {
 		r.noteStateRemoval()
@@ -184,7 +192,7 @@ func (r *run) observe() {
 // seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
 // responses of earlier runs.
 func (r *run) seeCached() {
-	stored, owned := r.Stored, r.owned
+	stored, owned := r.Stored, r.dependents.byKind
 	r.Secrets.See(false, func(visit func(json.RawMessage)) {
 		visit(stored.JSON())
 		for _, o := range slices.Concat(owned...) {

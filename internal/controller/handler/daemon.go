@@ -201,7 +201,7 @@ func (r *run) startDaemon(ctx context.Context, d *daemonState) {
 	existing := daemon.NewLive(ctx, hostCtx, r.daemonHost, h, r.Stored)
 	w := &daemonRun{object: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.Stored)
-	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), d.Attempt.Count
+	n.Owned, n.Attempt = r.program.ownedGroups(r.dependents.byKind), d.Attempt.Count
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
@@ -236,8 +236,8 @@ func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, h *t
 
 // writeOnce writes a response to the object of a detached run.
 func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigger.Response) error {
-	r := &run{Controller: c, Run: of, detached: true}
-	if err := r.applyResponse(ctx, o); err != nil {
+	r := c.newDetached(of)
+	if err := r.dependents.applyResponse(ctx, o); err != nil {
 		return err
 	}
 	if err := r.storeResponse(ctx, o); err != nil {
@@ -267,7 +267,7 @@ func newDaemonHost(c *Controller) *daemon.Host {
 			return a, c.permissions.CheckResponse(c.newRequest(h, o), a)
 		},
 		CheckReads: func(ctx context.Context, of *controller.Run) error {
-			return (&run{Controller: c, Run: of, detached: true}).checkReads(ctx)
+			return c.newDetached(of).checkReads(ctx)
 		},
 		Calls: make(chan struct{}, cmp.Or(c.program.Workers, maxDaemonCalls)),
 	}

@@ -21,13 +21,13 @@ import (
 )
 
 // resolveDeletions finds, once, the objects that a response deletes.
-func (r *run) resolveDeletions(ctx context.Context, o *trigger.Response) error {
+func (d *dependents) resolveDeletions(ctx context.Context, o *trigger.Response) error {
 	if o.Resolved {
 		return nil
 	}
 	var all []trigger.Target
-	for _, d := range o.Response.Delete {
-		found, err := r.findTargets(ctx, d)
+	for _, deletion := range o.Response.Delete {
+		found, err := d.findTargets(ctx, deletion)
 		if err != nil {
 			return err
 		}
@@ -39,22 +39,22 @@ func (r *run) resolveDeletions(ctx context.Context, o *trigger.Response) error {
 
 // findTargets returns the objects that a deletion matches and the program may delete, each
 // once.
-func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]trigger.Target, error) {
+func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([]trigger.Target, error) {
 	var targets []trigger.Target
 	seen := map[string]bool{}
-	for _, p := range r.permissions.DeletePermissions(d) {
-		namespace := permit.NamespaceFor(p.Resource, r.Stored.Namespace(), d.Namespace)
+	for _, p := range d.permissions.DeletePermissions(deletion) {
+		namespace := permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
 		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
 			continue
 		}
-		objects, err := r.readTargets(ctx, p, d, namespace)
+		objects, err := d.readTargets(ctx, p, deletion, namespace)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range objects {
 			if !seen[o.UID()] && !o.Deleting() {
 				seen[o.UID()] = true
-				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: d.Evict, Selector: d.Selector})
+				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict, Selector: deletion.Selector})
 			}
 		}
 	}
@@ -63,50 +63,50 @@ func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]trigger.Targe
 
 // readTargets returns the objects that a deletion matches and one permission covers. A named
 // object without a permission is an error; a selector skips it.
-func (r *run) readTargets(ctx context.Context, p permit.Permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
-	if d.Name == "" {
-		return r.listTargets(ctx, p, d, namespace)
+func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object, error) {
+	if deletion.Name == "" {
+		return d.listTargets(ctx, p, deletion, namespace)
 	}
-	o, err := r.writer().Get(ctx, p.Resource, namespace, d.Name)
+	o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
 	switch {
 	case apply.NotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s before deleting it: %w", d.Kind, d.Name, err)
-	case p.Allows(r.Stored, o):
+		return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
+	case p.Allows(d.Stored, o):
 		return []*object.Object{o}, nil
 	}
-	for _, other := range r.permissions.DeletePermissions(d) {
-		if other.AllowsNamespace(namespace) && other.Allows(r.Stored, o) {
+	for _, other := range d.permissions.DeletePermissions(deletion) {
+		if other.AllowsNamespace(namespace) && other.Allows(d.Stored, o) {
 			return nil, nil
 		}
 	}
-	return nil, permit.Undeclared(permit.DeletionVerb(d), true, d.APIVersion, d.Kind)
+	return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
 }
 
 // listTargets returns the objects that a deletion selects.
-func (r *run) listTargets(ctx context.Context, p permit.Permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object, error) {
 	if !p.Owned {
-		selector := d.Selector
+		selector := deletion.Selector
 		if p.Labels != "" {
 			selector += "," + p.Labels
 		}
-		found, err := r.writer().List(ctx, p.Resource, namespace, selector)
+		found, err := d.writer.List(ctx, p.Resource, namespace, selector)
 		if err != nil {
 			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
 		}
 		return found, nil
 	}
-	selector, err := labels.Parse(d.Selector)
+	selector, err := labels.Parse(deletion.Selector)
 	if err != nil {
 		return nil, err
 	}
 	var found []*object.Object
-	for i, kind := range r.program.Owns {
+	for i, kind := range d.program.Owns {
 		if kind != p.Resource {
 			continue
 		}
-		for _, o := range r.ownedObjects()[i] {
+		for _, o := range d.ownedObjects()[i] {
 			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
 				found = append(found, o)
 			}
@@ -117,11 +117,11 @@ func (r *run) listTargets(ctx context.Context, p permit.Permission, d hook.Delet
 
 // deleteAll deletes the targets and keeps those that failed. One failure does not stop the
 // others.
-func (r *run) deleteAll(ctx context.Context, o *trigger.Response) error {
+func (d *dependents) deleteAll(ctx context.Context, o *trigger.Response) error {
 	var left []trigger.Target
 	var errs []error
 	for _, t := range o.Targets {
-		if err := r.delete(ctx, t); err != nil {
+		if err := d.delete(ctx, t); err != nil {
 			left, errs = append(left, t), append(errs, err)
 		}
 	}
@@ -134,53 +134,53 @@ func (r *run) deleteAll(ctx context.Context, o *trigger.Response) error {
 	return errors.Join(errs...)
 }
 
-func (r *run) delete(ctx context.Context, t trigger.Target) error {
-	if r.dry != nil && t.Selector != "" {
-		defer r.dry.Explain("matches " + t.Selector)
+func (d *dependents) delete(ctx context.Context, t trigger.Target) error {
+	if d.dry != nil && t.Selector != "" {
+		defer d.dry.Explain("matches " + t.Selector)
 	}
 	if t.Evict {
-		return r.evict(ctx, t)
+		return d.evict(ctx, t)
 	}
-	began := r.Record.Now()
-	stored, err := r.writer().Delete(ctx, t.Resource, t.Object)
-	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.Resource, Before: t.Object, After: stored, Err: err})
+	began := d.Record.Now()
+	stored, err := d.writer.Delete(ctx, t.Resource, t.Object)
+	d.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.Resource, Before: t.Object, After: stored, Err: err})
 	switch {
-	case r.isReplaced(ctx, t, err):
+	case d.isReplaced(ctx, t, err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", t.Object.Ref(), err)
 	case stored != nil:
-		r.noteWritten(t.Resource, stored)
+		d.noteWritten(t.Resource, stored)
 	default:
-		r.noteDeleted(t.Resource, t.Object)
+		d.noteDeleted(t.Resource, t.Object)
 	}
-	r.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", r.Stored.Ref().String())
+	d.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
 }
 
-func (r *run) evict(ctx context.Context, t trigger.Target) error {
-	began := r.Record.Now()
-	err := r.writer().Evict(ctx, t.Resource, t.Object)
-	r.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.Resource, Ref: t.Object.Ref(), Err: err})
+func (d *dependents) evict(ctx context.Context, t trigger.Target) error {
+	began := d.Record.Now()
+	err := d.writer.Evict(ctx, t.Resource, t.Object)
+	d.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.Resource, Ref: t.Object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.Object.Ref(), errEvictionRefused)
-	case r.isReplaced(ctx, t, err):
+	case d.isReplaced(ctx, t, err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("evict %s: %w", t.Object.Ref(), err)
 	}
-	r.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", r.Stored.Ref().String())
+	d.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
 }
 
 // isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
 // conflict alone does not say so: admission webhooks and proxies return it for other reasons.
-func (r *run) isReplaced(ctx context.Context, t trigger.Target, err error) bool {
+func (d *dependents) isReplaced(ctx context.Context, t trigger.Target, err error) bool {
 	if !apply.Conflict(err) {
 		return false
 	}
-	now, err := r.writer().Get(ctx, t.Resource, t.Object.Namespace(), t.Object.Name())
+	now, err := d.writer.Get(ctx, t.Resource, t.Object.Namespace(), t.Object.Name())
 	return apply.NotFound(err) || err == nil && now.UID() != t.Object.UID()
 }
 
@@ -238,7 +238,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 	}
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
-	r := &run{Controller: c, Run: of, detached: true}
+	r := c.newDetached(of)
 	var response *hook.HandlerResponse
 	holds, err := h.Holds(reason, nil, o)
 	if err == nil && !holds {
@@ -249,7 +249,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 		response, err = c.invoke(ctx, of, n, h)
 	}
 	if err == nil {
-		err = r.applyResponse(ctx, &trigger.Response{Response: response})
+		err = r.dependents.applyResponse(ctx, &trigger.Response{Response: response})
 	}
 	if err == nil {
 		for _, event := range response.Events {

@@ -19,6 +19,40 @@ import (
 // A drift is a change, by another client, of an owned object that a response applied. What other controllers make for
 // the object is not: another program, a composite or a decorator may own objects of the same kind beside this one.
 
+// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
+// deletes.
+type dependents struct {
+	*Controller
+	*controller.Run
+
+	// writer is that of the run, and dry is nil unless the run writes nothing.
+	writer writer
+	dry    *dryRun
+	// remembered is nil for a write outside of the worker of the object.
+	remembered *appliedObjects
+	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
+	byKind [][]*object.Object
+	now    []*object.Object
+	// reapplies means that also what is unchanged is applied.
+	reapplies bool
+	// written means that one was written, and stale that it was since they were observed.
+	written, stale bool
+}
+
+// appliedObjects are what responses have applied.
+type appliedObjects struct {
+	// digests are those of the owned objects after the latest apply. names says by their short names which owned objects
+	// responses have applied, and which not, for programs with Drift handlers.
+	digests []appliedDigests
+	names   map[string]bool
+}
+
+// observe reads them from the caches, and from what a dry run has written.
+func (d *dependents) observe() {
+	d.byKind = d.ownedObjects()
+	d.now, d.stale = slices.Concat(d.byKind...), false
+}
+
 // appliedNameLength is the length of the short name of an applied object, a hash of its reference.
 const appliedNameLength = 6
 
@@ -28,55 +62,51 @@ func appliedName(ref object.Ref) string {
 }
 
 // noteApplied notes a write of an owned object; stored is nil after a deletion.
-func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
-	if r.detached || !r.rules.Handles(hook.ReasonDrift) {
+func (d *dependents) noteApplied(ref object.Ref, stored *object.Object) {
+	if d.remembered == nil || !d.rules.Handles(hook.ReasonDrift) {
 		return
 	}
-	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
-		r.memory.appliedNames[appliedName(ref)] = true
+	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
+		d.remembered.names[appliedName(ref)] = true
 	} else {
-		delete(r.memory.appliedNames, appliedName(ref))
+		delete(d.remembered.names, appliedName(ref))
 	}
 }
 
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
-// before the response to a create, and Setpoint before the record of it was stored.
-func (r *run) findApplied(ctx context.Context) error {
-	if r.Phase != controller.PhaseManaged || !r.rules.Handles(hook.ReasonDrift) {
-		return nil
+// before the response to a create, and Setpoint before the record of it was stored. It reports whether it asked.
+func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
+	if d.Phase != controller.PhaseManaged || !d.rules.Handles(hook.ReasonDrift) {
+		return false, nil
 	}
-	asked := false
-	for i, resource := range r.program.Owns {
-		for _, o := range r.owned[i] {
+	for i, resource := range d.program.Owns {
+		for _, o := range d.byKind[i] {
 			name := appliedName(o.Ref())
-			if _, known := r.memory.appliedNames[name]; known {
+			if _, known := d.remembered.names[name]; known {
 				continue
 			}
 			asked = true
-			existing, err := r.writer().Ownership(ctx, resource, o.Namespace(), o.Name())
+			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
 			case apply.Forbidden(err):
 				// A program may watch what it may not get. It can go on without.
-				r.memory.appliedNames[name] = false
+				d.remembered.names[name] = false
 			case err != nil:
-				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
+				return asked, fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
-				r.memory.appliedNames[name] = slices.Contains(existing.Managers, r.program.Manager)
+				d.remembered.names[name] = slices.Contains(existing.Managers, d.program.Manager)
 			}
 		}
 	}
-	if asked {
-		r.pass.OwnedDigest = r.pass.Digests.Owned(r.appliedNow())
-	}
-	return nil
+	return asked, nil
 }
 
 // appliedNow returns the owned objects that responses applied.
-func (r *run) appliedNow() []*object.Object {
+func (d *dependents) appliedNow() []*object.Object {
 	var all []*object.Object
-	for _, o := range r.ownedNow {
-		if r.memory.appliedNames[appliedName(o.Ref())] {
+	for _, o := range d.now {
+		if d.remembered.names[appliedName(o.Ref())] {
 			all = append(all, o)
 		}
 	}
@@ -84,25 +114,25 @@ func (r *run) appliedNow() []*object.Object {
 }
 
 // appliedText returns the short names of the applied objects that exist, as the record has them.
-func (r *run) appliedText() string {
-	if !r.rules.Handles(hook.ReasonDrift) {
+func (d *dependents) appliedText() string {
+	if !d.rules.Handles(hook.ReasonDrift) {
 		return ""
 	}
 	names := map[string]bool{}
-	for _, o := range r.appliedNow() {
+	for _, o := range d.appliedNow() {
 		names[appliedName(o.Ref())] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(names)), "")
 }
 
 // restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
-func (r *run) restoreApplied(recorded lasthandled.Record) {
-	if !r.rules.Handles(hook.ReasonDrift) {
+func (d *dependents) restoreApplied(recorded lasthandled.Record) {
+	if !d.rules.Handles(hook.ReasonDrift) {
 		return
 	}
-	r.memory.appliedNames = map[string]bool{}
+	d.remembered.names = map[string]bool{}
 	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
-		r.memory.appliedNames[string(name)] = true
+		d.remembered.names[string(name)] = true
 	}
 }
 
@@ -112,31 +142,31 @@ type appliedDigests struct{ applied, stored uint64 }
 // isUnchanged reports whether an object needs no apply, because neither the desired nor the
 // stored object has changed: a timer without changes sends no requests. A manual reconcile
 // always applies.
-func (r *run) isUnchanged(desired *object.Object) bool {
-	if r.detached {
+func (d *dependents) isUnchanged(desired *object.Object) bool {
+	if d.remembered == nil {
 		return false
 	}
-	at := slices.IndexFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
-	return at >= 0 && !r.pass.RetriesWrites() &&
-		slices.Contains(r.memory.applied, appliedDigests{object.DigestOf(desired.JSON()), r.ownedNow[at].Digest()})
+	at := slices.IndexFunc(d.now, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
+	return at >= 0 && !d.reapplies &&
+		slices.Contains(d.remembered.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
 }
 
 // rememberApplied stores the digests of an applied object, and removes outdated ones.
-func (r *run) rememberApplied(applied, stored *object.Object) {
-	if r.detached || !stored.ControlledBy(r.Stored.UID()) {
+func (d *dependents) rememberApplied(applied, stored *object.Object) {
+	if d.remembered == nil || !stored.ControlledBy(d.Stored.UID()) {
 		return
 	}
-	holds := make(map[uint64]bool, len(r.ownedNow))
-	for _, o := range r.ownedNow {
+	holds := make(map[uint64]bool, len(d.now))
+	for _, o := range d.now {
 		holds[o.Digest()] = true
 	}
-	r.memory.applied = slices.DeleteFunc(r.memory.applied, func(l appliedDigests) bool { return !holds[l.stored] })
-	r.memory.applied = append(r.memory.applied, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
+	d.remembered.digests = slices.DeleteFunc(d.remembered.digests, func(l appliedDigests) bool { return !holds[l.stored] })
+	d.remembered.digests = append(d.remembered.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
 }
 
 // noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
 func (r *run) noteOwnedWritten() {
 	if r.rules.Handles(hook.ReasonDrift) {
-		r.pass.OwnedWritten(r.pass.Digests.Owned(r.appliedNow()))
+		r.pass.OwnedWritten(r.pass.Digests.Owned(r.dependents.appliedNow()))
 	}
 }

@@ -125,6 +125,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
+	r.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry
 	for _, h := range r.memory.Handlers {
 		h.Resumed = true
 	}
@@ -142,11 +143,11 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 }
 
 // ownedObjects returns what the object controls, by kind in the order of the program.
-func (r *run) ownedObjects() [][]*object.Object {
-	owned := r.ownedBy(r.Stored)
-	if r.dry != nil {
-		for i, resource := range r.program.Owns {
-			owned[i] = r.dry.Owned(resource, r.Stored.UID(), owned[i])
+func (d *dependents) ownedObjects() [][]*object.Object {
+	owned := d.ownedBy(d.Stored)
+	if d.dry != nil {
+		for i, resource := range d.program.Owns {
+			owned[i] = d.dry.Owned(resource, d.Stored.UID(), owned[i])
 		}
 	}
 	return owned

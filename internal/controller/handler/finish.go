@@ -59,7 +59,7 @@ func (r *run) nextRun() time.Time {
 	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
 	}
-	if r.stale {
+	if r.stale || r.dependents.stale {
 		r.observe()
 	}
 	at, ready := r.pass.NextRun()

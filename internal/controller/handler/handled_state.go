@@ -2,18 +2,12 @@ package handler
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // storesStateInStatus reports whether the record is stored in the status.
@@ -123,89 +117,6 @@ func (r *run) retryPruned(ctx context.Context) error {
 	return r.refresh(ctx)
 }
 
-// loadPreviousStates is the step that loads what handlers handled in an earlier process, if
-// the object has changed since. It makes one request for such an object, and none for an
-// unchanged one.
-func (r *run) loadPreviousStates(ctx context.Context) error {
-	if r.Phase != controller.PhaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
-		return nil
-	}
-	if slices.ContainsFunc(r.memory.Handlers, (*trigger.State).LacksPreviousState) {
-		return r.previousStateError(r.listRevisions(ctx))
-	}
-	return nil
-}
-
-// previousStateError returns the error of a failed list, or nil after reporting it: a rejected
-// request is not worth a retry.
-func (r *run) previousStateError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if apply.Unreachable(err) {
-		return failure.WithReason(trigger.ReasonReadFailed, err)
-	}
-	r.memory.revisions.listed = true
-	r.reportPreviousState(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state unknown: %w", err))
-	return nil
-}
-
-// listRevisions lists, once, the revisions of an object and restores the states that handlers
-// need. It makes no request if the record names no revision.
-func (r *run) listRevisions(ctx context.Context) error {
-	k := &r.memory.revisions
-	if k.listed {
-		return nil
-	}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(r.pass.Recorded)), func(e lasthandled.Entry) bool { return e.HasRevision }) {
-		k.listed = true
-		return nil
-	}
-	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, r.Stored.UID(), annotationLabel, r.program.annotationName())
-	found, err := r.writer().List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.Stored), selector)
-	if err != nil {
-		return fmt.Errorf("list the revisions of %s: %w", r.Stored.Ref(), err)
-	}
-	k.listed = true
-	for _, revision := range found {
-		if revision.Deleting() {
-			continue
-		}
-		if err := k.add(revision); err != nil {
-			return err
-		}
-	}
-	r.restorePreviousStates(found)
-	return nil
-}
-
-// restorePreviousStates sets the handled states of handlers from revisions.
-func (r *run) restorePreviousStates(found []*object.Object) {
-	for _, h := range r.memory.Handlers {
-		if !h.LacksPreviousState() {
-			continue
-		}
-		var err error
-		if h.Handled, err = r.previousStateIn(found, h.Entry().Digest); err != nil {
-			r.reportPreviousState(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Title(), err))
-		}
-	}
-}
-
-// previousStateIn returns the object as an entry has seen it.
-func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Object, error) {
-	name := r.program.revisionName(r.Stored.UID(), seen)
-	i := slices.IndexFunc(found, func(revision *object.Object) bool { return revision.Name() == name })
-	if i < 0 {
-		return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
-	}
-	part, sound := revisionState(found[i], seen)
-	if !sound {
-		return nil, fmt.Errorf("another client changed %s", found[i].Ref())
-	}
-	return previousObject(r.Stored, part)
-}
-
 // removalsResetAfter is how long a record must stay until earlier removals do not count any
 // more.
 const removalsResetAfter = time.Minute
@@ -223,7 +134,3 @@ func (r *run) noteStateRemoval() {
 	losses.Count++
 	r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 }
-
-// An entry is about what a handler has seen stored. What its responses change in the object is no part of that until it
-// is written: neither the change nor that it is still missing is an edit. A write changes what is stored and what the
-// handler has seen alike, so that a handler does not trigger itself.

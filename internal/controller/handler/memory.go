@@ -31,10 +31,7 @@ type memory struct {
 	// for none.
 	prunedStatus map[string]any
 	prunedNext   time.Time
-	// applied are digests of the owned objects after the latest apply. appliedNames says by their short names which of them
-	// responses have applied, and which not. Both are for programs with Drift handlers.
-	applied      []appliedDigests
-	appliedNames map[string]bool
+	applied      appliedObjects
 	revisions    revisionHistory
 	// evictions has the handlers whose evictions were refused.
 	evictions map[*trigger.State]evictionWait

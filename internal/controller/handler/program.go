@@ -121,7 +121,7 @@ func (c *Controller) writerFor(namespace string) *apply.Writer {
 	return c.tools.Writer.As(c.userFor(namespace))
 }
 
-// writer reads from the API server and writes to it.
+// writer reads from the API server and writes to it, as the controller's ServiceAccount. That of a dry run does not write.
 type writer interface {
 	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
 	List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error)
@@ -132,14 +132,6 @@ type writer interface {
 	Evict(ctx context.Context, resource object.Resource, pod *object.Object) error
 	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
 	PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
-}
-
-// writer writes as the controller's ServiceAccount. That of a dry run does not write.
-func (r *run) writer() writer {
-	if r.dry != nil {
-		return r.dry
-	}
-	return r.writerFor(r.Stored.Namespace())
 }
 
 // checkReads returns an error unless the ServiceAccount may read the object and the kinds that it owns: the

@@ -32,17 +32,17 @@ type run struct {
 	memory *memory
 	// pass decides what to do; nil if detached.
 	pass *trigger.Pass
-	// owned are the objects that the object controls, by kind in the order of the program.
-	owned [][]*object.Object
-	// ownedNow are the owned objects after our writes.
-	ownedNow []*object.Object
+	// dependents are the objects that the object owns.
+	dependents *dependents
+	// writer reads from the API server and writes to it.
+	writer writer
 	// calls counts the calls, written means that the object was written, and stale that writes
 	// have outdated what was observed. writing is the response in progress.
 	calls          int
 	written, stale bool
 	writing        *trigger.Response
-	// applied means that owned objects were written, resolved that a conflict ended.
-	applied, resolved bool
+	// resolved means that a conflict ended.
+	resolved bool
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
@@ -97,8 +97,11 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.checkReads(ctx); err != nil {
 		return err
 	}
-	if err := r.findApplied(ctx); err != nil {
+	switch asked, err := r.dependents.findApplied(ctx); {
+	case err != nil:
 		return err
+	case asked:
+		r.pass.OwnedDigest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
@@ -106,7 +109,12 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.setFinalizer(ctx); err != nil {
 		return err
 	}
-	return r.loadPreviousStates(ctx)
+	return r.previousStates().load(ctx)
+}
+
+// previousStates keeps what the handlers of the object have handled.
+func (r *run) previousStates() *previousStates {
+	return &previousStates{Controller: r.Controller, Run: r.Run, pass: r.pass, writer: r.writer, history: &r.memory.revisions}
 }
 
 // PhaseOf returns the phase of an object.
@@ -146,7 +154,7 @@ func (r *run) request(c trigger.Call) *hook.HandlerRequest {
 	if e := c.Handler.Entry(); e.HasProgress(c.Reason) {
 		n.Progress = json.RawMessage(e.Progress)
 	}
-	n.Owned = r.program.ownedGroups(r.owned)
+	n.Owned = r.program.ownedGroups(r.dependents.byKind)
 	if c.Previous != nil {
 		n.PreviousState = c.Previous.JSON()
 		n.Changes = c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))

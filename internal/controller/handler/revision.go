@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -128,23 +129,33 @@ type revisionHistory struct {
 	revisions []*object.Object
 }
 
-// storeRevisions stores the states of the entries that are about to be recorded. It runs
+// previousStates keeps what handlers have handled in ControllerRevisions, for those that need it after a restart.
+type previousStates struct {
+	*Controller
+	*controller.Run
+
+	pass    *trigger.Pass
+	writer  writer
+	history *revisionHistory
+}
+
+// store stores the states of the entries that are about to be recorded. It runs
 // before the record is written, so that every revision that an entry names exists. Entries
 // find revisions by digest, so a revision of a record that was never written does no harm.
-func (r *run) storeRevisions(ctx context.Context, applied []*trigger.Response) error {
-	if r.IsDry() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
+func (s *previousStates) store(ctx context.Context, applied []*trigger.Response) error {
+	if s.IsDry() || s.Phase != controller.PhaseManaged || s.Stored.Deleting() || !s.program.KeepsPreviousState() {
 		return nil
 	}
-	for _, h := range r.memory.Handlers {
-		e := r.pass.WrittenEntry(h, applied)
-		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.UnstorableDigest == e.Digest || r.memory.HasPending(h, applied) {
+	for _, h := range s.pass.Handlers {
+		e := s.pass.WrittenEntry(h, applied)
+		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.UnstorableDigest == e.Digest || s.pass.HasPending(h, applied) {
 			continue
 		}
-		part := r.pass.WatchedState(h, e.Digest, applied)
+		part := s.pass.WatchedState(h, e.Digest, applied)
 		if part == nil {
 			continue // The handled state is not known any more.
 		}
-		err := r.storeRevision(ctx, e.Digest, part)
+		err := s.create(ctx, e.Digest, part)
 		switch {
 		case err == nil:
 			h.RevisionDigest, h.UnstorableDigest = e.Digest, ""
@@ -154,7 +165,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*trigger.Response) e
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
 			if h.UnstorableDigest == "" && !apply.Terminating(err) {
-				r.reportPreviousState(trigger.ReasonPreviousStateNotStored,
+				s.report(trigger.ReasonPreviousStateNotStored,
 					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Title(), err))
 			}
 			h.UnstorableDigest = e.Digest
@@ -166,77 +177,77 @@ func (r *run) storeRevisions(ctx context.Context, applied []*trigger.Response) e
 // errTooLarge means that a state is too large for a revision.
 var errTooLarge = fmt.Errorf("larger than %d bytes; watch fewer fields", maxRevisionBytes)
 
-// storeRevision creates the revision of a state, unless it exists.
-func (r *run) storeRevision(ctx context.Context, seen string, part map[string]any) error {
-	if err := r.listRevisions(ctx); err != nil {
+// create creates the revision of a state, unless it exists.
+func (s *previousStates) create(ctx context.Context, seen string, part map[string]any) error {
+	if err := s.list(ctx); err != nil {
 		return err
 	}
-	k := &r.memory.revisions
-	if k.has(r.program.revisionName(r.Stored.UID(), seen)) {
+	k := s.history
+	if k.has(s.program.revisionName(s.Stored.UID(), seen)) {
 		return nil
 	}
-	revision, err := r.program.revisionOf(r.Stored, seen, part, k.nextNumber())
+	revision, err := s.program.revisionOf(s.Stored, seen, part, k.nextNumber())
 	if err != nil {
 		return err
 	}
 	if len(revision.JSON()) > maxRevisionBytes {
 		return errTooLarge
 	}
-	began := r.Record.Now()
-	stored, err := r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+	began := s.Record.Now()
+	stored, err := s.writerFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
 	if apply.AlreadyExists(err) {
-		stored, err = r.reuseRevision(ctx, revision, seen)
+		stored, err = s.reuse(ctx, revision, seen)
 	}
-	r.Record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
+	s.Record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", revision.Ref(), err)
 	}
-	r.Log.Debug("kept", "revision", revision.Ref().String(), "object", r.Stored.Ref().String())
+	s.Log.Debug("kept", "revision", revision.Ref().String(), "object", s.Stored.Ref().String())
 	return k.add(stored)
 }
 
-// reuseRevision uses an existing revision of the same name, which a record that was never
+// reuse uses an existing revision of the same name, which a record that was never
 // written left behind. It deletes an invalid one.
-func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
-	existing, err := r.writer().Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
+func (s *previousStates) reuse(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
+	existing, err := s.writer.Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
 	if err != nil && !apply.NotFound(err) {
 		return nil, err
 	}
 	if err == nil {
 		_, sound := revisionState(existing, seen)
-		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() &&
-			existing.Labels().Get(annotationLabel) == r.program.annotationName() {
+		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == s.Stored.UID() &&
+			existing.Labels().Get(annotationLabel) == s.program.annotationName() {
 			return existing, nil
 		}
-		if _, err := r.writer().Delete(ctx, plan.ControllerRevisions, existing); err != nil {
+		if _, err := s.writer.Delete(ctx, plan.ControllerRevisions, existing); err != nil {
 			return nil, err
 		}
 	}
-	return r.writerFor(r.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+	return s.writerFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
 }
 
-// pruneRevisions deletes the revisions that no entry names any more. A failed deletion is
+// prune deletes the revisions that no entry names any more. A failed deletion is
 // retried after the next write.
-func (r *run) pruneRevisions(ctx context.Context) {
-	k := &r.memory.revisions
-	if r.IsDry() || !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
+func (s *previousStates) prune(ctx context.Context) {
+	k := s.history
+	if s.IsDry() || len(k.revisions) == 0 || s.Stored.Deleting() {
 		return
 	}
-	recorded, named := r.rules.HandledStateOf(r.Stored), map[string]bool{}
-	for i := range r.program.Handlers {
-		if h := &r.program.Handlers[i]; h.KeepPreviousState {
-			named[r.program.revisionName(r.Stored.UID(), recorded[h.Name].Digest)] = true
+	recorded, named := s.rules.HandledStateOf(s.Stored), map[string]bool{}
+	for i := range s.program.Handlers {
+		if h := &s.program.Handlers[i]; h.KeepPreviousState {
+			named[s.program.revisionName(s.Stored.UID(), recorded[h.Name].Digest)] = true
 		}
 	}
 	k.revisions = slices.DeleteFunc(k.revisions, func(revision *object.Object) bool {
 		if named[revision.Name()] {
 			return false
 		}
-		began := r.Record.Now()
-		_, err := r.writer().Delete(ctx, plan.ControllerRevisions, revision)
-		r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
+		began := s.Record.Now()
+		_, err := s.writer.Delete(ctx, plan.ControllerRevisions, revision)
+		s.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
-			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error",
+			s.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error",
 				failure.OneLine(err))
 			return false
 		}
@@ -270,9 +281,92 @@ func (k *revisionHistory) add(revision *object.Object) error {
 	return err
 }
 
-// reportPreviousState reports that a handler will not get a previous state. It is no failure,
+// report reports that a handler will not get a previous state. It is no failure,
 // because nothing waits for it.
-func (r *run) reportPreviousState(reason string, err error) {
-	r.Log.Warn("previous state not known", "object", r.Stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
-	r.SendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
+func (s *previousStates) report(reason string, err error) {
+	s.Log.Warn("previous state not known", "object", s.Stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	s.SendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
+}
+
+// load is the step that loads what handlers handled in an earlier process, if
+// the object has changed since. It makes one request for such an object, and none for an
+// unchanged one.
+func (s *previousStates) load(ctx context.Context) error {
+	if s.Phase != controller.PhaseManaged || s.history.listed || !s.program.KeepsPreviousState() {
+		return nil
+	}
+	if slices.ContainsFunc(s.pass.Handlers, (*trigger.State).LacksPreviousState) {
+		return s.listError(s.list(ctx))
+	}
+	return nil
+}
+
+// listError returns the error of a failed list, or nil after reporting it: a rejected
+// request is not worth a retry.
+func (s *previousStates) listError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if apply.Unreachable(err) {
+		return failure.WithReason(trigger.ReasonReadFailed, err)
+	}
+	s.history.listed = true
+	s.report(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state unknown: %w", err))
+	return nil
+}
+
+// list lists, once, the revisions of an object and restores the states that handlers
+// need. It makes no request if the record names no revision.
+func (s *previousStates) list(ctx context.Context) error {
+	k := s.history
+	if k.listed {
+		return nil
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(s.pass.Recorded)), func(e lasthandled.Entry) bool { return e.HasRevision }) {
+		k.listed = true
+		return nil
+	}
+	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, s.Stored.UID(), annotationLabel, s.program.annotationName())
+	found, err := s.writer.List(ctx, plan.ControllerRevisions, s.program.revisionNamespace(s.Stored), selector)
+	if err != nil {
+		return fmt.Errorf("list the revisions of %s: %w", s.Stored.Ref(), err)
+	}
+	k.listed = true
+	for _, revision := range found {
+		if revision.Deleting() {
+			continue
+		}
+		if err := k.add(revision); err != nil {
+			return err
+		}
+	}
+	s.restore(found)
+	return nil
+}
+
+// restore sets the handled states of handlers from revisions.
+func (s *previousStates) restore(found []*object.Object) {
+	for _, h := range s.pass.Handlers {
+		if !h.LacksPreviousState() {
+			continue
+		}
+		var err error
+		if h.Handled, err = s.stateIn(found, h.Entry().Digest); err != nil {
+			s.report(trigger.ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Title(), err))
+		}
+	}
+}
+
+// stateIn returns the object as an entry has seen it.
+func (s *previousStates) stateIn(found []*object.Object, seen string) (*object.Object, error) {
+	name := s.program.revisionName(s.Stored.UID(), seen)
+	i := slices.IndexFunc(found, func(revision *object.Object) bool { return revision.Name() == name })
+	if i < 0 {
+		return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
+	}
+	part, sound := revisionState(found[i], seen)
+	if !sound {
+		return nil, fmt.Errorf("another client changed %s", found[i].Ref())
+	}
+	return previousObject(s.Stored, part)
 }

@@ -98,8 +98,7 @@ func (r *run) dropPending() error {
 
 // refresh observes the object again after our writes.
 func (r *run) refresh(ctx context.Context) error {
-	if r.stale {
-		r.stale = false
+	if r.stale || r.dependents.stale {
 		r.observe()
 	}
 	return ctx.Err()
@@ -118,7 +117,7 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 // store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 	r.noteOwnedWritten()
-	if err := r.storeRevisions(ctx, applied); err != nil {
+	if err := r.previousStates().store(ctx, applied); err != nil {
 		return err
 	}
 	if err := r.storeResponses(ctx, applied); err != nil {
@@ -147,7 +146,9 @@ func (r *run) storeResponses(ctx context.Context, applied []*trigger.Response) e
 // responsesWritten updates the memory after responses were written completely.
 func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response) {
 	r.memory.writeAttempt = trigger.Attempt{}
-	defer r.pruneRevisions(ctx)
+	if r.written {
+		defer r.previousStates().prune(ctx)
+	}
 	r.pass.ResponsesWritten(applied)
 	for _, o := range applied {
 		for _, event := range o.Response.Events {
@@ -236,9 +237,9 @@ const statusPart = "status"
 // sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
 // if another client has written the object.
 func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
-	send, what := r.writer().Patch, "patch"
+	send, what := r.writer.Patch, "patch"
 	if part == statusPart {
-		send, what = r.writer().PatchStatus, "store the status of"
+		send, what = r.writer.PatchStatus, "store the status of"
 	}
 	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
 	if err != nil {
@@ -286,7 +287,7 @@ func (r *run) contentPatch(applied []*trigger.Response) map[string]any {
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
 func (r *run) stateText(applied []*trigger.Response) (text any, differs bool) {
-	now := r.pass.StateWith(applied, r.appliedText())
+	now := r.pass.StateWith(applied, r.dependents.appliedText())
 	if maps.Equal(now, r.pass.Recorded) {
 		return nil, false
 	}
@@ -298,7 +299,7 @@ func (r *run) stateText(applied []*trigger.Response) (text any, differs bool) {
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
-	starts, ends := r.pass.CountRun(r.written || r.applied)
+	starts, ends := r.pass.CountRun(r.written || r.dependents.written)
 	switch {
 	case ends:
 		r.resolved = true

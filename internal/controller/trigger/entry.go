@@ -7,6 +7,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// An entry is about what a handler has seen stored. What its responses change in the object is no part of that until it
+// is written: neither the change nor that it is still missing is an edit. A write changes what is stored and what the
+// handler has seen alike, so that a handler does not trigger itself.
+
 // WrittenEntry returns the entry of a handler once these responses are written.
 func (v *Observation) WrittenEntry(h *State, applied []*Response) lasthandled.Entry {
 	e := h.Entry()
