@@ -156,11 +156,12 @@ func (c *Controller) countOwned(uid, namespace string) int {
 // the object decides what to resume.
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
 	r := c.newDetached(of)
-	r.detached, r.memory = false, remembered.(*memory)
+	r.memory = remembered.(*memory)
 	r.pass = trigger.NewPass(trigger.Observation{
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
 		Now: c.tools.Now, Random: c.tools.Queue.Random, Fail: r.recordError,
 	}, &r.memory.States)
+	r.object.pass, r.object.memory = r.pass, r.memory
 	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
 	if fresh {
 		r.dependents.restoreApplied(r.pass.Recorded)
@@ -171,21 +172,25 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	w := c.writerFor(of.Stored.Namespace())
-	return &run{Controller: c, Run: of, detached: true, writer: w, dependents: &dependents{Controller: c, Run: of, writer: w}}
+	w, owned := c.writerFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
+	owned.writer = w
+	return &run{
+		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
+	}
 }
 
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
 	defer r.seeCached()
-	r.stale = false
+	r.object.stale = false
 	r.dependents.observe()
 	digest := ""
 	if r.rules.Handles(hook.ReasonDrift) {
 		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
 	if r.pass.Observe(r.Stored, digest) {
-		r.noteStateRemoval()
+		r.memory.noteStateRemoval(r.tools.Now(), r.tools.Queue.Random)
+		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
 }
 

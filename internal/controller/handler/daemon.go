@@ -75,47 +75,52 @@ func newDaemons(handlers []*trigger.State) []*daemonState {
 // object changed, and stops the others. A daemon that returns queues the object.
 func (r *run) syncDaemons(ctx context.Context) {
 	for _, d := range r.memory.daemons {
-		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && r.wantsDaemon(d)
-		if d.running != nil {
-			r.checkDaemonExit(d)
-		}
-		connection := r.backend.Connections()
-		reconnected := d.connection != connection
-		if d.running != nil && (reconnected || r.pass.Causes.Has(queue.Notified)) {
-			d.running.object.Wake()
-		}
-		d.connection = connection
-		d.finished = d.finished && desired && !reconnected
-		switch {
-		case d.running != nil && !desired:
-			d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
-			if !d.running.deadline.After(r.tools.Now()) {
-				r.reportStuckDaemon(d, d.running)
-			}
-		case d.running != nil:
-			r.checkDaemonHealth(d)
-			d.running.object.Notify(r.Stored)
-		case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.tools.Now())):
-			r.startDaemon(ctx, d)
-		case !desired && d.lost:
-			// Only the process knows whether it runs.
-			r.startDaemon(ctx, d)
-			d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
-		}
+		d.sync(ctx, r)
 	}
 }
 
-// wantsDaemon reports whether the object is to have a daemon. As long as that is not known, a running
+// sync starts, notifies or stops the daemon.
+func (d *daemonState) sync(ctx context.Context, r *run) {
+	desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && d.isWanted(r)
+	if d.running != nil {
+		d.checkExit(r)
+	}
+	connection := r.backend.Connections()
+	reconnected := d.connection != connection
+	if d.running != nil && (reconnected || r.pass.Causes.Has(queue.Notified)) {
+		d.running.object.Wake()
+	}
+	d.connection = connection
+	d.finished = d.finished && desired && !reconnected
+	switch {
+	case d.running != nil && !desired:
+		d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
+		if !d.running.deadline.After(r.tools.Now()) {
+			d.reportStuck(r, d.running)
+		}
+	case d.running != nil:
+		d.checkHealth(r)
+		d.running.object.Notify(r.Stored)
+	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.tools.Now())):
+		d.start(ctx, r)
+	case !desired && d.lost:
+		// Only the process knows whether it runs.
+		d.start(ctx, r)
+		d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
+	}
+}
+
+// isWanted reports whether the object is to have a daemon. As long as that is not known, a running
 // one goes on.
-func (r *run) wantsDaemon(d *daemonState) bool {
+func (d *daemonState) isWanted(r *run) bool {
 	if applicable, known := r.pass.IsApplicable(d.State); known {
 		return applicable
 	}
 	return d.running != nil
 }
 
-// checkDaemonExit records how a daemon ended, if it did.
-func (r *run) checkDaemonExit(d *daemonState) {
+// checkExit records how a daemon ended, if it did.
+func (d *daemonState) checkExit(r *run) {
 	select {
 	case <-d.running.done:
 	default:
@@ -124,7 +129,7 @@ func (r *run) checkDaemonExit(d *daemonState) {
 	ended := d.running
 	d.running, d.lost = nil, false
 	if ended.stopped && errors.Is(ended.err, daemon.ErrRuns) {
-		r.reportStuckDaemon(d, ended)
+		d.reportStuck(r, ended)
 	}
 	if ended.stopped || ended.err == nil {
 		d.finished = !ended.stopped
@@ -132,12 +137,12 @@ func (r *run) checkDaemonExit(d *daemonState) {
 		return
 	}
 	d.lost = daemon.IsLost(ended.err)
-	r.daemonFailed(d, ended.err)
+	d.failed(r, ended.err)
 	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
 }
 
-// daemonFailed schedules the restart of a failed daemon, unless its retries are exhausted.
-func (r *run) daemonFailed(d *daemonState, err error) {
+// failed schedules the restart of a failed daemon, unless its retries are exhausted.
+func (d *daemonState) failed(r *run, err error) {
 	gaveUp := d.FailDaemon(err, r.tools.Now(), r.tools.Queue.Random)
 	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
 	if gaveUp {
@@ -148,16 +153,16 @@ func (r *run) daemonFailed(d *daemonState, err error) {
 	r.recordError(d.State, failure.WithReason(trigger.ReasonHandlerFailed, err))
 }
 
-// checkDaemonHealth records that a failed daemon is healthy again.
-func (r *run) checkDaemonHealth(d *daemonState) {
+// checkHealth records that a failed daemon is healthy again.
+func (d *daemonState) checkHealth(r *run) {
 	if d.Attempt.Count > 0 && !r.tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
 		d.Succeed()
 	}
 }
 
-// reportStuckDaemon reports, once, a daemon that missed its StopTimeout. Setpoint starts no
+// reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no
 // second one until it returns.
-func (r *run) reportStuckDaemon(d *daemonState, w *daemonRun) {
+func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 	if w.stuck {
 		return
 	}
@@ -173,9 +178,9 @@ func (r *run) reportStuckDaemon(d *daemonState, w *daemonRun) {
 
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
 // does not wait for a stuck one.
-func (r *run) waitsForDaemon() bool {
-	return slices.ContainsFunc(r.memory.daemons, func(d *daemonState) bool {
-		return d.running != nil && (!d.running.stuck || !r.Stored.Deleting())
+func (w *objectWriter) waitsForDaemon() bool {
+	return slices.ContainsFunc(w.memory.daemons, func(d *daemonState) bool {
+		return d.running != nil && (!d.running.stuck || !w.Stored.Deleting())
 	})
 }
 
@@ -194,7 +199,8 @@ func (d *daemonState) nextDaemon() time.Time {
 	return time.Time{}
 }
 
-func (r *run) startDaemon(ctx context.Context, d *daemonState) {
+// start starts the daemon.
+func (d *daemonState) start(ctx context.Context, r *run) {
 	h := d.Handler
 	hostCtx := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -240,13 +246,13 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 	if err := r.dependents.applyResponse(ctx, o); err != nil {
 		return err
 	}
-	if err := r.storeResponse(ctx, o); err != nil {
+	if err := r.object.storeResponse(ctx, o); err != nil {
 		return err
 	}
 	for _, event := range o.Response.Events {
 		r.SendEvent(event)
 	}
-	if r.written {
+	if r.object.written {
 		// Handlers may watch what the daemon wrote.
 		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
 	}

@@ -103,12 +103,12 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 		return p, nil
 	}
-	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.uncalledError()) })
+	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
 	r.dry.endCall()
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {
-		p.Timers, p.GaveUp = r.timers(), r.gaveUp()
+		p.Timers, p.GaveUp = timersOf(r.pass), gaveUp(r.pass)
 	}
 	return p, err
 }
@@ -125,7 +125,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
-	r.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry
+	r.writer, r.object.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry, r.dry
 	for _, h := range r.memory.Handlers {
 		h.Resumed = true
 	}
@@ -188,24 +188,24 @@ func (d *dryRun) endCall() {
 }
 
 // uncalledError returns the error of a handler that is not called because of it; nil if there is none.
-func (r *run) uncalledError() error {
-	for _, h := range r.memory.Handlers {
+func (d *dryRun) uncalledError(p *trigger.Pass) error {
+	for _, h := range p.Handlers {
 		called := func(c DryRunCall) bool { return c.Handler == h.Title() }
-		if h.Failed != nil && !slices.ContainsFunc(r.dry.calls, called) {
+		if h.Failed != nil && !slices.ContainsFunc(d.calls, called) {
 			return errors.New(h.Failed.Message)
 		}
 	}
 	return nil
 }
 
-// timers returns the next scheduled calls of the handlers that are not called now.
-func (r *run) timers() []Timer {
+// timersOf returns the next scheduled calls of the handlers that are not called now.
+func timersOf(p *trigger.Pass) []Timer {
 	var timers []Timer
-	for _, h := range r.memory.Handlers {
-		if !r.pass.MayTick(h) || r.pass.Due.Includes(h) {
+	for _, h := range p.Handlers {
+		if !p.MayTick(h) || p.Due.Includes(h) {
 			continue
 		}
-		if at := r.pass.NextTick(h); !at.IsZero() {
+		if at := p.NextTick(h); !at.IsZero() {
 			timers = append(timers, Timer{Handler: h.Title(), At: at, Idle: h.Idle})
 		}
 	}
@@ -213,10 +213,10 @@ func (r *run) timers() []Timer {
 }
 
 // gaveUp returns the handlers that gave up on the object as it is.
-func (r *run) gaveUp() []string {
+func gaveUp(p *trigger.Pass) []string {
 	var names []string
-	for _, h := range r.memory.Handlers {
-		if h.Entry().Failed && !r.pass.Due.Includes(h) {
+	for _, h := range p.Handlers {
+		if h.Entry().Failed && !p.Due.Includes(h) {
 			names = append(names, h.Title())
 		}
 	}

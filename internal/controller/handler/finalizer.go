@@ -17,11 +17,14 @@ import (
 // setFinalizer is the step that sets the finalizer before the first call of a handler. From
 // then on the object cannot be deleted without its Delete handlers.
 func (r *run) setFinalizer(ctx context.Context) error {
-	if !r.addsFinalizer() {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.rules.HasFinalizer(r.Stored) {
+		return nil
+	}
+	if needed, known := r.pass.NeedsFinalizer(); !needed || !known {
 		return nil
 	}
 	finalizers := append(r.rules.WithoutOwnFinalizers(r.Stored), r.program.Finalizer)
-	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
+	err := r.object.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
 		r.observe()
@@ -32,15 +35,6 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
-// addsFinalizer reports whether the object needs the finalizer and does not have it.
-func (r *run) addsFinalizer() bool {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.rules.HasFinalizer(r.Stored) {
-		return false
-	}
-	needed, known := r.pass.NeedsFinalizer()
-	return needed && known
-}
-
 // releaseAbandoned removes the finalizer after a run if the namespace is terminating and the ServiceAccount cannot.
 // Else it returns the error of the run.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
@@ -48,7 +42,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
 		Left: r.countOwned(r.Stored.UID(), r.Stored.Namespace()),
 	}
-	if failed := r.firstError(); cause == nil && failed != nil && failed.Fault != nil {
+	if failed := r.memory.firstError(); cause == nil && failed != nil && failed.Fault != nil {
 		a.Forbidden, a.Why = failed.Fault.Kind == failure.Forbidden, failed.Message
 	}
 	stored, err := r.ReleaseAbandoned(ctx, a)
@@ -56,7 +50,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	case err != nil:
 		return cmp.Or(cause, err)
 	case stored != nil:
-		r.setStored(stored)
+		r.object.setStored(stored)
 		return nil
 	}
 	return cause
@@ -64,7 +58,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 
 // reportDeletion says what the deletion of the object waits for. Failures have events of their own.
 func (r *run) reportDeletion() {
-	if !r.Stored.Deleting() || !r.rules.HasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
+	if !r.Stored.Deleting() || !r.rules.HasFinalizer(r.Stored) || r.failure != nil || r.memory.firstError() != nil {
 		return
 	}
 	for _, d := range r.memory.daemons {

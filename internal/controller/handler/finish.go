@@ -40,7 +40,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 		return record.Failed
 	case r.conflicted || len(r.memory.Responses) > 0:
 		return record.Postponed
-	case r.calls > 0 || r.written:
+	case r.calls > 0 || r.object.written:
 		return record.Synced
 	}
 	return record.Skipped
@@ -59,7 +59,7 @@ func (r *run) nextRun() time.Time {
 	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
 	}
-	if r.stale || r.dependents.stale {
+	if r.object.stale || r.dependents.stale {
 		r.observe()
 	}
 	at, ready := r.pass.NextRun()
@@ -102,7 +102,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 
 // recordResult records how the run ended.
 func (r *run) recordResult() {
-	failed := r.firstError()
+	failed := r.memory.firstError()
 	now := controller.Result{HookFailing: failed != nil, Since: r.tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	var last *controller.LastError
@@ -143,23 +143,23 @@ func (r *run) reportFailure(err error) {
 
 // condition returns the condition for the status. It returns false if the status cannot have
 // conditions, by the schema, the object, or the responses, or if no handler has failed so far.
-func (r *run) condition() (hook.Condition, bool) {
-	if r.detached {
+func (w *objectWriter) condition() (hook.Condition, bool) {
+	if w.memory == nil {
 		return hook.Condition{}, false
 	}
-	former, placed := r.currentCondition()
-	if !r.program.Conditions && !r.memory.conditions && !placed {
+	former, placed := w.currentCondition()
+	if !w.program.Conditions && !w.memory.conditions && !placed {
 		return hook.Condition{}, false
 	}
-	if former.Status == "False" && !r.ownsCondition(former) {
+	if former.Status == "False" && !w.ownsCondition(former) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
-	if failed := r.firstError(); failed != nil {
-		now.Status, now.Reason, now.Message = "False", failed.Reason, r.signature()+failed.Message
-	} else if r.memory.Throttle.IsActive() {
-		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, r.signature()+r.memory.Throttle.Message
-	} else if former.Status != "False" || slices.ContainsFunc(r.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
+	if failed := w.memory.firstError(); failed != nil {
+		now.Status, now.Reason, now.Message = "False", failed.Reason, w.signature()+failed.Message
+	} else if w.memory.Throttle.IsActive() {
+		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, w.signature()+w.memory.Throttle.Message
+	} else if former.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false
@@ -170,16 +170,16 @@ func (r *run) condition() (hook.Condition, bool) {
 // ownsCondition reports whether this program set the existing condition. Two programs that
 // overwrote each other's would never stop. A conflict ends for both programs at once, so
 // either may clear it.
-func (r *run) ownsCondition(former hook.Condition) bool {
-	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == trigger.ReasonConflicting
+func (w *objectWriter) ownsCondition(former hook.Condition) bool {
+	return strings.HasPrefix(former.Message, w.signature()) || w.resolved && former.Reason == trigger.ReasonConflicting
 }
 
 // signature returns the prefix of the program's condition messages.
-func (r *run) signature() string { return r.program.Name + ": " }
+func (w *objectWriter) signature() string { return w.program.Name + ": " }
 
 // firstError returns the error of the first failing handler; nil if there is none.
-func (r *run) firstError() *trigger.Failure {
-	for _, h := range r.memory.Handlers {
+func (m *memory) firstError() *trigger.Failure {
+	for _, h := range m.Handlers {
 		if h.Failed != nil {
 			return h.Failed
 		}
@@ -189,10 +189,10 @@ func (r *run) firstError() *trigger.Failure {
 
 // currentCondition returns the existing condition, and whether the status can have one:
 // Setpoint writes conditions only to custom resources.
-func (r *run) currentCondition() (former hook.Condition, placed bool) {
+func (w *objectWriter) currentCondition() (former hook.Condition, placed bool) {
 	var list []hook.Condition
-	field := r.Stored.Field("status", "conditions")
-	if field == nil || !r.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
+	field := w.Stored.Field("status", "conditions")
+	if field == nil || !w.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
 		return hook.Condition{}, false
 	}
 	for _, c := range list {
@@ -205,16 +205,16 @@ func (r *run) currentCondition() (former hook.Condition, placed bool) {
 
 // storeStatus patches the status if the patch changes it. It returns the intended status, nil if
 // nothing was written.
-func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
+func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
 	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // No status to write.
 	}
-	have := object.DecodeOrEmpty(r.Stored.Field("status"))
+	have := object.DecodeOrEmpty(w.Stored.Field("status"))
 	want := object.MergePatch(have, patch)
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	err := r.sendPatch(ctx, statusPart, map[string]any{statusPart: patch}, checkVersion)
+	err := w.sendPatch(ctx, statusPart, map[string]any{statusPart: patch}, checkVersion)
 	return want, err
 }
 
@@ -229,19 +229,19 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 }
 
 // setStored replaces the stored object.
-func (r *run) setStored(stored *object.Object) {
-	r.ObserveWrite(r.program.Resource, stored)
-	r.Stored, r.written, r.stale = stored, true, true
-	if r.writing != nil {
-		r.writing.Base = stored
+func (w *objectWriter) setStored(stored *object.Object) {
+	w.ObserveWrite(w.program.Resource, stored)
+	w.Stored, w.written, w.stale = stored, true, true
+	if w.writing != nil {
+		w.writing.Base = stored
 	}
-	if !r.detached {
-		r.pass.Wrote(stored)
+	if w.memory != nil {
+		w.pass.Wrote(stored)
 	}
 }
 
 // statusPatch returns what responses change in the status, and the condition.
-func (r *run) statusPatch(applied []*trigger.Response) map[string]any {
+func (w *objectWriter) statusPatch(applied []*trigger.Response) map[string]any {
 	var patch map[string]any
 	var conditions []hook.Condition
 	for _, o := range applied {
@@ -250,12 +250,12 @@ func (r *run) statusPatch(applied []*trigger.Response) map[string]any {
 			// A handler that replaces the status must not change the records.
 			delete(patch, lasthandled.StatusField)
 		}
-		if o.Response.Message != "" && r.program.Resource.Custom {
+		if o.Response.Message != "" && w.program.Resource.Custom {
 			patch = object.CombinePatches(patch, map[string]any{"message": o.Response.Message})
 		}
 		conditions = append(conditions, o.Response.Conditions...)
 	}
-	if own, says := r.condition(); says {
+	if own, says := w.condition(); says {
 		conditions = append(conditions, own)
 	}
 	if len(conditions) == 0 {
@@ -263,9 +263,9 @@ func (r *run) statusPatch(applied []*trigger.Response) map[string]any {
 	}
 	list, given := patch["conditions"].([]any)
 	if !given {
-		list, _ = object.DecodeOrEmpty(r.Stored.Field("status"))["conditions"].([]any)
+		list, _ = object.DecodeOrEmpty(w.Stored.Field("status"))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
-		"conditions": plan.Conditions(list, conditions, r.Stored.Generation(), r.tools.Now()),
+		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.tools.Now()),
 	})
 }

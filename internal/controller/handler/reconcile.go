@@ -32,22 +32,16 @@ type run struct {
 	memory *memory
 	// pass decides what to do; nil if detached.
 	pass *trigger.Pass
-	// dependents are the objects that the object owns.
+	// object writes the object itself, dependents what it owns.
+	object     *objectWriter
 	dependents *dependents
 	// writer reads from the API server and writes to it.
 	writer writer
-	// calls counts the calls, written means that the object was written, and stale that writes
-	// have outdated what was observed. writing is the response in progress.
-	calls          int
-	written, stale bool
-	writing        *trigger.Response
-	// resolved means that a conflict ended.
-	resolved bool
+	// calls counts the calls.
+	calls int
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
-	// detached means that this is a write outside of the object's worker, without a memory.
-	detached bool
 	// dry is nil unless this is a dry run.
 	dry *dryRun
 	// conflicted means that an object changed during the run.

@@ -61,9 +61,9 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if o != nil {
 		applied = append(applied, o)
 	}
-	r.writing = o
+	r.object.writing = o
 	err := r.store(ctx, applied)
-	r.writing = nil
+	r.object.writing = nil
 	switch {
 	case err == nil:
 		r.responsesWritten(ctx, applied)
@@ -98,7 +98,7 @@ func (r *run) dropPending() error {
 
 // refresh observes the object again after our writes.
 func (r *run) refresh(ctx context.Context) error {
-	if r.stale || r.dependents.stale {
+	if r.object.stale || r.dependents.stale {
 		r.observe()
 	}
 	return ctx.Err()
@@ -120,33 +120,51 @@ func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 	if err := r.previousStates().store(ctx, applied); err != nil {
 		return err
 	}
-	if err := r.storeResponses(ctx, applied); err != nil {
+	if err := r.object.storeResponses(ctx, applied); err != nil {
 		return err
 	}
-	r.notePruned(applied)
+	r.object.notePruned(applied)
 	return nil
 }
 
+// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
+type objectWriter struct {
+	*Controller
+	*controller.Run
+
+	writer     writer
+	dependents *dependents
+	// pass and memory are nil for a write outside of the worker of the object, which has no record.
+	pass   *trigger.Pass
+	memory *memory
+	// writing is the response in progress.
+	writing *trigger.Response
+	// written means that the object was written, and stale that it was since it was observed.
+	written, stale bool
+	// resolved means that a conflict ended.
+	resolved bool
+}
+
 // storeResponses writes the status and the object, with the record.
-func (r *run) storeResponses(ctx context.Context, applied []*trigger.Response) error {
+func (w *objectWriter) storeResponses(ctx context.Context, applied []*trigger.Response) error {
 	checkVersion := slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)
-	d := objectWrite{before: r.Stored, checkVersion: checkVersion}
-	if r.storesStateInStatus() {
-		return r.storeStateWithStatus(ctx, applied, d)
+	d := objectWrite{before: w.Stored, checkVersion: checkVersion}
+	if w.storesStateInStatus() {
+		return w.storeStateWithStatus(ctx, applied, d)
 	}
-	if r.program.Resource.Status {
+	if w.program.Resource.Status {
 		var err error
-		if d.status, err = r.storeStatus(ctx, r.statusPatch(applied), true); err != nil {
+		if d.status, err = w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
 			return err
 		}
 	}
-	return r.storeObject(ctx, applied, d)
+	return w.storeObject(ctx, applied, d)
 }
 
 // responsesWritten updates the memory after responses were written completely.
 func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response) {
 	r.memory.writeAttempt = trigger.Attempt{}
-	if r.written {
+	if r.object.written {
 		defer r.previousStates().prune(ctx)
 	}
 	r.pass.ResponsesWritten(applied)
@@ -158,15 +176,15 @@ func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response)
 }
 
 // recognizeServerChanges compares what is stored with what was written.
-func (r *run) recognizeServerChanges(applied []*trigger.Response, d objectWrite, patch map[string]any) error {
-	if !d.checkVersion || !r.written {
+func (w *objectWriter) recognizeServerChanges(applied []*trigger.Response, d objectWrite, patch map[string]any) error {
+	if !d.checkVersion || !w.written {
 		return nil
 	}
 	desired := object.DecodeOrEmpty(d.before.JSON())
 	if d.status != nil {
 		desired["status"] = d.status
 	}
-	return r.pass.RecognizeServerChanges(applied, object.MergePatch(desired, patch))
+	return w.pass.RecognizeServerChanges(applied, object.MergePatch(desired, patch))
 }
 
 // objectWrite describes a write of the object.
@@ -181,54 +199,54 @@ type objectWrite struct {
 
 // storeObject writes, in one request, what responses change in the object, the record, and the
 // finalizer, but not the status.
-func (r *run) storeObject(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
-	patch := r.contentPatch(applied)
-	metadata := r.metadataPatch(applied)
+func (w *objectWriter) storeObject(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
+	patch := w.contentPatch(applied)
+	metadata := w.metadataPatch(applied)
 	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
 	if len(patch)+len(metadata) > 0 {
-		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
+		if err := w.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
 			return err
 		}
 	}
-	return r.recognizeServerChanges(applied, d, patch)
+	return w.recognizeServerChanges(applied, d, patch)
 }
 
 // metadataPatch returns the changes of metadata beside those of responses: the record and the
 // finalizer.
-func (r *run) metadataPatch(applied []*trigger.Response) map[string]any {
+func (w *objectWriter) metadataPatch(applied []*trigger.Response) map[string]any {
 	metadata := map[string]any{}
-	if text, differs := r.stateText(applied); differs {
-		annotations, _ := lasthandled.Removal(r.Stored, r.program.FormerRecords)
-		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
+	if text, differs := w.stateText(applied); differs {
+		annotations, _ := lasthandled.Removal(w.Stored, w.program.FormerRecords)
+		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: text})
 	}
-	if remaining, differ := r.pass.RemainingFinalizers(applied, r.waitsForDaemon()); differ {
+	if remaining, differ := w.pass.RemainingFinalizers(applied, w.waitsForDaemon()); differ {
 		metadata["finalizers"] = remaining
 	}
 	return metadata
 }
 
 // storeResponse writes a response's changes of the object, and nothing else.
-func (r *run) storeResponse(ctx context.Context, o *trigger.Response) error {
+func (w *objectWriter) storeResponse(ctx context.Context, o *trigger.Response) error {
 	applied := []*trigger.Response{o}
-	if r.program.Resource.Status {
-		if _, err := r.storeStatus(ctx, r.statusPatch(applied), true); err != nil {
+	if w.program.Resource.Status {
+		if _, err := w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
 			return err
 		}
 	}
-	patch := r.contentPatch(applied)
+	patch := w.contentPatch(applied)
 	if patch == nil {
 		return nil
 	}
-	return r.patchObject(ctx, patch, true)
+	return w.patchObject(ctx, patch, true)
 }
 
 // patchObject patches the object, but not its status.
-func (r *run) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
+func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
 	part := ""
 	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
 		part = "metadata"
 	}
-	return r.sendPatch(ctx, part, patch, checkVersion)
+	return w.sendPatch(ctx, part, patch, checkVersion)
 }
 
 // statusPart is the part of the object that has requests of its own.
@@ -236,59 +254,59 @@ const statusPart = "status"
 
 // sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
 // if another client has written the object.
-func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
-	send, what := r.writer.Patch, "patch"
+func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
+	send, what := w.writer.Patch, "patch"
 	if part == statusPart {
-		send, what = r.writer.PatchStatus, "store the status of"
+		send, what = w.writer.PatchStatus, "store the status of"
 	}
-	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
+	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
 	if err != nil {
 		return err
 	}
-	began := r.Record.Now()
-	stored, err := send(ctx, r.program.Resource, r.Stored, body)
-	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: part, Before: r.Stored, After: stored,
+	began := w.Record.Now()
+	stored, err := send(ctx, w.program.Resource, w.Stored, body)
+	w.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: w.program.Resource, Part: part, Before: w.Stored, After: stored,
 		Err: err})
 	if apply.Conflict(err) {
 		return controller.ErrConflict
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
+		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
 	}
-	r.setStored(stored)
-	if o := r.writing; o != nil && (o.ChangesObject() || part == statusPart && o.Call.Handler.WatchesStatus()) {
-		r.pass.ChangeWritten(o.Call.Handler, patch)
+	w.setStored(stored)
+	if o := w.writing; o != nil && (o.ChangesObject() || part == statusPart && o.Call.Handler.WatchesStatus()) {
+		w.pass.ChangeWritten(o.Call.Handler, patch)
 	}
 	return nil
 }
 
 // contentPatch returns what responses change in the object; nil if nothing. It includes the
 // status if that is no subresource.
-func (r *run) contentPatch(applied []*trigger.Response) map[string]any {
+func (w *objectWriter) contentPatch(applied []*trigger.Response) map[string]any {
 	var patch map[string]any
 	for _, o := range applied {
 		if o.Response.Patch != nil {
 			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Patch))
 		}
 	}
-	if !r.program.Resource.Status {
-		if status := r.statusPatch(applied); len(status) > 0 {
+	if !w.program.Resource.Status {
+		if status := w.statusPatch(applied); len(status) > 0 {
 			patch = object.CombinePatches(patch, map[string]any{"status": status})
 		}
 	}
 	if len(patch) == 0 {
 		return nil
 	}
-	if have := object.DecodeOrEmpty(r.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+	if have := object.DecodeOrEmpty(w.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
 		return nil
 	}
 	return patch
 }
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
-func (r *run) stateText(applied []*trigger.Response) (text any, differs bool) {
-	now := r.pass.StateWith(applied, r.dependents.appliedText())
-	if maps.Equal(now, r.pass.Recorded) {
+func (w *objectWriter) stateText(applied []*trigger.Response) (text any, differs bool) {
+	now := w.pass.StateWith(applied, w.dependents.appliedText())
+	if maps.Equal(now, w.pass.Recorded) {
 		return nil, false
 	}
 	if len(now) == 0 {
@@ -299,10 +317,10 @@ func (r *run) stateText(applied []*trigger.Response) (text any, differs bool) {
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
-	starts, ends := r.pass.CountRun(r.written || r.dependents.written)
+	starts, ends := r.pass.CountRun(r.object.written || r.dependents.written)
 	switch {
 	case ends:
-		r.resolved = true
+		r.object.resolved = true
 		r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
 		r.SendEvent(hook.Event{Type: controller.Normal, Reason: trigger.ReasonConflictResolved, Message: "handlers of " + r.program.Name +
 			" are no longer throttled"})
