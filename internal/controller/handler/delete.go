@@ -54,7 +54,8 @@ func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([
 		for _, o := range objects {
 			if !seen[o.UID()] && !o.Deleting() {
 				seen[o.UID()] = true
-				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict, Selector: deletion.Selector})
+				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict,
+					Selector: deletion.Selector})
 			}
 		}
 	}
@@ -63,7 +64,8 @@ func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([
 
 // readTargets returns the objects that a deletion matches and one permission covers. A named
 // object without a permission is an error; a selector skips it.
-func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object, error) {
+func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
+	error) {
 	if deletion.Name == "" {
 		return d.listTargets(ctx, p, deletion, namespace)
 	}
@@ -85,7 +87,8 @@ func (d *dependents) readTargets(ctx context.Context, p permit.Permission, delet
 }
 
 // listTargets returns the objects that a deletion selects.
-func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object, error) {
+func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
+	error) {
 	if !p.Owned {
 		selector := deletion.Selector
 		if p.Labels != "" {

@@ -63,11 +63,6 @@ func (r *Rules) HasFinalizer(o *object.Object) bool {
 		o.Deleting() && r.handlesObject(o) && slices.ContainsFunc(r.ReplacedFinalizers, o.HasFinalizer)
 }
 
-// usesFinalizer reports whether the program may set its finalizer.
-func (r *Rules) usesFinalizer() bool {
-	return slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.NeedsFinalizer() })
-}
-
 // mayNeedFinalizer reports whether a deletion of this object waits for a handler.
 func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
 	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {

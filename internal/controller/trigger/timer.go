@@ -149,6 +149,7 @@ func createdAt(o *object.Object) time.Time {
 	return cmp.Or(o.Time("creationTimestamp"), time.Unix(0, 0))
 }
 
+// Latest returns the later of two times.
 func Latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -198,6 +198,7 @@ func (s *Set) DeletePermissions(d hook.Deletion) []Permission {
 	return s.permissions(DeletionVerb(d), d.APIVersion, d.Kind)
 }
 
+// MatchesKind reports whether a resource is that of a kind.
 func MatchesKind(resource object.Resource, apiVersion, kind string) bool {
 	return resource.APIVersion() == apiVersion && resource.Kind == kind
 }
