@@ -1,20 +1,13 @@
 package handler
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"slices"
+	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	hookcall "github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/redact"
-	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // callHandlers is the step that calls the handlers in order. It writes each response before
@@ -98,117 +91,62 @@ func (r *run) makeCall(ctx context.Context, c trigger.Call) (*trigger.Response, 
 	return o, nil
 }
 
-// invoke calls a handler with its timeout.
-func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.HandlerRequest, h *trigger.Handler) (*hook.HandlerResponse,
-	error) {
-	if h.Timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, h.Timeout)
-		defer cancel()
-		ctx = limited
-	}
-	started := c.tools.Now()
-	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
-	span.Set(trace.AttrReason, string(n.Reason))
-	var output *hookcall.Output
-	if of.Record.Detailed() {
-		ctx, output = hookcall.WithOutput(ctx)
-	}
-	asked := recordedRequest(n)
-	n.Reader = reader{c, n.Namespace, of.Secrets}
-	of.See(&asked, &record.Response{})
-	response, err := c.handleAndRecover(ctx, of.Secrets, n, h)
-	if response != nil {
-		copied := *response
-		copied.Err, response = of.Secrets.Error(response.Err), &copied
-		of.See(&record.Request{}, &record.Response{Handler: response})
-	}
-	if err == nil {
-		err = permit.CheckResponse(h, n, response)
-	}
-	if err == nil {
-		err = c.permissions.CheckResponse(n, response)
-	}
-	err = of.Secrets.Error(err)
-	failed := err
-	if err == nil {
-		failed = response.Err
-	}
-	span.End(failed)
-	if of.Record.Detailed() {
-		of.Record.Called(started, record.Call{Name: h.Title(), Reason: n.Reason, Request: asked,
-			Response: record.Response{Handler: response}, Err: failed, Output: output})
-	}
-	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
-	if failed == nil {
-		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
-	}
-	return response, err
-}
-
-// recordedRequest returns a request in the form that records keep. It must not reference the
-// controller, which would keep it in memory.
-func recordedRequest(n *hook.HandlerRequest) record.Request {
-	kept := *n
-	kept.Reader = nil
-	return record.Request{Handler: &kept}
-}
-
-// handleAndRecover calls a handler, which may be a Go function.
-func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest,
-	h *trigger.Handler) (response *hook.HandlerResponse, err error) {
-	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), values, func() (err error) {
-		response, err = h.Do.Handle(ctx, n)
-		return err
-	})
-	if err == nil && response == nil {
-		response = &hook.HandlerResponse{}
-	}
-	return withWholeNumbers(response), err
-}
-
-// withWholeNumbers returns a response whose whole numbers are integers.
-func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
-	if response == nil {
+// matchHandlers is the step that finds out which conditional handlers are applicable.
+func (r *run) matchHandlers(ctx context.Context) error {
+	if r.dry != nil && r.dry.skipCalls {
 		return nil
 	}
-	whole := *response
-	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
-	whole.Apply = slices.Clone(whole.Apply)
-	for i := range whole.Apply {
-		whole.Apply[i].Object = object.WholeNumbers(whole.Apply[i].Object)
-	}
-	return &whole
-}
-
-func logAttrs(n *hook.HandlerRequest, h *trigger.Handler) []any {
-	return []any{"handler", h.Name, "namespace", n.Namespace, "name", n.Name}
-}
-
-// recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
-func (r *run) recordError(h *trigger.State, err error) {
-	err = r.Secrets.Error(err)
-	if h != nil {
-		h.Failed = &trigger.Failure{
-			Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
+	for _, h := range r.memory.Handlers {
+		if r.pass.AsksMatch(h) {
+			r.matchHandler(ctx, h)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
-	r.Record.Failed(err)
-	r.handlerFailing = true
-	r.reportFailure(err)
+	return nil
 }
 
-// fail records a failure of the run as a whole, which is retried with backoff. A conflict is
-// no failure.
-func (r *run) fail(err error) {
-	err = r.Secrets.Error(err)
-	switch {
-	case errors.Is(err, controller.ErrConflict):
-		r.conflicted = true
-		r.Record.Failed(err)
-	case err != nil:
-		r.failure = err
-		r.Record.Failed(err)
-		r.memory.writeAttempt.Failed(r.tools.Now(), r.tools.Queue.Random)
-		r.reportFailure(err)
+// matchHandler calls a handler with hook.ReasonMatch.
+func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
+	state := r.pass.State()
+	n := r.newRequest(h.Handler, r.Stored)
+	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.dependents.byKind)
+	n.Attempt, n.FirstAttempt = h.MatchAttempt.Count, h.MatchAttempt.Since
+	r.pass.CountChange(trigger.Call{Handler: h, Reason: hook.ReasonMatch, Object: r.Stored, Repeated: n.Attempt > 0})
+	response, err := r.invoke(ctx, r.Run, n, h.Handler)
+	if err == nil || ctx.Err() == nil {
+		r.pass.Matched(h, state, err == nil && !response.NotApplicable, err)
 	}
+}
+
+// request returns the request of a call, without copying an object.
+func (r *run) request(c trigger.Call) *hook.HandlerRequest {
+	n := r.newRequest(c.Handler.Handler, c.Object)
+	n.Since = c.Handler.WatchedSince
+	n.Reason, n.DryRun, n.Event = c.Reason, r.IsDry(), c.Event.Kind
+	if n.Attempt = c.Attempt; n.Attempt > 0 {
+		n.FirstAttempt = c.FirstAttempt
+	}
+	if e := c.Handler.Entry(); e.HasProgress(c.Reason) {
+		n.Progress = json.RawMessage(e.Progress)
+	}
+	n.Owned = r.program.ownedGroups(r.dependents.byKind)
+	if c.Previous != nil {
+		n.PreviousState = c.Previous.JSON()
+		n.Changes = c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))
+	}
+	return n
+}
+
+// planCall adds a call to the result, and reports whether to make it.
+func (r *run) planCall(c trigger.Call) bool {
+	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
+		Changes: r.request(c).Changes}
+	if c.Reason == hook.ReasonUpdate {
+		f.Debounce = c.Handler.Debounce
+	}
+	r.dry.endCall()
+	r.dry.calls = append(r.dry.calls, f)
+	return !r.dry.skipCalls
 }

@@ -1,16 +1,17 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -24,31 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
-
-// Controller runs one program.
-type Controller struct {
-	*controller.Base
-
-	program Program
-	// rules are what passes decide by.
-	rules *trigger.Rules
-	// permissions are for what responses write.
-	permissions permit.Set
-	tools       Tools
-	eventBuffer *eventBuffer
-	// owned are the watches of owned objects.
-	owned   []controller.Watch
-	daemons sync.WaitGroup
-	// daemonHost is what daemons need of the controller.
-	daemonHost *daemon.Host
-	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
-	// gate for what the feed sends; both are nil if there is no such process or index.
-	backend *backend.Membership
-	gate    *index.Gate
-	feed    *index.Feed
-	// pruned is set when the API server did not store the state in the status.
-	pruned atomic.Bool
-}
 
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools Tools) *Controller {
@@ -133,84 +109,6 @@ func (c *Controller) requeueFailing(cause queue.CauseKind) {
 	}
 }
 
-// ownedBy returns the owned objects that an object controls, one list for each kind.
-func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
-	all := make([][]*object.Object, len(c.program.Owns))
-	for _, w := range c.owned {
-		i := slices.Index(c.program.Owns, w.Resource)
-		all[i] = append(all[i], w.View.Owned(o)...)
-	}
-	return all
-}
-
-// countOwned returns the number of objects that a UID in a namespace owns.
-func (c *Controller) countOwned(uid, namespace string) int {
-	n := 0
-	for _, w := range c.owned {
-		n += w.View.CountOwned(uid, namespace)
-	}
-	return n
-}
-
-// newRun is the first step: it loads the memory of the object. For a fresh one, the record on
-// the object decides what to resume.
-func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered, fresh bool) *run {
-	r := c.newDetached(of)
-	r.memory = remembered.(*memory)
-	r.pass = trigger.NewPass(trigger.Observation{
-		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
-		Now: c.tools.Now, Random: c.tools.Queue.Random, Fail: r.recordError,
-	}, &r.memory.States)
-	r.object.pass, r.object.memory = r.pass, r.memory
-	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
-	if fresh {
-		r.dependents.restoreApplied(r.pass.Recorded)
-		r.memory.daemons = newDaemons(r.memory.Handlers)
-	}
-	return r
-}
-
-// newDetached returns a run outside of the worker of the object, which has no memory.
-func (c *Controller) newDetached(of *controller.Run) *run {
-	w, owned := c.writerFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
-	owned.writer = w
-	return &run{
-		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
-	}
-}
-
-// observe reads the object and what it owns, at the start of a run and after its writes.
-func (r *run) observe() {
-	defer r.seeCached()
-	r.object.stale = false
-	r.dependents.observe()
-	digest := ""
-	if r.rules.Handles(hook.ReasonDrift) {
-		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
-	}
-	if r.pass.Observe(r.Stored, digest) {
-		r.memory.noteStateRemoval(r.tools.Now(), r.tools.Queue.Random)
-		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
-	}
-}
-
-// seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
-// responses of earlier runs.
-func (r *run) seeCached() {
-	stored, owned := r.Stored, r.dependents.byKind
-	r.Secrets.See(false, func(visit func(json.RawMessage)) {
-		visit(stored.JSON())
-		for _, o := range slices.Concat(owned...) {
-			visit(o.JSON())
-		}
-	})
-	for _, o := range r.memory.Responses {
-		if !o.Fresh {
-			r.See(&record.Request{}, &record.Response{Handler: o.Response})
-		}
-	}
-}
-
 // watch starts the watches: handled objects first, so that owned and related objects find them.
 func (c *Controller) watch() {
 	for _, selection := range c.program.Selections() {
@@ -228,25 +126,6 @@ func (c *Controller) watch() {
 		}
 	}
 	c.watchRelated()
-}
-
-// Selections returns the watches of the handled kind. Controllers with equal selections share
-// a watch.
-func (p *Program) Selections() []cache.Selection {
-	var all []cache.Selection
-	for _, namespace := range p.NamespacesOf(p.Resource) {
-		all = append(all, cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields})
-	}
-	return all
-}
-
-// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
-// all.
-func (p *Program) NamespacesOf(resource object.Resource) []string {
-	if len(p.Namespaces) == 0 || !resource.Namespaced {
-		return []string{""}
-	}
-	return p.Namespaces
 }
 
 // objectChanged queues an object that another client created, changed or deleted.
@@ -312,16 +191,6 @@ func (c *Controller) Health() controller.Health {
 		h.IndexMessage = fmt.Sprintf("waiting objects: %d; %s", c.gate.Len(), failure.OneLine(err))
 	}
 	return h
-}
-
-// Backend is what the process of the handlers does besides serving their calls.
-type Backend struct {
-	// ID is the same for all programs with handlers in the process.
-	ID string
-	// Notifications opens the stream of notifications; nil if there is none.
-	Notifications backend.Opener
-	// Index sends objects to the index of the process; nil if it has none of this program.
-	Index func(context.Context, *hook.IndexRequest) error
 }
 
 // joinBackend makes the controller a member of the process of its handlers, if that does more
@@ -404,3 +273,159 @@ func (c backendController) SendEvent(n *hook.Notification) {
 
 // IndexesComplete makes the calls that waited for indexes.
 func (c backendController) IndexesComplete() { c.gate.Release() }
+
+// matchFunc returns the program's condition, including the labels that the API server does not
+// filter by; see serverSelector.
+func (p *Program) matchFunc() func(*object.Object) bool {
+	selector, err := labels.Parse(p.Labels)
+	if err != nil || p.Labels == "" {
+		// The API server reports an invalid selector.
+		return p.Matches
+	}
+	others := p.Matches
+	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
+}
+
+// serverSelector returns the label selector for the API server. It is empty if Setpoint must
+// see objects that stop matching, to release them.
+func (p *Program) serverSelector() string {
+	if slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.NeedsFinalizer() }) {
+		return ""
+	}
+	return p.Labels
+}
+
+// WatchNamespaces returns the namespaces of the watches, "" for all.
+func (d *Related) WatchNamespaces() []string {
+	if len(d.Namespaces) == 0 || !d.Resource.Namespaced {
+		return []string{""}
+	}
+	return d.Namespaces
+}
+
+// watchRelated starts the watches of related objects.
+func (c *Controller) watchRelated() {
+	for i := range c.program.Related {
+		d := &c.program.Related[i]
+		if d.Resource.Unserved {
+			continue
+		}
+		for _, namespace := range d.WatchNamespaces() {
+			selection := cache.Selection{Resource: d.Resource, Namespace: namespace, Labels: d.Labels, Fields: d.Fields}
+			var view *cache.View
+			view = c.tools.Store.Watch(selection, func(e cache.Event) {
+				c.AwaitWatches() // Until then, view is not set.
+				c.relatedChanged(d, view, e)
+			})
+			c.AddWatch(selection, view)
+		}
+	}
+}
+
+// relatedChanged queues the handled objects of a related one. It skips the initial list, in
+// which nothing has changed, and handled objects that are not known: Create is still to come.
+func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event) {
+	listed := e.Old == nil && !view.Synced()
+	if listed || e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.Digest() == e.New.Digest() {
+		return
+	}
+	// An object that both map to is queued once: a worker may take it between the first and a second time.
+	queued := map[queue.Key]bool{}
+	for _, o := range []*object.Object{e.Old, e.New} {
+		if o == nil {
+			continue
+		}
+		cause := c.RelatedCause(o)
+		for _, name := range d.Map(o) {
+			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
+			if c.Get(key) != nil && !queued[key] {
+				queued[key] = true
+				c.Queue.Add(key, cause)
+			}
+		}
+	}
+}
+
+// recoverConditions wraps the conditions of the program and of handlers, so that a panic does
+// not stop the controller.
+func (c *Controller) recoverConditions() {
+	c.program.Matches = c.program.matchFunc()
+	if matches := c.program.Matches; matches != nil {
+		c.program.Matches = func(o *object.Object) bool {
+			return c.evaluate(c.Log, o, nil, func() bool { return matches(o) })
+		}
+	}
+	c.program.Handlers = slices.Clone(c.program.Handlers)
+	for i := range c.program.Handlers {
+		h := &c.program.Handlers[i]
+		when, log := h.When, c.Log.With("handler", h.Name)
+		if when == nil {
+			continue
+		}
+		h.When = func(old, now *object.Object) bool {
+			return c.evaluate(log, now, old, func() bool { return when(old, now) })
+		}
+	}
+}
+
+// evaluate evaluates a condition on an object and its former state, which may be nil. After a panic or runtime.Goexit it logs and
+// returns false.
+func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says func() bool) (is bool) {
+	err := failure.Recover("a condition", func() error {
+		is = says()
+		return nil
+	})
+	if stack, crashed := failure.PanicStack(err); crashed {
+		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack",
+			stack)
+	}
+	return is
+}
+
+// PhaseOf returns the phase of an object.
+func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
+	return controller.PhaseOf(o, c.rules.Selects(o), c.rules.HasFinalizer(o))
+}
+
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
+
+// Drop drops nothing: the memory has all.
+func (c *Controller) Drop(queue.Key) {}
+
+// Release stops the daemons.
+func (m *memory) Release() {
+	for _, d := range m.daemons {
+		if d.running != nil {
+			d.running.stop()
+		}
+	}
+}
+
+// Describe adds what the controller knows of an object. What waits only for a change that is being sent does not say so.
+func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
+	if err := c.backend.IndexError(); err != nil && c.gate.IsHeld(controller.KeyOf(o)) {
+		state.Waiting = failure.OneLine(err)
+	}
+	state.Children = c.countOwned(o.UID(), o.Namespace())
+}
+
+// Children returns the owned objects, in the order of the kinds.
+func (c *Controller) Children(o *object.Object) []record.Child {
+	var children []record.Child
+	for i, owned := range c.ownedBy(o) {
+		for _, one := range owned {
+			children = append(children, record.Child{Resource: c.program.Owns[i], Object: one})
+		}
+	}
+	return children
+}
+
+// bufferEvent buffers an event if a handler needs it, or the deletion.
+func (c *Controller) bufferEvent(e trigger.Event) {
+	end := e.New == nil && c.rules.Handles(hook.ReasonDelete)
+	if !end && !c.rules.Handles(hook.ReasonEvent) {
+		return
+	}
+	c.eventBuffer.add(controller.KeyOf(cmp.Or(e.New, e.Old)), e)
+}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
 
@@ -21,44 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
-
-// daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
-// failure starts a new backoff.
-const daemonHealthyAfter = time.Minute
-
-// daemonRun is a running daemon of one object.
-type daemonRun struct {
-	object  *daemon.Live
-	stop    context.CancelFunc
-	started time.Time
-	// done is closed when the daemon has returned err.
-	done chan struct{}
-	err  error
-	// stopped means that the context was cancelled, deadline is until when a deleted object
-	// waits, and stuck means that the missed deadline was reported.
-	stopped  bool
-	deadline time.Time
-	stuck    bool
-}
-
-// cancel cancels the daemon's context, once.
-func (w *daemonRun) cancel(deadline time.Time) {
-	if !w.stopped {
-		w.stopped, w.deadline = true, deadline
-		w.stop()
-	}
-}
-
-// daemonState is what is remembered of the daemon of one object.
-type daemonState struct {
-	*trigger.State
-
-	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
-	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
-	running        *daemonRun
-	finished, lost bool
-	connection     uint64
-}
 
 // newDaemons returns the daemons among the handlers.
 func newDaemons(handlers []*trigger.State) []*daemonState {
@@ -75,12 +35,12 @@ func newDaemons(handlers []*trigger.State) []*daemonState {
 // object changed, and stops the others. A daemon that returns queues the object.
 func (r *run) syncDaemons(ctx context.Context) {
 	for _, d := range r.memory.daemons {
-		d.sync(ctx, r)
+		d.update(ctx, r)
 	}
 }
 
-// sync starts, notifies or stops the daemon.
-func (d *daemonState) sync(ctx context.Context, r *run) {
+// update starts, notifies or stops the daemon.
+func (d *daemonState) update(ctx context.Context, r *run) {
 	desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && d.isWanted(r)
 	if d.running != nil {
 		d.checkExit(r)
@@ -137,12 +97,12 @@ func (d *daemonState) checkExit(r *run) {
 		return
 	}
 	d.lost = daemon.IsLost(ended.err)
-	d.failed(r, ended.err)
+	d.restartLater(r, ended.err)
 	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
 }
 
-// failed schedules the restart of a failed daemon, unless its retries are exhausted.
-func (d *daemonState) failed(r *run, err error) {
+// restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
+func (d *daemonState) restartLater(r *run, err error) {
 	gaveUp := d.FailDaemon(err, r.tools.Now(), r.tools.Queue.Random)
 	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
 	if gaveUp {
@@ -174,29 +134,6 @@ func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 	r.recordError(d.State, failure.WithReason(trigger.ReasonDaemonStuck,
 		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s",
 			d.Title(), daemon.StopTimeout(d.Handler), effect)))
-}
-
-// waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
-// does not wait for a stuck one.
-func (w *objectWriter) waitsForDaemon() bool {
-	return slices.ContainsFunc(w.memory.daemons, func(d *daemonState) bool {
-		return d.running != nil && (!d.running.stuck || !w.Stored.Deleting())
-	})
-}
-
-// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
-// of these.
-func (d *daemonState) nextDaemon() time.Time {
-	w := d.running
-	switch {
-	case w == nil:
-		return d.Attempt.Next
-	case w.stopped && !w.stuck:
-		return w.deadline
-	case !w.stopped && d.Attempt.Count > 0:
-		return w.started.Add(daemonHealthyAfter)
-	}
-	return time.Time{}
 }
 
 // start starts the daemon.

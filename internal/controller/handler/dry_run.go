@@ -9,13 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -49,26 +47,6 @@ type DryRunResult struct {
 	Secrets *redact.Values
 }
 
-// DryRunCall is a call that would be made, and its result.
-type DryRunCall struct {
-	Handler string
-	Reason  hook.Reason
-	// Since is since when the call is pending; zero if unknown.
-	Since time.Time
-	// Debounce is how long the object must not change before the call.
-	Debounce time.Duration
-	Attempt  int
-	// Changes are the changed fields in the request.
-	Changes []hook.FieldChange
-	// Response is nil if the handler was not called, or failed with Err.
-	Response *hook.HandlerResponse
-	Err      error
-	// GaveUp means that a failed call would not be retried.
-	GaveUp bool
-	// Writes are those of other objects.
-	Writes []plan.Action
-}
-
 // Timer is a scheduled call of a handler.
 type Timer struct {
 	Handler string
@@ -79,14 +57,6 @@ type Timer struct {
 
 // errNoObject means that the controller does not have the object.
 var errNoObject = errors.New("not an object of this controller")
-
-// dryRun is what a run has in place of the API server when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	skipCalls bool
-	calls     []DryRunCall
-}
 
 // DryRun runs an object with a writer that does not write. It ignores what only a restart would
 // trigger, and runs no daemons. The controller must not be running.
@@ -140,51 +110,6 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 		r.pass.TakeEvents([]trigger.Event{trigger.NewEvent(cache.Event{Old: stored, New: given})})
 	}
 	return r, true
-}
-
-// ownedObjects returns what the object controls, by kind in the order of the program.
-func (d *dependents) ownedObjects() [][]*object.Object {
-	owned := d.ownedBy(d.Stored)
-	if d.dry != nil {
-		for i, resource := range d.program.Owns {
-			owned[i] = d.dry.Owned(resource, d.Stored.UID(), owned[i])
-		}
-	}
-	return owned
-}
-
-// planCall adds a call to the result, and reports whether to make it.
-func (r *run) planCall(c trigger.Call) bool {
-	f := DryRunCall{Handler: c.Handler.Title(), Reason: c.Reason, Since: r.pass.PendingSince(c), Attempt: c.Attempt,
-		Changes: r.request(c).Changes}
-	if c.Reason == hook.ReasonUpdate {
-		f.Debounce = c.Handler.Debounce
-	}
-	r.dry.endCall()
-	r.dry.calls = append(r.dry.calls, f)
-	return !r.dry.skipCalls
-}
-
-// responded adds what a handler has responded to the latest call.
-func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
-	f := &d.calls[len(d.calls)-1]
-	if f.Err = err; o != nil {
-		f.Response, f.Err = o.Response, o.Response.Err
-	}
-	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
-}
-
-// notApplied notes why the response to the latest call could not be applied.
-func (d *dryRun) notApplied(err error) {
-	f := &d.calls[len(d.calls)-1]
-	f.Err, f.GaveUp = err, hook.IsTerminal(err)
-}
-
-// endCall moves what was written since the latest call began to it.
-func (d *dryRun) endCall() {
-	if n := len(d.calls); n > 0 {
-		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
-	}
 }
 
 // uncalledError returns the error of a handler that is not called because of it; nil if there is none.

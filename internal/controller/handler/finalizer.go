@@ -75,14 +75,6 @@ func (r *run) reportDeletion() {
 	}
 }
 
-// finalizerRemoval returns the patch that removes the finalizer from this version of the
-// object.
-func (c *Controller) finalizerRemoval(o *object.Object) map[string]any {
-	metadata := precondition(o, true)
-	metadata["finalizers"] = c.rules.WithoutOwnFinalizers(o)
-	return map[string]any{"metadata": metadata}
-}
-
 // HandBack are merge patches that leave an object to the controller that the program has replaced:
 // instead of the record, the object has the ReplacedAnnotation with the state that is handled.
 type HandBack struct {

@@ -121,14 +121,6 @@ func previousObject(o *object.Object, part map[string]any) (*object.Object, erro
 	return object.Encode(object.CombinePatches(part, map[string]any{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}))
 }
 
-// revisionHistory has the known revisions of an object.
-type revisionHistory struct {
-	// listed means that the revisions were listed, or need not be.
-	listed bool
-	// revisions have no data, to save memory.
-	revisions []*object.Object
-}
-
 // previousStates keeps what handlers have handled in ControllerRevisions, for those that need it after a restart.
 type previousStates struct {
 	*Controller
@@ -179,7 +171,7 @@ var errTooLarge = fmt.Errorf("larger than %d bytes; watch fewer fields", maxRevi
 
 // create creates the revision of a state, unless it exists.
 func (s *previousStates) create(ctx context.Context, seen string, part map[string]any) error {
-	if err := s.list(ctx); err != nil {
+	if err := s.listRevisions(ctx); err != nil {
 		return err
 	}
 	k := s.history
@@ -296,7 +288,7 @@ func (s *previousStates) load(ctx context.Context) error {
 		return nil
 	}
 	if slices.ContainsFunc(s.pass.Handlers, (*trigger.State).LacksPreviousState) {
-		return s.listError(s.list(ctx))
+		return s.listError(s.listRevisions(ctx))
 	}
 	return nil
 }
@@ -315,9 +307,9 @@ func (s *previousStates) listError(err error) error {
 	return nil
 }
 
-// list lists, once, the revisions of an object and restores the states that handlers
+// listRevisions lists, once, the revisions of an object and restores the states that handlers
 // need. It makes no request if the record names no revision.
-func (s *previousStates) list(ctx context.Context) error {
+func (s *previousStates) listRevisions(ctx context.Context) error {
 	k := s.history
 	if k.listed {
 		return nil

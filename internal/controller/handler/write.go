@@ -2,25 +2,17 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
-	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
-
-// errGone ends a run whose object was deleted. The watch delivers the deletion soon.
-var errGone = errors.New("the object is gone")
 
 // writePending writes the pending responses of earlier runs, except those of handlers that are
 // about to be called for something newer.
@@ -53,7 +45,7 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	if o != nil && !r.apply(ctx, o) || !r.mayWrite(o) {
+	if o != nil && !r.applyOwned(ctx, o) || !r.mayWrite(o) {
 		r.noteOwnedWritten()
 		return r.refresh(ctx)
 	}
@@ -127,40 +119,6 @@ func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 	return nil
 }
 
-// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
-type objectWriter struct {
-	*Controller
-	*controller.Run
-
-	writer     writer
-	dependents *dependents
-	// pass and memory are nil for a write outside of the worker of the object, which has no record.
-	pass   *trigger.Pass
-	memory *memory
-	// writing is the response in progress.
-	writing *trigger.Response
-	// written means that the object was written, and stale that it was since it was observed.
-	written, stale bool
-	// resolved means that a conflict ended.
-	resolved bool
-}
-
-// storeResponses writes the status and the object, with the record.
-func (w *objectWriter) storeResponses(ctx context.Context, applied []*trigger.Response) error {
-	checkVersion := slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)
-	d := objectWrite{before: w.Stored, checkVersion: checkVersion}
-	if w.storesStateInStatus() {
-		return w.storeStateWithStatus(ctx, applied, d)
-	}
-	if w.program.Resource.Status {
-		var err error
-		if d.status, err = w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
-			return err
-		}
-	}
-	return w.storeObject(ctx, applied, d)
-}
-
 // responsesWritten updates the memory after responses were written completely.
 func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response) {
 	r.memory.writeAttempt = trigger.Attempt{}
@@ -173,146 +131,6 @@ func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response)
 			r.SendEvent(event)
 		}
 	}
-}
-
-// recognizeServerChanges compares what is stored with what was written.
-func (w *objectWriter) recognizeServerChanges(applied []*trigger.Response, d objectWrite, patch map[string]any) error {
-	if !d.checkVersion || !w.written {
-		return nil
-	}
-	desired := object.DecodeOrEmpty(d.before.JSON())
-	if d.status != nil {
-		desired["status"] = d.status
-	}
-	return w.pass.RecognizeServerChanges(applied, object.MergePatch(desired, patch))
-}
-
-// objectWrite describes a write of the object.
-type objectWrite struct {
-	// before is the object before the first write, status the intended status; nil if none was
-	// stored.
-	before *object.Object
-	status map[string]any
-	// checkVersion makes the write fail if another client has written the object.
-	checkVersion bool
-}
-
-// storeObject writes, in one request, what responses change in the object, the record, and the
-// finalizer, but not the status.
-func (w *objectWriter) storeObject(ctx context.Context, applied []*trigger.Response, d objectWrite) error {
-	patch := w.contentPatch(applied)
-	metadata := w.metadataPatch(applied)
-	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
-	if len(patch)+len(metadata) > 0 {
-		if err := w.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
-			return err
-		}
-	}
-	return w.recognizeServerChanges(applied, d, patch)
-}
-
-// metadataPatch returns the changes of metadata beside those of responses: the record and the
-// finalizer.
-func (w *objectWriter) metadataPatch(applied []*trigger.Response) map[string]any {
-	metadata := map[string]any{}
-	if text, differs := w.stateText(applied); differs {
-		annotations, _ := lasthandled.Removal(w.Stored, w.program.FormerRecords)
-		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{w.program.HandledAnnotation: text})
-	}
-	if remaining, differ := w.pass.RemainingFinalizers(applied, w.waitsForDaemon()); differ {
-		metadata["finalizers"] = remaining
-	}
-	return metadata
-}
-
-// storeResponse writes a response's changes of the object, and nothing else.
-func (w *objectWriter) storeResponse(ctx context.Context, o *trigger.Response) error {
-	applied := []*trigger.Response{o}
-	if w.program.Resource.Status {
-		if _, err := w.storeStatus(ctx, w.statusPatch(applied), true); err != nil {
-			return err
-		}
-	}
-	patch := w.contentPatch(applied)
-	if patch == nil {
-		return nil
-	}
-	return w.patchObject(ctx, patch, true)
-}
-
-// patchObject patches the object, but not its status.
-func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
-	part := ""
-	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
-		part = "metadata"
-	}
-	return w.sendPatch(ctx, part, patch, checkVersion)
-}
-
-// statusPart is the part of the object that has requests of its own.
-const statusPart = "status"
-
-// sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
-// if another client has written the object.
-func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
-	send, what := w.writer.Patch, "patch"
-	if part == statusPart {
-		send, what = w.writer.PatchStatus, "store the status of"
-	}
-	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
-	if err != nil {
-		return err
-	}
-	began := w.Record.Now()
-	stored, err := send(ctx, w.program.Resource, w.Stored, body)
-	w.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: w.program.Resource, Part: part, Before: w.Stored, After: stored,
-		Err: err})
-	if apply.Conflict(err) {
-		return controller.ErrConflict
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
-	}
-	w.setStored(stored)
-	if o := w.writing; o != nil && (o.ChangesObject() || part == statusPart && o.Call.Handler.WatchesStatus()) {
-		w.pass.ChangeWritten(o.Call.Handler, patch)
-	}
-	return nil
-}
-
-// contentPatch returns what responses change in the object; nil if nothing. It includes the
-// status if that is no subresource.
-func (w *objectWriter) contentPatch(applied []*trigger.Response) map[string]any {
-	var patch map[string]any
-	for _, o := range applied {
-		if o.Response.Patch != nil {
-			patch = object.CombinePatches(patch, object.DecodeOrEmpty(o.Response.Patch))
-		}
-	}
-	if !w.program.Resource.Status {
-		if status := w.statusPatch(applied); len(status) > 0 {
-			patch = object.CombinePatches(patch, map[string]any{"status": status})
-		}
-	}
-	if len(patch) == 0 {
-		return nil
-	}
-	if have := object.DecodeOrEmpty(w.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
-		return nil
-	}
-	return patch
-}
-
-// stateText returns the record to store; nil removes it. It leaves out what is still pending.
-func (w *objectWriter) stateText(applied []*trigger.Response) (text any, differs bool) {
-	now := w.pass.StateWith(applied, w.dependents.appliedText())
-	if maps.Equal(now, w.pass.Recorded) {
-		return nil, false
-	}
-	if len(now) == 0 {
-		return nil, true
-	}
-	return now.String(), true
 }
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
@@ -329,5 +147,118 @@ func (r *run) updateThrottle() {
 		r.memory.Throttle.Message = message
 		r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", trigger.ReasonConflicting, "message", message)
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonConflicting, Message: message})
+	}
+}
+
+// retryPruned writes the fields of the status again that the API server did not store, in case that the schema of the
+// kind has them now: no handler is called for that.
+func (r *run) retryPruned(ctx context.Context) error {
+	if r.memory.prunedStatus == nil || r.memory.prunedNext.After(r.tools.Now()) && !r.pass.RetriesCalls() {
+		return nil
+	}
+	r.memory.prunedNext = r.tools.Now().Add(controller.PrunedRetry)
+	var err error
+	if r.program.Resource.Status {
+		_, err = r.object.storeStatus(ctx, r.memory.prunedStatus, true)
+	} else {
+		err = r.object.patchObject(ctx, map[string]any{statusPart: r.memory.prunedStatus}, true)
+	}
+	if err != nil {
+		return r.writeError(ctx, err)
+	}
+	r.object.notePruned(nil)
+	return r.refresh(ctx)
+}
+
+// removalsResetAfter is how long a record must stay until earlier removals do not count any
+// more.
+const removalsResetAfter = time.Minute
+
+// noteStateRemoval schedules the write of the record: at once, but later with each removal.
+func (m *memory) noteStateRemoval(now time.Time, random func() float64) {
+	losses := &m.stateRemovals
+	if now.Sub(losses.Since) > removalsResetAfter {
+		losses.Count = 0
+	}
+	losses.Since = now
+	if losses.Count > 0 {
+		losses.Next = now.Add(trigger.Backoff(losses.Count, trigger.FirstDelay, trigger.LongestDelay, random))
+	}
+	losses.Count++
+}
+
+// evictionRetryDelay is the delay after a refused eviction. A refusal is not a failure.
+const evictionRetryDelay = 2 * time.Second
+
+// evictionEventDelay is how long budgets refuse evictions before Setpoint sends an event. A
+// budget that allows one pod at a time refuses often, for a moment.
+const evictionEventDelay = 10 * time.Second
+
+// applyOwned deletes and applies the objects of a response and reports whether all is done. It
+// retries with backoff, without another call of the handler.
+func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
+	now := r.tools.Now()
+	if !o.Applied && !o.Fresh && o.Attempt.Next.After(now) && !r.pass.RetriesWrites() {
+		return false
+	}
+	applied := o.Applied
+	err := r.dependents.applyResponse(ctx, o)
+	if r.dry != nil && err != nil {
+		r.dry.notApplied(err)
+	}
+	switch {
+	case err == nil:
+		if !applied {
+			if o.Attempt.Count > 0 {
+				o.Call.Handler.Failed = nil
+			}
+			o.Attempt = trigger.Attempt{}
+			delete(r.memory.evictions, o.Call.Handler)
+		}
+		return true
+	case ctx.Err() != nil:
+	case errors.Is(err, errEvictionRefused):
+		o.Attempt.Next = now.Add(evictionRetryDelay)
+		r.reportRefusedEviction(o.Call.Handler, err)
+	case hook.IsTerminal(err):
+		r.dropRefused(o, err)
+	default:
+		o.Attempt.Failed(now, r.tools.Queue.Random)
+		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
+			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
+	}
+	return false
+}
+
+// reportRefusedEviction sends one event when budgets have refused for long, also if the
+// handler was called again meanwhile.
+func (r *run) reportRefusedEviction(h *trigger.State, err error) {
+	wait, now := r.memory.evictions[h], r.tools.Now()
+	switch {
+	case wait.since.IsZero():
+		wait.since = now
+		if r.memory.evictions == nil {
+			r.memory.evictions = map[*trigger.State]evictionWait{}
+		}
+	case !wait.reported && now.Sub(wait.since) >= evictionEventDelay:
+		wait.reported = true
+		message := failure.OneLine(err)
+		r.Log.Warn("eviction refused", "object", r.Stored.Ref().String(), "error", message)
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
+	}
+	r.memory.evictions[h] = wait
+}
+
+// dropRefused drops a response that can never be applied.
+func (r *run) dropRefused(o *trigger.Response, err error) {
+	r.pass.Drop(o)
+	o.TakeBack()
+	r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
+}
+
+// noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
+func (r *run) noteOwnedWritten() {
+	if r.rules.Handles(hook.ReasonDrift) {
+		r.pass.OwnedWritten(r.pass.Digests.Owned(r.dependents.appliedNow()))
 	}
 }

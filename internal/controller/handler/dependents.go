@@ -1,0 +1,525 @@
+package handler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/served"
+)
+
+// observe reads them from the caches, and from what a dry run has written.
+func (d *dependents) observe() {
+	d.byKind = d.ownedObjects()
+	d.now, d.stale = slices.Concat(d.byKind...), false
+}
+
+// ownedObjects returns what the object controls, by kind in the order of the program.
+func (d *dependents) ownedObjects() [][]*object.Object {
+	owned := d.ownedBy(d.Stored)
+	if d.dry != nil {
+		for i, resource := range d.program.Owns {
+			owned[i] = d.dry.Owned(resource, d.Stored.UID(), owned[i])
+		}
+	}
+	return owned
+}
+
+// systemFields are the fields of metadata that the API server sets. A handler may return them
+// with an object, so apply removes them.
+var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
+// applyResponse deletes objects first, and then applies.
+func (d *dependents) applyResponse(ctx context.Context, o *trigger.Response) error {
+	if o.Applied {
+		return nil
+	}
+	if err := d.resolveDeletions(ctx, o); err != nil {
+		return err
+	}
+	if err := d.deleteAll(ctx, o); err != nil {
+		return err
+	}
+	for _, a := range o.Response.Apply[o.AppliedCount:] {
+		if err := d.applyObject(ctx, a); err != nil {
+			return err
+		}
+		o.AppliedCount++
+	}
+	o.Applied = true
+	return nil
+}
+
+// applyObject applies one object. Ownership is checked only for owned kinds.
+func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) error {
+	resource, desired, err := d.desiredObject(a)
+	switch {
+	case err != nil:
+		return err
+	case resource.Unserved && d.Stored.Deleting():
+		d.Log.Debug("not applied: the kind is not served", "applied", desired.Ref().String())
+		return nil
+	case resource.Unserved:
+		// No watch would show it: the next run would see it as deleted, which is drift.
+		return fmt.Errorf("apply %s: %s: %w any more", desired.Ref(), resource, served.ErrNotServed)
+	case d.isUnchanged(desired):
+		return nil
+	}
+	began, write := d.Record.Now(), d.newWrite(resource, desired)
+	stored, err := d.createOrApply(ctx, resource, desired)
+	write.After, write.Err = stored, err
+	d.Record.Wrote(began, write)
+	if apply.Terminating(err) {
+		// The namespace accepts no new objects.
+		d.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", desired.Ref(), err)
+	}
+	d.noteWritten(resource, stored)
+	d.rememberApplied(desired, stored)
+	d.Log.Debug("applied", "applied", desired.Ref().String(), "object", d.Stored.Ref().String())
+	return nil
+}
+
+// newWrite returns the record of a write, as far as it is known before the write.
+func (d *dependents) newWrite(resource object.Resource, desired *object.Object) record.Write {
+	known, watched := d.watchedObject(resource, desired)
+	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
+	if watched && known == nil {
+		w.Verb = plan.Create
+	}
+	return w
+}
+
+// createOrApply creates or applies an object. It creates an owned object unless a watch
+// already has it: a POST costs the API server less than an apply, and fails if another owner
+// has the name.
+func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
+	writer, manager := d.writer, d.program.Manager
+	known, watched := d.watchedObject(resource, desired)
+	if !watched || !d.isOwned(desired) || known != nil && d.isOwned(known) {
+		return writer.Apply(ctx, resource, desired, manager)
+	}
+	stored, err := writer.CreateFor(ctx, resource, desired, manager)
+	if !apply.AlreadyExists(err) {
+		return stored, err
+	}
+	if err := d.checkOwnership(ctx, resource, desired); err != nil {
+		return nil, err
+	}
+	return writer.Apply(ctx, resource, desired, manager)
+}
+
+// checkOwnership returns an error if the object exists and may not be taken over. It may if
+// the handled object controls it, or if the program created it and another client removed the
+// owner reference. Without this check, deleting the handled object would delete objects of
+// others.
+func (d *dependents) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
+	existing, err := d.writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
+	if err != nil {
+		return fmt.Errorf("it already exists; read its owner: %w", err)
+	}
+	owner, owned := existing.Controller()
+	switch {
+	case d.isOwned(existing.Object):
+		return nil
+	case owned:
+		return fmt.Errorf("it already exists and is owned by %s %s", owner.Kind, owner.Name)
+	case slices.Contains(existing.Managers, d.program.Manager):
+		return nil
+	}
+	return errors.New("it already exists and has no owner; delete it or use another name")
+}
+
+// watchedObject returns an object from the watches, or nil. watched is false if the watches do
+// not cover it, so that nil means nothing.
+func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
+	for _, w := range c.owned {
+		if w.Covers(resource, o) {
+			return w.View.Get(o.Namespace(), o.Name()), true
+		}
+	}
+	return nil, false
+}
+
+// desiredObject returns an object in the form to apply, and its kind.
+func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+	given, err := object.Parse(a.Object)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	resource, err := d.permissions.ResourceToApply(d.Stored.Namespace(), given)
+	if err != nil {
+		return object.Resource{}, nil, err
+	}
+	desired, err := d.withOwner(resource, given, a.Unowned)
+	return resource, desired, err
+}
+
+// withOwner returns an object with the namespace and the owner reference added where they are
+// missing.
+func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
+	text := given.Field("metadata")
+	if text == nil {
+		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
+	}
+	metadata := object.DecodeOrEmpty(text)
+	for _, name := range systemFields {
+		delete(metadata, name)
+	}
+	delete(metadata, "namespace")
+	namespace := permit.NamespaceFor(resource, d.Stored.Namespace(), given.Namespace())
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	if !unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
+		owners, _ := metadata["ownerReferences"].([]any)
+		metadata["ownerReferences"] = append(withoutOwner(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
+	}
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, err
+	}
+	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
+}
+
+// withoutOwner returns the owner references without those to one UID.
+func withoutOwner(owners []any, uid string) []any {
+	var kept []any
+	for _, owner := range owners {
+		if members, isObject := owner.(map[string]any); !isObject || members["uid"] != uid {
+			kept = append(kept, owner)
+		}
+	}
+	return kept
+}
+
+// isOwned reports whether the handled object controls an object.
+func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
+
+// ownedWritten records a write to an owned object; stored is nil after a deletion.
+func (d *dependents) ownedWritten(ref object.Ref, stored *object.Object) {
+	d.stale, d.written = true, true
+	d.noteApplied(ref, stored)
+	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
+	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
+		d.now = append(d.now, stored)
+	}
+}
+
+// noteWritten updates the caches after a write.
+func (d *dependents) noteWritten(resource object.Resource, stored *object.Object) {
+	d.ObserveWrite(resource, stored)
+	if slices.Contains(d.program.Owns, resource) {
+		d.ownedWritten(stored.Ref(), stored)
+	}
+}
+
+// noteDeleted updates the caches after a deletion.
+func (d *dependents) noteDeleted(resource object.Resource, o *object.Object) {
+	d.ObserveDelete(resource, o)
+	if slices.Contains(d.program.Owns, resource) {
+		d.ownedWritten(o.Ref(), nil)
+	}
+}
+
+// resolveDeletions finds, once, the objects that a response deletes.
+func (d *dependents) resolveDeletions(ctx context.Context, o *trigger.Response) error {
+	if o.Resolved {
+		return nil
+	}
+	var all []trigger.Target
+	for _, deletion := range o.Response.Delete {
+		found, err := d.findTargets(ctx, deletion)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	o.Targets, o.Resolved = all, true
+	return nil
+}
+
+// findTargets returns the objects that a deletion matches and the program may delete, each
+// once.
+func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([]trigger.Target, error) {
+	var targets []trigger.Target
+	seen := map[string]bool{}
+	for _, p := range d.permissions.DeletePermissions(deletion) {
+		namespace := permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
+		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
+			continue
+		}
+		objects, err := d.readTargets(ctx, p, deletion, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if !seen[o.UID()] && !o.Deleting() {
+				seen[o.UID()] = true
+				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict,
+					Selector: deletion.Selector})
+			}
+		}
+	}
+	return targets, nil
+}
+
+// readTargets returns the objects that a deletion matches and one permission covers. A named
+// object without a permission is an error; a selector skips it.
+func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
+	error) {
+	if deletion.Name == "" {
+		return d.listTargets(ctx, p, deletion, namespace)
+	}
+	o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
+	switch {
+	case apply.NotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
+	case p.Allows(d.Stored, o):
+		return []*object.Object{o}, nil
+	}
+	for _, other := range d.permissions.DeletePermissions(deletion) {
+		if other.AllowsNamespace(namespace) && other.Allows(d.Stored, o) {
+			return nil, nil
+		}
+	}
+	return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
+}
+
+// listTargets returns the objects that a deletion selects.
+func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
+	error) {
+	if !p.Owned {
+		selector := deletion.Selector
+		if p.Labels != "" {
+			selector += "," + p.Labels
+		}
+		found, err := d.writer.List(ctx, p.Resource, namespace, selector)
+		if err != nil {
+			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+		}
+		return found, nil
+	}
+	selector, err := labels.Parse(deletion.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var found []*object.Object
+	for i, kind := range d.program.Owns {
+		if kind != p.Resource {
+			continue
+		}
+		for _, o := range d.ownedObjects()[i] {
+			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
+				found = append(found, o)
+			}
+		}
+	}
+	return found, nil
+}
+
+// deleteAll deletes the targets and keeps those that failed. One failure does not stop the
+// others.
+func (d *dependents) deleteAll(ctx context.Context, o *trigger.Response) error {
+	var left []trigger.Target
+	var errs []error
+	for _, t := range o.Targets {
+		if err := d.deleteTarget(ctx, t); err != nil {
+			left, errs = append(left, t), append(errs, err)
+		}
+	}
+	o.Targets = left
+	for _, err := range errs {
+		if !errors.Is(err, errEvictionRefused) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
+	if d.dry != nil && t.Selector != "" {
+		defer d.dry.Explain("matches " + t.Selector)
+	}
+	if t.Evict {
+		return d.evict(ctx, t)
+	}
+	began := d.Record.Now()
+	stored, err := d.writer.Delete(ctx, t.Resource, t.Object)
+	d.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.Resource, Before: t.Object, After: stored, Err: err})
+	switch {
+	case d.isReplaced(ctx, t, err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", t.Object.Ref(), err)
+	case stored != nil:
+		d.noteWritten(t.Resource, stored)
+	default:
+		d.noteDeleted(t.Resource, t.Object)
+	}
+	d.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
+	return nil
+}
+
+func (d *dependents) evict(ctx context.Context, t trigger.Target) error {
+	began := d.Record.Now()
+	err := d.writer.Evict(ctx, t.Resource, t.Object)
+	d.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.Resource, Ref: t.Object.Ref(), Err: err})
+	switch {
+	case apply.TooManyRequests(err):
+		return fmt.Errorf("evict %s: %w", t.Object.Ref(), errEvictionRefused)
+	case d.isReplaced(ctx, t, err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("evict %s: %w", t.Object.Ref(), err)
+	}
+	d.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
+	return nil
+}
+
+// errEvictionRefused means that a budget refused some evictions of a response.
+var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evictions now")
+
+// isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
+// conflict alone does not say so: admission webhooks and proxies return it for other reasons.
+func (d *dependents) isReplaced(ctx context.Context, t trigger.Target, err error) bool {
+	if !apply.Conflict(err) {
+		return false
+	}
+	now, err := d.writer.Get(ctx, t.Resource, t.Object.Namespace(), t.Object.Name())
+	return apply.NotFound(err) || err == nil && now.UID() != t.Object.UID()
+}
+
+// A drift is a change, by another client, of an owned object that a response applied. What other controllers make for
+// the object is not: another program, a composite or a decorator may own objects of the same kind beside this one.
+
+// appliedNameLength is the length of the short name of an applied object, a hash of its reference.
+const appliedNameLength = 6
+
+func appliedName(ref object.Ref) string {
+	sum := sha256.Sum256([]byte(ref.String()))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:appliedNameLength]
+}
+
+// noteApplied notes a write of an owned object; stored is nil after a deletion.
+func (d *dependents) noteApplied(ref object.Ref, stored *object.Object) {
+	if d.remembered == nil || !d.rules.Handles(hook.ReasonDrift) {
+		return
+	}
+	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
+		d.remembered.names[appliedName(ref)] = true
+	} else {
+		delete(d.remembered.names, appliedName(ref))
+	}
+}
+
+// findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
+// before the response to a create, and Setpoint before the record of it was stored. It reports whether it asked.
+func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
+	if d.Phase != controller.PhaseManaged || !d.rules.Handles(hook.ReasonDrift) {
+		return false, nil
+	}
+	for i, resource := range d.program.Owns {
+		for _, o := range d.byKind[i] {
+			name := appliedName(o.Ref())
+			if _, known := d.remembered.names[name]; known {
+				continue
+			}
+			asked = true
+			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
+			switch {
+			case apply.NotFound(err):
+			case apply.Forbidden(err):
+				// A program may watch what it may not get. It can go on without.
+				d.remembered.names[name] = false
+			case err != nil:
+				return asked, fmt.Errorf("read who applied %s: %w", o.Ref(), err)
+			default:
+				d.remembered.names[name] = slices.Contains(existing.Managers, d.program.Manager)
+			}
+		}
+	}
+	return asked, nil
+}
+
+// appliedNow returns the owned objects that responses applied.
+func (d *dependents) appliedNow() []*object.Object {
+	var all []*object.Object
+	for _, o := range d.now {
+		if d.remembered.names[appliedName(o.Ref())] {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// appliedText returns the short names of the applied objects that exist, as the record has them.
+func (d *dependents) appliedText() string {
+	if !d.rules.Handles(hook.ReasonDrift) {
+		return ""
+	}
+	names := map[string]bool{}
+	for _, o := range d.appliedNow() {
+		names[appliedName(o.Ref())] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), "")
+}
+
+// restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.
+func (d *dependents) restoreApplied(recorded lasthandled.Record) {
+	if !d.rules.Handles(hook.ReasonDrift) {
+		return
+	}
+	d.remembered.names = map[string]bool{}
+	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
+		d.remembered.names[string(name)] = true
+	}
+}
+
+// isUnchanged reports whether an object needs no apply, because neither the desired nor the
+// stored object has changed: a timer without changes sends no requests. A manual reconcile
+// always applies.
+func (d *dependents) isUnchanged(desired *object.Object) bool {
+	if d.remembered == nil {
+		return false
+	}
+	at := slices.IndexFunc(d.now, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
+	return at >= 0 && !d.reapplies &&
+		slices.Contains(d.remembered.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
+}
+
+// rememberApplied stores the digests of an applied object, and removes outdated ones.
+func (d *dependents) rememberApplied(applied, stored *object.Object) {
+	if d.remembered == nil || !stored.ControlledBy(d.Stored.UID()) {
+		return
+	}
+	holds := make(map[uint64]bool, len(d.now))
+	for _, o := range d.now {
+		holds[o.Digest()] = true
+	}
+	d.remembered.digests = slices.DeleteFunc(d.remembered.digests, func(l appliedDigests) bool { return !holds[l.stored] })
+	d.remembered.digests = append(d.remembered.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
+}

@@ -1,0 +1,549 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
+	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// Controller runs one program.
+type Controller struct {
+	*controller.Base
+
+	program Program
+	// rules are what passes decide by.
+	rules *trigger.Rules
+	// permissions are for what responses write.
+	permissions permit.Set
+	tools       Tools
+	eventBuffer *eventBuffer
+	// owned are the watches of owned objects.
+	owned   []controller.Watch
+	daemons sync.WaitGroup
+	// daemonHost is what daemons need of the controller.
+	daemonHost *daemon.Host
+	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
+	// gate for what the feed sends; both are nil if there is no such process or index.
+	backend *backend.Membership
+	gate    *index.Gate
+	feed    *index.Feed
+	// pruned is set when the API server did not store the state in the status.
+	pruned atomic.Bool
+}
+
+// run is one reconcile of one object.
+type run struct {
+	*Controller
+	*controller.Run
+
+	memory *memory
+	// pass decides what to do; nil if detached.
+	pass *trigger.Pass
+	// object writes the object itself, dependents what it owns.
+	object     *objectWriter
+	dependents *dependents
+	// writer reads from the API server and writes to it.
+	writer writer
+	// calls counts the calls.
+	calls int
+	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
+	failure        error
+	handlerFailing bool
+	// dry is nil unless this is a dry run.
+	dry *dryRun
+	// conflicted means that an object changed during the run.
+	conflicted bool
+}
+
+// memory is what the controller remembers of one object between runs. It belongs to the worker that holds the object's
+// key.
+type memory struct {
+	controller.Memory
+
+	trigger.States
+
+	// writeAttempt counts failed writes of the object itself.
+	writeAttempt trigger.Attempt
+	// stateRemovals counts how often another client removed the record recently.
+	stateRemovals trigger.Attempt
+	// conditions means that responses have had conditions.
+	conditions bool
+	// prunedStatus are the fields of the status that the API server did not store, to be written again at prunedNext; nil
+	// for none.
+	prunedStatus map[string]any
+	prunedNext   time.Time
+	applied      appliedObjects
+	revisions    revisionHistory
+	// evictions has the handlers whose evictions were refused.
+	evictions map[*trigger.State]evictionWait
+	daemons   []*daemonState
+}
+
+// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
+// standby replicas do not collect them.
+type eventBuffer struct {
+	mu     sync.Mutex
+	active bool
+	byKey  map[queue.Key][]trigger.Event
+}
+
+func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]trigger.Event{}} }
+
+func (n *eventBuffer) resume() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.active = true
+}
+
+func (n *eventBuffer) pause() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.active = false
+	clear(n.byKey)
+}
+
+func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.active {
+		return
+	}
+	n.byKey[key] = trigger.AppendEvent(n.byKey[key], e)
+}
+
+// take returns the events of an object and removes them.
+func (n *eventBuffer) take(key queue.Key) []trigger.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := n.byKey[key]
+	delete(n.byKey, key)
+	return list
+}
+
+// daemonRun is a running daemon of one object.
+type daemonRun struct {
+	object  *daemon.Live
+	stop    context.CancelFunc
+	started time.Time
+	// done is closed when the daemon has returned err.
+	done chan struct{}
+	err  error
+	// stopped means that the context was cancelled, deadline is until when a deleted object
+	// waits, and stuck means that the missed deadline was reported.
+	stopped  bool
+	deadline time.Time
+	stuck    bool
+}
+
+// cancel cancels the daemon's context, once.
+func (w *daemonRun) cancel(deadline time.Time) {
+	if !w.stopped {
+		w.stopped, w.deadline = true, deadline
+		w.stop()
+	}
+}
+
+// daemonState is what is remembered of the daemon of one object.
+type daemonState struct {
+	*trigger.State
+
+	// running is nil unless the daemon runs; finished means that it has completed, and lost that its process may run
+	// it although a call failed. connection is the latest connection to the process that the daemon has seen.
+	running        *daemonRun
+	finished, lost bool
+	connection     uint64
+}
+
+// dryRun is what a run has in place of the API server when it writes nothing.
+type dryRun struct {
+	*apply.DryWriter
+
+	skipCalls bool
+	calls     []DryRunCall
+}
+
+// notApplied notes why the response to the latest call could not be applied.
+func (d *dryRun) notApplied(err error) {
+	f := &d.calls[len(d.calls)-1]
+	f.Err, f.GaveUp = err, hook.IsTerminal(err)
+}
+
+// evictionWait records since when budgets refuse the evictions of a handler, and whether an
+// event was sent.
+type evictionWait struct {
+	since    time.Time
+	reported bool
+}
+
+// writer reads from the API server and writes to it, as the controller's ServiceAccount. That of a dry run does not write.
+type writer interface {
+	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
+	List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error)
+	Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*apply.Ownership, error)
+	CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	Evict(ctx context.Context, resource object.Resource, pod *object.Object) error
+	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+	PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+}
+
+// errGone ends a run whose object was deleted. The watch delivers the deletion soon.
+var errGone = errors.New("the object is gone")
+
+// firstError returns the error of the first failing handler; nil if there is none.
+func (m *memory) firstError() *trigger.Failure {
+	for _, h := range m.Handlers {
+		if h.Failed != nil {
+			return h.Failed
+		}
+	}
+	return nil
+}
+
+// appliedDigests are digests of an owned object, as it was applied and as it was stored.
+type appliedDigests struct{ applied, stored uint64 }
+
+// appliedObjects are what responses have applied.
+type appliedObjects struct {
+	// digests are those of the owned objects after the latest apply. names says by their short names which owned objects
+	// responses have applied, and which not, for programs with Drift handlers.
+	digests []appliedDigests
+	names   map[string]bool
+}
+
+// revisionHistory has the known revisions of an object.
+type revisionHistory struct {
+	// listed means that the revisions were listed, or need not be.
+	listed bool
+	// revisions have no data, to save memory.
+	revisions []*object.Object
+}
+
+// userFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
+func (c *Controller) userFor(namespace string) string { return c.program.Account.UserFor(namespace) }
+
+// writerFor writes, and reads from the API server, as the controller's ServiceAccount.
+func (c *Controller) writerFor(namespace string) *apply.Writer {
+	return c.tools.Writer.As(c.userFor(namespace))
+}
+
+// newRequest returns a request with only the object. Who makes the call adds the Reader.
+func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
+	return &hook.HandlerRequest{
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
+	}
+}
+
+// ownedGroups returns the owned objects in one group for each kind.
+func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			for _, o := range owned[i] {
+				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}
+
+// ownedBy returns the owned objects that an object controls, one list for each kind.
+func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
+	all := make([][]*object.Object, len(c.program.Owns))
+	for _, w := range c.owned {
+		i := slices.Index(c.program.Owns, w.Resource)
+		all[i] = append(all[i], w.View.Owned(o)...)
+	}
+	return all
+}
+
+// countOwned returns the number of objects that a UID in a namespace owns.
+func (c *Controller) countOwned(uid, namespace string) int {
+	n := 0
+	for _, w := range c.owned {
+		n += w.View.CountOwned(uid, namespace)
+	}
+	return n
+}
+
+// recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
+func (r *run) recordError(h *trigger.State, err error) {
+	err = r.Secrets.Error(err)
+	if h != nil {
+		h.Failed = &trigger.Failure{
+			Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
+		}
+	}
+	r.Record.Failed(err)
+	r.handlerFailing = true
+	r.reportFailure(err)
+}
+
+func (r *run) reportFailure(err error) {
+	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
+	r.ReportFailure(controller.Failure{Err: err, Event: event})
+}
+
+// Program is one controller with handlers, ready to run.
+type Program struct {
+	// Name identifies the controller in logs and metrics.
+	Name string
+	// Object is the controller as handlers see it; nil for a Go program.
+	Object json.RawMessage
+	// Resource is the kind of the handled objects.
+	Resource object.Resource
+	// Labels and Fields are selectors that the API server applies; "" selects all.
+	Labels, Fields string
+	// Matches reports whether a selected object is handled; nil for all.
+	Matches func(*object.Object) bool
+	// Handlers are called in this order.
+	Handlers []trigger.Handler
+	// Namespaces limits the handled objects, and what is written for them; empty for all
+	// namespaces. Cluster-scoped kinds are not limited.
+	Namespaces []string
+	// Owns are the kinds that the program applies and watches. It may also delete those that
+	// the handled object controls.
+	Owns []object.Resource
+	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
+	Related []Related
+	// Writes permits further objects. A response that exceeds both is rejected as a whole,
+	// with a terminal error.
+	Writes []permit.Write
+	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
+	Reads []object.Resource
+	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey,
+	// if not empty, is the key of the record in the status, if the schema of the kind has
+	// lasthandled.StatusField: one request writes both then.
+	HandledAnnotation, HandledStatusKey string
+	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
+	// over their entries.
+	FormerRecords []lasthandled.Location
+	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
+	// daemons are done.
+	Finalizer string
+	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
+	ReplacedFinalizers []string
+	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled. Handlers
+	// of updates and resumptions get them as created.
+	ReplacedAnnotation string
+	// Conditions means that the schema of the kind has status conditions. If unknown, existing
+	// Conditions show it.
+	Conditions bool
+	// Manager is the field manager of all writes.
+	Manager string
+	// Namespace has the revisions of cluster-scoped objects.
+	Namespace string
+	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
+	// own rights.
+	Account identity.Account
+	// Backend is the process of the handlers; zero for a Go program.
+	Backend Backend
+	// Workers is the maximum number of concurrent reconciles; 32 if zero.
+	Workers int
+}
+
+// Tools are the dependencies of a controller.
+type Tools struct {
+	Store  *cache.Cache
+	Writer *apply.Writer
+	// Access reviews what Accounts may read; not used without an Account.
+	Access *identity.Reviewer
+	// Backends are those of all controllers; nil for programs that do not run.
+	Backends *backend.Backends
+	Observer Observer
+	// Unrecorded means that no history is kept: the Observer gets only the cause, the duration
+	// and the outcome of runs.
+	Unrecorded bool
+	Log        *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// Queue has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
+	Queue queue.Options
+}
+
+// Observer receives what a controller does.
+type Observer interface {
+	controller.Observer
+	// Handled receives each call of a handler; err is nil if it succeeded.
+	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
+}
+
+// Backend is what the process of the handlers does besides serving their calls.
+type Backend struct {
+	// ID is the same for all programs with handlers in the process.
+	ID string
+	// Notifications opens the stream of notifications; nil if there is none.
+	Notifications backend.Opener
+	// Index sends objects to the index of the process; nil if it has none of this program.
+	Index func(context.Context, *hook.IndexRequest) error
+}
+
+// Related are objects whose changes call the handlers with hook.ReasonRelated.
+type Related struct {
+	Resource object.Resource
+	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the
+	// API server applies.
+	Namespaces     []string
+	Labels, Fields string
+	// Map returns the handled objects of a related one. It is called for each change, for the
+	// object before and after it, and must be fast.
+	Map func(*object.Object) []types.NamespacedName
+}
+
+// objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
+type objectWriter struct {
+	*Controller
+	*controller.Run
+
+	writer     writer
+	dependents *dependents
+	// pass and memory are nil for a write outside of the worker of the object, which has no record.
+	pass   *trigger.Pass
+	memory *memory
+	// writing is the response in progress.
+	writing *trigger.Response
+	// written means that the object was written, and stale that it was since it was observed.
+	written, stale bool
+	// resolved means that a conflict ended.
+	resolved bool
+}
+
+// dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
+// deletes.
+type dependents struct {
+	*Controller
+	*controller.Run
+
+	// writer is that of the run, and dry is nil unless the run writes nothing.
+	writer writer
+	dry    *dryRun
+	// remembered is nil for a write outside of the worker of the object.
+	remembered *appliedObjects
+	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
+	byKind [][]*object.Object
+	now    []*object.Object
+	// reapplies means that also what is unchanged is applied.
+	reapplies bool
+	// written means that one was written, and stale that it was since they were observed.
+	written, stale bool
+}
+
+// DryRunCall is a call that would be made, and its result.
+type DryRunCall struct {
+	Handler string
+	Reason  hook.Reason
+	// Since is since when the call is pending; zero if unknown.
+	Since time.Time
+	// Debounce is how long the object must not change before the call.
+	Debounce time.Duration
+	Attempt  int
+	// Changes are the changed fields in the request.
+	Changes []hook.FieldChange
+	// Response is nil if the handler was not called, or failed with Err.
+	Response *hook.HandlerResponse
+	Err      error
+	// GaveUp means that a failed call would not be retried.
+	GaveUp bool
+	// Writes are those of other objects.
+	Writes []plan.Action
+}
+
+// newDetached returns a run outside of the worker of the object, which has no memory.
+func (c *Controller) newDetached(of *controller.Run) *run {
+	w, owned := c.writerFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
+	owned.writer = w
+	return &run{
+		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
+	}
+}
+
+// rules returns what decides about the handlers. Its functions are those of the program.
+func (p *Program) rules() *trigger.Rules {
+	return &trigger.Rules{
+		Resource: p.Resource, Matches: p.Matches, Handlers: p.Handlers,
+		Record:        lasthandled.Location{Annotation: p.HandledAnnotation, StatusKey: p.HandledStatusKey},
+		FormerRecords: p.FormerRecords, Finalizer: p.Finalizer, ReplacedFinalizers: p.ReplacedFinalizers,
+		ReplacedAnnotation: p.ReplacedAnnotation,
+	}
+}
+
+// responded adds what a handler has responded to the latest call.
+func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
+	f := &d.calls[len(d.calls)-1]
+	if f.Err = err; o != nil {
+		f.Response, f.Err = o.Response, o.Response.Err
+	}
+	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
+}
+
+// endCall moves what was written since the latest call began to it.
+func (d *dryRun) endCall() {
+	if n := len(d.calls); n > 0 {
+		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
+	}
+}
+
+// fail records a failure of the run as a whole, which is retried with backoff. A conflict is
+// no failure.
+func (r *run) fail(err error) {
+	err = r.Secrets.Error(err)
+	switch {
+	case errors.Is(err, controller.ErrConflict):
+		r.conflicted = true
+		r.Record.Failed(err)
+	case err != nil:
+		r.failure = err
+		r.Record.Failed(err)
+		r.memory.writeAttempt.Failed(r.tools.Now(), r.tools.Queue.Random)
+		r.reportFailure(err)
+	}
+}
+
+// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
+// of these.
+func (d *daemonState) nextDaemon() time.Time {
+	w := d.running
+	switch {
+	case w == nil:
+		return d.Attempt.Next
+	case w.stopped && !w.stuck:
+		return w.deadline
+	case !w.stopped && d.Attempt.Count > 0:
+		return w.started.Add(daemonHealthyAfter)
+	}
+	return time.Time{}
+}
+
+// daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
+// failure starts a new backoff.
+const daemonHealthyAfter = time.Minute
