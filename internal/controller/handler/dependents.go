@@ -153,8 +153,8 @@ func (d *dependents) checkOwnership(ctx context.Context, resource object.Resourc
 
 // watchedObject returns an object from the watches, or nil. watched is false if the watches do
 // not cover it, so that nil means nothing.
-func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
-	for _, w := range c.owned {
+func (d *dependents) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
+	for _, w := range d.owned {
 		if w.Covers(resource, o) {
 			return w.View.Get(o.Namespace(), o.Name()), true
 		}

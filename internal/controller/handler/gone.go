@@ -43,7 +43,9 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if !c.rules.HasFinalizer(existing) {
 			return true
 		}
-		body, err := json.Marshal(c.finalizerRemoval(existing))
+		metadata := precondition(existing, true)
+		metadata["finalizers"] = c.rules.WithoutOwnFinalizers(existing)
+		body, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err == nil {
 			_, err = c.writerFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body)
 		}
@@ -92,12 +94,4 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.FailureReason(err), Message: failure.OneLine(err)})
 	}
 	r.FinishDetached(ctx, err)
-}
-
-// finalizerRemoval returns the patch that removes the finalizer from this version of the
-// object.
-func (c *Controller) finalizerRemoval(o *object.Object) map[string]any {
-	metadata := precondition(o, true)
-	metadata["finalizers"] = c.rules.WithoutOwnFinalizers(o)
-	return map[string]any{"metadata": metadata}
 }

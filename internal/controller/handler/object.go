@@ -378,8 +378,8 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 }
 
 // storesStateInStatus reports whether the record is stored in the status.
-func (c *Controller) storesStateInStatus() bool {
-	return c.program.HandledStatusKey != "" && c.program.Resource.Status && !c.pruned.Load()
+func (w *objectWriter) storesStateInStatus() bool {
+	return w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 }
 
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
