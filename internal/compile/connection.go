@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -35,17 +35,17 @@ type connection struct {
 }
 
 // connect returns what calls the hooks.
-func (c *connection) connect(ctx context.Context, h *hooks) (composite.Logic, error) {
+func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, error) {
 	configs := h.all()
 	opened, err := c.openAll(ctx, configs)
 	if err != nil {
-		return composite.Logic{}, err
+		return controller.Logic{}, err
 	}
 	made := map[*hookConfig]*call.Hook{}
 	for i, config := range configs {
 		made[config] = opened[i]
 	}
-	var l composite.Logic
+	var l controller.Logic
 	// A nil *call.Hook must not become a hook that is set.
 	if h.sync != nil {
 		l.Sync = made[h.sync]

@@ -16,6 +16,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -47,7 +48,7 @@ type CodeConfigMap struct {
 
 // formerLogic is the version that reconciles the parents which have not moved.
 type formerLogic struct {
-	logic composite.Logic
+	logic controller.Logic
 	hooks hooks
 }
 
@@ -193,7 +194,7 @@ func (m CodeConfigMap) object() (*object.Object, error) {
 }
 
 // setLogic sets the hooks of a program, and those of parents that have not moved.
-func setLogic(p *composite.Program, logic composite.Logic, of *hooks, r *Rollout, former *formerLogic) {
+func setLogic(p *composite.Program, logic controller.Logic, of *hooks, r *Rollout, former *formerLogic) {
 	p.Sync, p.Finalize, p.Customize = logic.Sync, logic.Finalize, logic.Customize
 	if of.customize != nil {
 		p.Scope.Version = of.customize.wire.Version

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -75,6 +76,14 @@ type ResponseError struct {
 }
 
 func (e *ResponseError) Error() string { return e.Path + ": " + e.Problem }
+
+// Malformed makes an error of a plan one of the hook, whose response caused it.
+func Malformed(err error) error {
+	if response, ok := errors.AsType[*ResponseError](err); ok {
+		return &hook.MalformedError{Path: response.Path, Err: errors.New(response.Problem)}
+	}
+	return &hook.MalformedError{Err: err}
+}
 
 func invalid(path, format string, args ...any) *ResponseError {
 	return &ResponseError{Path: path, Problem: fmt.Sprintf(format, args...)}

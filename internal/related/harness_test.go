@@ -199,7 +199,7 @@ func newTestObject(plural, key, content string, marks []string) testObject {
 	return o
 }
 
-func selector(marks ...string) *metav1.LabelSelector {
+func labelSelector(marks ...string) *metav1.LabelSelector {
 	s := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for _, mark := range marks {
 		label, value, _ := strings.Cut(mark, "=")
@@ -226,9 +226,9 @@ func named(names ...string) func(*hook.RelatedRule) {
 }
 
 func labelled(marks ...string) func(*hook.RelatedRule) {
-	return func(r *hook.RelatedRule) { r.LabelSelector = selector(marks...) }
+	return func(r *hook.RelatedRule) { r.LabelSelector = labelSelector(marks...) }
 }
 
 func near(marks ...string) func(*hook.RelatedRule) {
-	return func(r *hook.RelatedRule) { r.NamespaceSelector = selector(marks...) }
+	return func(r *hook.RelatedRule) { r.NamespaceSelector = labelSelector(marks...) }
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // indexKey is a key of the index: the namespace in which a rule selects, or "" for any, and a label
@@ -68,27 +68,15 @@ func indexKeysOf(o *object.Object) iter.Seq[indexKey] {
 	}
 }
 
-// selectorKeys returns keys with labels of which a matching object has at most one: the values of
-// the requirement with the fewest.
-func selectorKeys(namespace string, selector labels.Selector) []indexKey {
-	requirements, _ := selector.Requirements()
-	var where []indexKey
-	for _, r := range requirements {
-		values := r.ValuesUnsorted()
-		if !requiresValue(r.Operator()) || where != nil && len(values) >= len(where) {
-			continue
-		}
-		where = make([]indexKey, len(values))
-		for i, value := range values {
-			where[i] = indexKey{namespace, object.Label{Key: r.Key(), Value: value}}
-		}
-	}
-	if where == nil {
+// selectorKeys returns keys with the labels that a selector requires.
+func selectorKeys(namespace string, of labels.Selector) []indexKey {
+	required := selector.RequiredLabels(of)
+	if required == nil {
 		return []indexKey{{namespace: namespace}}
 	}
+	where := make([]indexKey, len(required))
+	for i, label := range required {
+		where[i] = indexKey{namespace, label}
+	}
 	return where
-}
-
-func requiresValue(operator selection.Operator) bool {
-	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }

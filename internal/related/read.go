@@ -17,6 +17,29 @@ type Read struct {
 	Names []string
 }
 
+// Access says what a user may read.
+type Access interface {
+	CheckRead(ctx context.Context, user string, resource object.Resource, namespace, name string) error
+	CheckList(ctx context.Context, user string, resource object.Resource, namespaces ...string) error
+}
+
+// CheckReads returns an error unless a user may read all of it: the caches have what Setpoint itself may read.
+func CheckReads(ctx context.Context, by Access, user string, reads []Read) error {
+	for _, read := range reads {
+		if read.Names == nil {
+			if err := by.CheckList(ctx, user, read.Resource, read.Namespace); err != nil {
+				return err
+			}
+		}
+		for _, name := range read.Names {
+			if err := by.CheckRead(ctx, user, read.Resource, read.Namespace, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // ReadsOf returns what rules would read if a parent had them. Its errors are those of Set.
 func (r *Registry) ReadsOf(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) ([]Read, error) {
 	patterns, err := r.validate(ctx, parent.Namespace, rules)

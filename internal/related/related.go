@@ -8,10 +8,14 @@ package related
 
 import (
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// PollInterval is how often the lists of related objects are looked at outside of runs.
+const PollInterval = 20 * time.Millisecond
 
 // Scope limits what the rules of a customize hook may select.
 type Scope struct {

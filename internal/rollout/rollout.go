@@ -2,7 +2,7 @@
 //
 // It is pure: Next takes the stored status, what was observed and the time, and returns the next status. The
 // manager observes, stores the status and carries it out, one step at a time, so that another process can go on
-// from the stored status. Package composite calls the version of each parent by its Hash.
+// from the stored status. Package router calls the version of each parent by its Hash.
 package rollout
 
 import (

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // inputSeed makes input digests differ between processes.
@@ -81,12 +82,11 @@ func (r *run) callHook(ctx context.Context) error {
 	request := r.request(parent)
 	response, err := r.call(ctx, h, request, r.latestRevision())
 	wait()
-	r.compareLater(ctx, request, response, err)
+	r.Router.Called(ctx, r.routed(), &router.Call{Request: request, Response: response, Err: err, Planner: &r.planner})
 	if err != nil {
 		return hookFailure(r.hookName(), r.program.explainMissing(err))
 	}
 	r.response = response
-	r.noteVersion(r.Stored)
 	if err := r.checkDeterminism(ctx, h, parent); err != nil {
 		return err
 	}
@@ -121,6 +121,11 @@ func (r *run) request(parent *object.Object) *hook.Request {
 		request.Children[i] = group
 	}
 	return request
+}
+
+// customizeRequest is the request of the customize hook about a parent.
+func (p *Program) customizeRequest(parent *object.Object) *hook.CustomizeRequest {
+	return &hook.CustomizeRequest{Controller: p.Object, Parent: p.objectJSON(parent)}
 }
 
 // objectJSON returns an object as hooks get it.

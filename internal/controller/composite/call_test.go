@@ -252,12 +252,9 @@ func TestSecretsAsKindAndVersion(t *testing.T) {
 	if strings.Contains(strings.ToLower(events), strings.ToLower(value)) || !strings.Contains(events, "resource: "+redact.Mask+"s}") {
 		t.Errorf("the events tell the value, or no line to add: %q", shops.events)
 	}
-	for _, responded := range shops.tools.LogicVersions.parents {
-		if responded.version != redact.Mask {
-			t.Errorf("logicVersion %s", responded.version)
+	for _, state := range shops.ObjectStates() {
+		if state.LogicVersion != redact.Mask {
+			t.Errorf("logicVersion %s", state.LogicVersion)
 		}
-	}
-	if len(shops.tools.LogicVersions.parents) != 1 {
-		t.Errorf("%d parents have a logicVersion", len(shops.tools.LogicVersions.parents))
 	}
 }

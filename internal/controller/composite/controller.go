@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
+	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // maxDelay bounds the backoff of a failing parent; see controller.EventInterval.
@@ -28,7 +29,7 @@ type Controller struct {
 
 	program     Program
 	tools       Tools
-	orphanIndex *orphanIndex
+	orphanIndex *selector.Index
 	// ownWrites is empty for composites.
 	ownWrites     controller.SharedMap[queue.Key, ownWrite]
 	nameWaiters   controller.SharedMap[childName, nameWaiters]
@@ -42,9 +43,10 @@ type Controller struct {
 	children []childKind
 	// revisions is nil if no child rule is rolling.
 	revisions *cache.View
-	// shadowRelated has the related objects of the new version while it is compared; nil without a customize hook.
-	shadowRelated *related.Registry
-	shadowCalls   sync.WaitGroup
+	// comparedRelated has the related objects of the new version while a rollout compares it; nil without a customize hook.
+	comparedRelated *related.Registry
+	// Router chooses the version of the hooks for each parent.
+	Router *router.Router
 }
 
 // childKind is a kind of child and its watches; none if the kind is not served any more.
@@ -68,7 +70,7 @@ func New(program Program, tools Tools) *Controller {
 	c := &Controller{
 		program:     program,
 		tools:       tools,
-		orphanIndex: newOrphanIndex(),
+		orphanIndex: selector.New(),
 	}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,
@@ -79,9 +81,6 @@ func New(program Program, tools Tools) *Controller {
 		c.deletionGuard = guard.New(program.DeletionLimit, tools.Now)
 	}
 	c.deletionGuard.Add(c.Base, c.countChildren)
-	if c.tools.Versions == nil {
-		c.tools.Versions = NewVersions(nil)
-	}
 	if program.Customizes() {
 		options := related.Options{
 			Store: tools.Store, Scope: program.Scope, Managed: program.FullObjects, Resolve: tools.Resolve, Enqueue: c.relatedChanged,
@@ -89,12 +88,10 @@ func New(program Program, tools Tools) *Controller {
 		c.related = related.New(options)
 		if program.Former != nil {
 			options.Enqueue = func(queue.Key, *object.Object) {}
-			c.shadowRelated = related.New(options)
+			c.comparedRelated = related.New(options)
 		}
 	}
-	if c.tools.LogicVersions == nil {
-		c.tools.LogicVersions = NewLogicVersions("", "")
-	}
+	c.Router = c.newRouter()
 	c.watch()
 	c.SetWatching()
 	return c
@@ -102,7 +99,7 @@ func New(program Program, tools Tools) *Controller {
 
 // Run reconciles parents until the context ends. It returns when the last worker has.
 func (c *Controller) Run(ctx context.Context) {
-	c.Base.Run(ctx, c.reconcile, func() {}, c.shadowCalls.Wait)
+	c.Base.Run(ctx, c.reconcile, func() {}, c.Router.Wait)
 }
 
 // RunItem reconciles one parent in the caller's goroutine, without workers. It must not run at the same
@@ -123,8 +120,8 @@ func (c *Controller) Close() {
 	if c.related != nil {
 		c.related.Close()
 	}
-	if c.shadowRelated != nil {
-		c.shadowRelated.Close()
+	if c.comparedRelated != nil {
+		c.comparedRelated.Close()
 	}
 }
 
@@ -138,7 +135,7 @@ func (c *Controller) scheduleResync(key queue.Key) {
 
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered) *run {
 	parent := of.Stored
-	r := &run{Controller: c, Run: of, memory: remembered.(*memory), parent: parent, logic: c.logicOf(parent)}
+	r := &run{Controller: c, Run: of, memory: remembered.(*memory), parent: parent, logic: c.Router.Of(parent)}
 	r.planner = c.program.planner(parent)
 	r.planner.Secrets = of.Secrets
 	return r
@@ -167,7 +164,7 @@ func (p *Program) Planner(parent *object.Object) (plan.Planner, error) {
 		return planner, nil
 	}
 	var err error
-	planner.Selector, err = selectorOf(parent, p.GenerateSelector)
+	planner.Selector, err = selector.Of(parent, p.GenerateSelector)
 	return planner, err
 }
 
@@ -177,9 +174,8 @@ func (c *Controller) Drop(key queue.Key) {
 	c.lostChildren.Take(key)
 	c.recoveryProbe.drop(key)
 	c.deletionGuard.Drop(c.ID(key))
-	c.tools.Versions.drop(c.ID(key))
-	c.tools.LogicVersions.drop(c.ID(key))
-	c.orphanIndex.drop(key)
+	c.Router.Drop(key)
+	c.orphanIndex.Drop(key)
 	if c.related != nil {
 		c.related.Drop(key)
 	}
@@ -257,7 +253,7 @@ func (c *Controller) parentChanged(e cache.Event) {
 		return
 	}
 	if e.New == nil {
-		c.orphanIndex.drop(controller.KeyOf(e.Old))
+		c.orphanIndex.Drop(controller.KeyOf(e.Old))
 		c.ownWrites.Take(controller.KeyOf(e.Old))
 	} else {
 		c.indexSelector(e.New)
@@ -277,7 +273,7 @@ func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 // indexSelector indexes the selector of a parent. Decorators adopt nothing.
 func (c *Controller) indexSelector(parent *object.Object) {
 	if !c.program.isDecorator() {
-		c.orphanIndex.set(parent, c.program.GenerateSelector)
+		c.orphanIndex.Set(controller.KeyOf(parent), parent, c.program.GenerateSelector)
 	}
 }
 
@@ -334,7 +330,7 @@ func (c *Controller) ownerOf(child *object.Object) *object.Object {
 
 // enqueueAdopters enqueues the parents whose selectors match an orphan.
 func (c *Controller) enqueueAdopters(orphan *object.Object) {
-	for _, key := range c.orphanIndex.matching(orphan, c.program.Parent.Namespaced) {
+	for _, key := range c.orphanIndex.Matching(orphan, c.program.Parent.Namespaced) {
 		c.Queue.Add(key, c.ChildCause(orphan))
 	}
 }
@@ -359,9 +355,9 @@ func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
 }
 
 // orphans returns the objects without a controller that match a selector.
-func (w childWatches) orphans(namespace string, selector labels.Selector) (all []*object.Object) {
+func (w childWatches) orphans(namespace string, matching labels.Selector) (all []*object.Object) {
 	for _, one := range w {
-		all = append(all, one.View.Orphans(namespace, selector)...)
+		all = append(all, one.View.Orphans(namespace, matching)...)
 	}
 	return all
 }
@@ -469,23 +465,6 @@ func (r *run) checkChildReads(ctx context.Context) error {
 		}
 		if err := r.tools.Access.CheckList(ctx, r.user(), rule.Resource, namespaces...); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkRelatedReads is checkChildReads for what the rules of the customize hook read.
-func (c *Controller) checkRelatedReads(ctx context.Context, user string, reads []related.Read) error {
-	for _, read := range reads {
-		if read.Names == nil {
-			if err := c.tools.Access.CheckList(ctx, user, read.Resource, read.Namespace); err != nil {
-				return err
-			}
-		}
-		for _, name := range read.Names {
-			if err := c.tools.Access.CheckRead(ctx, user, read.Resource, read.Namespace, name); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -24,7 +23,7 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	confirms := plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions)
-	if r.guarded = r.deletionGuard.Decide(r.id(), r.isMoved(r.Stored), removed, confirms); len(r.guarded.Withheld) == 0 {
+	if r.guarded = r.deletionGuard.Decide(r.id(), r.Router.Of(r.Stored).Moved, removed, confirms); len(r.guarded.Withheld) == 0 {
 		return todo
 	}
 	return todo.Without(removed)
@@ -36,7 +35,7 @@ func (r *run) id() controller.ObjectID { return r.ID(r.Item.Key) }
 // the parent's spec. An edit does not explain deletions that were held before it, nor those of another version.
 func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	removals, edits := todo.Removals(), &r.memory.edits
-	if r.memory.failures.version != r.logic.Version {
+	if r.memory.version != r.logic.Version {
 		edits.Forget()
 	}
 	if edits.Explain(r.Stored, r.program.storesStatus(), r.tools.Now()) {
@@ -68,15 +67,10 @@ func (c *Controller) CountAllChildren() int { return c.countChildren(false) }
 func (c *Controller) countChildren(moved bool) int {
 	n := 0
 	for parent := range c.parents.All() {
-		if c.PhaseOf(parent) == controller.PhaseIgnored || moved && !c.isMoved(parent) {
+		if c.PhaseOf(parent) == controller.PhaseIgnored || moved && !c.Router.Of(parent).Moved {
 			continue
 		}
 		n += c.countOwned(parent)
 	}
 	return n
-}
-
-// isMoved reports whether a parent has moved to the new version in a rollout of the logic.
-func (c *Controller) isMoved(parent *object.Object) bool {
-	return c.program.Former != nil && c.tools.Versions.hasMoved(parent)
 }

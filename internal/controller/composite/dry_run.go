@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // DryRunResult is what a run of a parent would do, until the hook would be called again.
@@ -73,7 +74,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 		case !errors.Is(err, errRelatedPending):
 			err = cmp.Or(err, r.Secrets.Error(r.addTo(ctx, &result)))
 			return result, err
-		case !controller.Sleep(ctx, relatedPollInterval):
+		case !controller.Sleep(ctx, related.PollInterval):
 			return result, fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // holdParent adds the finalizer before the first hook call, so that the parent cannot be deleted
@@ -202,11 +203,9 @@ func (r *run) setStored(stored *object.Object) error {
 
 // finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	before := r.memory.failures.before(r.logic.Version)
 	outcome, requeue := r.end(ctx, err)
-	r.noteMoved(outcome, err, before)
-	r.memory.failures.add(r.logic.Version, outcome, err)
-	r.noteNotCompared(outcome, err)
+	r.memory.version = r.logic.Version
+	r.Router.Ended(r.routed(), &router.End{Outcome: outcome, Err: err, Blame: blameFor(err), Called: r.calls > 0})
 	return outcome, requeue
 }
 

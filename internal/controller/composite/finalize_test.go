@@ -19,11 +19,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // newTestBase returns a Base without watches.
 func newTestBase(o controller.Observer) *controller.Base {
-	return controller.New(&Controller{}, controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	return controller.New(&Controller{Router: router.New(nil, router.Options{})}, controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
 // eventCounter counts events.
@@ -39,7 +40,7 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{
-		Base: newTestBase(&reported), tools: Tools{Now: time.Now},
+		Base: newTestBase(&reported), tools: Tools{Now: time.Now}, Router: router.New(nil, router.Options{}),
 	}
 	key := queue.Key{Name: "p"}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
@@ -64,7 +65,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 // A run that the end of its context interrupts has not failed: it records no "context canceled".
 func TestInterruptedRunHasNoError(t *testing.T) {
 	var reported eventCounter
-	c := &Controller{Base: newTestBase(&reported), tools: Tools{Now: time.Now}}
+	c := &Controller{Base: newTestBase(&reported), tools: Tools{Now: time.Now}, Router: router.New(nil, router.Options{})}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // memory is the state of one parent between runs. It holds digests, not objects: losing it costs a
@@ -47,8 +48,8 @@ type memory struct {
 	// sentEvents are digests of the events in the latest response.
 	sentEvents []uint64
 	flapping   plan.Flapping
-	// failures are those of the version of the hooks that was called last.
-	failures versionFailures
+	// version is that of the hooks in the latest run.
+	version string
 	// determinism finds hooks whose responses to the same request differ. hasWritten means that
 	// something was written since the latest call.
 	determinism plan.DeterminismCheck
@@ -64,9 +65,7 @@ func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
 	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
 	state.HeldDeletions, state.AllowDeletions = len(held), value
-	state.LogicVersion = c.tools.LogicVersions.versionOf(c.shadowed(parent))
-	state.Shadow = c.tools.Versions.shadow.describe(c.shadowed(parent))
-	if len(state.Shadow) > 0 {
+	if c.Router.Describe(parent, state); len(state.Shadow) > 0 {
 		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
 	}
 	if state.LastRun.IsZero() {
@@ -106,8 +105,8 @@ func (c *Controller) childFilter(parent *object.Object) func(*object.Object) boo
 	if c.program.isDecorator() {
 		return c.program.Mark.On
 	}
-	selector, err := selectorOf(parent, c.program.GenerateSelector)
-	return func(o *object.Object) bool { return err == nil && selector.Matches(o.Labels()) }
+	children, err := selector.Of(parent, c.program.GenerateSelector)
+	return func(o *object.Object) bool { return err == nil && children.Matches(o.Labels()) }
 }
 
 // Children returns the children of a parent in the order of the rules, then its revisions.

@@ -2,7 +2,6 @@ package composite
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -21,7 +20,7 @@ import (
 func (r *run) buildPlan() (plan.Plan, error) {
 	desired, ignored, err := r.planner.Desired(r.response.Children)
 	if err != nil {
-		return plan.Plan{}, hookFailure(r.hookName(), malformedError(err))
+		return plan.Plan{}, hookFailure(r.hookName(), plan.Malformed(err))
 	}
 	r.warnIgnored(ignored)
 	desired = r.withoutUnserved(desired)
@@ -35,7 +34,7 @@ func (r *run) buildPlan() (plan.Plan, error) {
 	var todo plan.Plan
 	if !r.leavesChildren() {
 		if todo, err = r.planner.Changes(r.observed(), desired, r.memory.upToDate.contains); err != nil {
-			return plan.Plan{}, hookFailure(r.hookName(), malformedError(err))
+			return plan.Plan{}, hookFailure(r.hookName(), plan.Malformed(err))
 		}
 	}
 	r.parent = overlaid
@@ -77,14 +76,6 @@ func (r *run) leavesChildren() bool {
 
 // isGCFinalizer reports whether the garbage collector owns a finalizer.
 func isGCFinalizer(name string) bool { return name == "foregroundDeletion" || name == "orphan" }
-
-// malformedError makes an error of the plan one of the hook, whose response caused it.
-func malformedError(err error) error {
-	if response, ok := errors.AsType[*plan.ResponseError](err); ok {
-		return &hook.MalformedError{Path: response.Path, Err: errors.New(response.Problem)}
-	}
-	return &hook.MalformedError{Err: err}
-}
 
 // An update in the place of an apply is not enough for a child with a desired field that another manager owns
 // too: the apply follows. So the next write of such a child is an apply at once. If the other manager no longer

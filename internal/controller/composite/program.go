@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -62,7 +63,7 @@ type Program struct {
 	// Version names Sync, Finalize and Customize; empty if the controller has no rollouts.
 	Version string
 	// Former is the version for the parents that have not moved yet; nil if all have.
-	Former *Logic
+	Former *controller.Logic
 	// FailureReason is the event reason of failed runs; empty for the reason of the error.
 	FailureReason string
 	// Lenient is as in plan.Planner.
@@ -153,10 +154,9 @@ type Tools struct {
 	// Access reviews what Accounts may read; not used without an Account.
 	Access   *identity.Reviewer
 	Observer controller.Observer
-	// Versions is shared by the programs of one controller, if they have a Former.
-	Versions *Versions
-	// LogicVersions is shared by the programs of one controller; nil for its own.
-	LogicVersions *LogicVersions
+	// Assignment and Reported are shared by the programs of one controller; nil for their own.
+	Assignment *router.Assignment
+	Reported   *router.Reported
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *guard.Guard
 	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.

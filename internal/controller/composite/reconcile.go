@@ -41,7 +41,7 @@ type run struct {
 	// dry is nil unless this is a dry run.
 	dry *dryRun
 	// logic is the version that is called for the parent.
-	logic Logic
+	logic controller.Logic
 	// parent is the stored parent with the latest response applied.
 	parent *object.Object
 	// visible caches visibleParent for a stored parent.
@@ -206,7 +206,7 @@ func (r *run) notConvergedError() error {
 
 // PhaseOf returns the phase of a parent.
 func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
-	return c.program.phaseOf(parent, c.logicOf(parent).Finalize != nil)
+	return c.program.phaseOf(parent, c.Router.Of(parent).Finalize != nil)
 }
 
 // PhaseOf returns the phase of the parent for the version that the run calls, also if it moves meanwhile.
@@ -262,7 +262,7 @@ func annotationsOf(o *object.Object) labels.Set {
 func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
 	ctx, output := r.withOutput(ctx)
-	asked, said := record.Request{ControllerType: r.program.form(), Sync: request}, record.Response{}
+	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
 	r.See(&asked, &record.Response{})
 	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return h.Call(ctx, request) })
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -21,9 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
-
-// relatedPollInterval is how often the lists of related objects are looked at outside of runs.
-const relatedPollInterval = 20 * time.Millisecond
 
 // errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
 // parent.
@@ -44,7 +40,7 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.checkRelatedReads(ctx, r.user(), r.related.Reads(r.Item.Key)); err != nil {
+	if err := related.CheckReads(ctx, r.tools.Access, r.user(), r.related.Reads(r.Item.Key)); err != nil {
 		return err
 	}
 	if err := r.relatedListed(); err != nil {
@@ -126,7 +122,7 @@ func (r *run) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 	if r.logic.Customize == nil {
 		return nil, nil
 	}
-	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.Record.Now()
+	request, began := r.program.customizeRequest(r.visibleParent()), r.Record.Now()
 	r.See(&record.Request{Customize: request}, &record.Response{})
 	ctx, output := r.withOutput(ctx)
 	response, err := withRecover(r, "customize", func() (*hook.CustomizeResponse, error) {
@@ -160,7 +156,7 @@ func (r *run) setRelated(ctx context.Context, rules []hook.RelatedRule) error {
 		if err != nil {
 			return err
 		}
-		if err := r.checkRelatedReads(ctx, r.user(), reads); err != nil {
+		if err := related.CheckReads(ctx, r.tools.Access, r.user(), reads); err != nil {
 			return err
 		}
 	}
@@ -277,13 +273,13 @@ func (r *run) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.
 	if err != nil {
 		return object.Resource{}, err
 	}
-	return reads[len(reads)-1].Resource, r.checkRelatedReads(ctx, r.user(), reads)
+	return reads[len(reads)-1].Resource, related.CheckReads(ctx, r.tools.Access, r.user(), reads)
 }
 
 // dropUnreadable drops the rules of the latest sync unless all of their objects may be read.
 func (r *run) dropUnreadable(ctx context.Context, missing *unread) error {
 	reads := r.related.Reads(r.Item.Key)
-	err := r.checkRelatedReads(ctx, r.user(), reads)
+	err := related.CheckReads(ctx, r.tools.Access, r.user(), reads)
 	if !errors.Is(err, identity.ErrForbidden) {
 		return err
 	}

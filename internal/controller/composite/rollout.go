@@ -159,7 +159,7 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	}
 	step, err := todo.Step()
 	if err != nil {
-		return nil, hookFailure(r.hookName(), malformedError(err))
+		return nil, hookFailure(r.hookName(), plan.Malformed(err))
 	}
 	if frozen {
 		return step.Desired, nil
@@ -187,7 +187,7 @@ func (r *run) formerChildren() []rolling.Former {
 		}
 		children, _, err := r.planner.Desired(response.Children)
 		if err != nil {
-			errs = append(errs, r.formerRevisionError(r.rollout.history.Former[i], malformedError(err)))
+			errs = append(errs, r.formerRevisionError(r.rollout.history.Former[i], plan.Malformed(err)))
 			continue
 		}
 		former[i].Children = children

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
@@ -120,7 +121,7 @@ func timeoutOf(called any) time.Duration {
 
 // WrapProgram tracks the calls of a program's hooks.
 func (f *InFlight) WrapProgram(p composite.Program) composite.Program {
-	now := f.wrapLogic(p.Name, composite.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
+	now := f.wrapLogic(p.Name, controller.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
 	p.Sync, p.Finalize, p.Customize = now.Sync, now.Finalize, now.Customize
 	if p.Former != nil {
 		p.Former = new(f.wrapLogic(p.Name, *p.Former))
@@ -128,12 +129,12 @@ func (f *InFlight) WrapProgram(p composite.Program) composite.Program {
 	return p
 }
 
-func (f *InFlight) wrapLogic(controller string, l composite.Logic) composite.Logic {
-	l.Sync, l.Finalize = f.wrapHook(controller, "sync", l.Sync), f.wrapHook(controller, "finalize", l.Finalize)
+func (f *InFlight) wrapLogic(name string, l controller.Logic) controller.Logic {
+	l.Sync, l.Finalize = f.wrapHook(name, "sync", l.Sync), f.wrapHook(name, "finalize", l.Finalize)
 	if timeout := timeoutOf(l.Customize); timeout > 0 {
 		customize := l.Customize
 		l.Customize = hook.CustomizerFunc(func(ctx context.Context, r *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-			defer f.track(controller, "the customize hook", timeout)()
+			defer f.track(name, "the customize hook", timeout)()
 			return customize.Customize(ctx, r)
 		})
 	}

@@ -20,12 +20,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // restoreRollout moves the parents of a starting controller as far as the stored status says. It returns false if
 // the context ends first, or if the controller was compiled for another rollout.
 func (cs *Set) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
-	if r.versions == nil {
+	if r.assignment == nil {
 		return true
 	}
 	resource, gone := cs.declared.kinds[key.Namespace].Resource, false
@@ -58,11 +59,11 @@ func (cs *Set) setPosition(key queue.Key, r *runningController) bool {
 		}
 		position = rollout.Position(status, spec.Version)
 	}
-	if r.versions == nil {
+	if r.assignment == nil {
 		return true
 	}
-	r.versions.SetShadow(spec != nil && rollout.Compares(status, spec.Version), perSecond(spec))
-	if before := r.versions.SetPosition(position); before != position {
+	r.assignment.SetShadow(spec != nil && rollout.Compares(status, spec.Version), perSecond(spec))
+	if before := r.assignment.SetPosition(position); before != position {
 		r.queueMoved(before, position, spec)
 	}
 	return true
@@ -80,23 +81,23 @@ func perSecond(spec *compile.Rollout) int {
 func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
 	for _, w := range r.workers {
 		if c, is := w.(*composite.Controller); is {
-			c.QueueMoved(from, to, perSecond(spec))
+			c.Router.QueueMoved(from, to, perSecond(spec))
 		}
 	}
 }
 
 // setRollbackWhen replaces the condition of a rollback. If it is another one, it is evaluated for all moved parents.
 func (r *runningController) setRollbackWhen(before *compile.Rollout) {
-	if r.versions == nil {
+	if r.assignment == nil {
 		return
 	}
-	var when composite.When
+	var when router.When
 	if r.Rollout != nil {
 		when = r.Rollout.When
 	}
-	r.versions.SetWhen(when)
+	r.assignment.SetWhen(when)
 	if before != nil && r.Rollout != nil && before.Spec.Rollback.When != r.Rollout.Spec.Rollback.When {
-		r.queueMoved(0, r.versions.Position(), r.Rollout)
+		r.queueMoved(0, r.assignment.Position(), r.Rollout)
 	}
 }
 
@@ -141,7 +142,7 @@ type rollingWorker interface {
 // observeRollout returns what is known of the parents of a running controller, if its rollout needs it.
 func (e *controllerEntry) observeRollout(status *setpoint.RolloutStatus) (all rollout.Observed) {
 	r := e.running
-	if r == nil || r.versions == nil || status == nil || status.Phase == setpoint.RolloutComplete {
+	if r == nil || r.assignment == nil || status == nil || status.Phase == setpoint.RolloutComplete {
 		return all
 	}
 	for _, w := range r.workers {
@@ -185,12 +186,12 @@ func (cs *Set) advanceRollout(
 
 // carryOutRollout moves parents as far as the stored status says.
 func (cs *Set) carryOutRollout(key queue.Key, e *controllerEntry) {
-	if e.running == nil || !cs.setPosition(key, e.running) || e.running.versions == nil {
+	if e.running == nil || !cs.setPosition(key, e.running) || e.running.assignment == nil {
 		return
 	}
 	for _, w := range e.running.workers {
 		if c, is := w.(*composite.Controller); is {
-			c.QueueShadow()
+			c.Router.QueueShadow()
 		}
 	}
 }
@@ -228,23 +229,23 @@ func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
 	return state
 }
 
-// newLogicVersions returns what follows the versions in responses. It knows the one that counted before a restart.
-func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *composite.LogicVersions {
+// newReported returns what follows the versions in responses. It knows the one that counted before a restart.
+func newReported(compiled *compile.Compiled, declared *object.Object) *router.Reported {
 	restored := ""
 	if declared != nil {
 		restored = compile.StoredStatus(declared).LogicVersion
 	}
-	return composite.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
+	return router.NewReported(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
 func (cs *Set) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
 	r := e.running
-	if r == nil || r.logicVersions == nil || e.object == nil {
+	if r == nil || r.reported == nil || e.object == nil {
 		return
 	}
 	// What runs counts: spec.rollout may have been added or removed since, which restarts nothing.
-	state := r.logicVersions.Settle(r.Programs[0].Version, time.Now())
+	state := r.reported.Settle(r.Programs[0].Version, time.Now())
 	if state.Known {
 		status.LogicVersion = state.Current
 	}
@@ -269,7 +270,7 @@ func (cs *Set) queueOlder(r *runningController) {
 	left := cmp.Or(perSecond(cs.registry.policy(r)), setpoint.DefaultParentsPerSecond)
 	for _, w := range r.workers {
 		if c, is := w.(*composite.Controller); is && left > 0 {
-			left = c.QueueOlder(left)
+			left = c.Router.QueueOlder(left)
 		}
 	}
 }

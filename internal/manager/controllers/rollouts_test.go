@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // rolloutAt returns a controller object whose rollout has a position.
@@ -54,8 +55,8 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		s := &laggingServer{released: make(chan struct{})}
 		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
 		cs.Metrics = serving.NewMetrics()
-		r := &runningController{versions: composite.NewVersions(nil), Compiled: &compile.Compiled{
-			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &composite.Logic{Version: "v1"}}},
+		r := &runningController{assignment: router.NewAssignment(nil), Compiled: &compile.Compiled{
+			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &controller.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
 		go func() { restored <- cs.restoreRollout(t.Context(), key, r) }()
@@ -66,8 +67,8 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		default:
 		}
 		s.released <- struct{}{}
-		if !<-restored || r.versions.Position() != 0 {
-			t.Errorf("position %d of %d", r.versions.Position(), rollout.End)
+		if !<-restored || r.assignment.Position() != 0 {
+			t.Errorf("position %d of %d", r.assignment.Position(), rollout.End)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -118,10 +119,10 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		declared := parseObject(t, rolloutAt("1", "1"))
 		r := &runningController{
-			Compiled:  &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
-			workers:   []worker{&holdingWorker{}},
-			deletions: guard.New(nil, nil),
-			versions:  composite.NewVersions(nil),
+			Compiled:   &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
+			workers:    []worker{&holdingWorker{}},
+			deletions:  guard.New(nil, nil),
+			assignment: router.NewAssignment(nil),
 		}
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
 		e.running = r
@@ -147,7 +148,7 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		if c.running != "" {
 			compiled.Rollout = &compile.Rollout{Version: c.running, Spec: &setpoint.Rollout{}}
 		}
-		r := &runningController{Compiled: compiled, logicVersions: newLogicVersions(compiled, declared)}
+		r := &runningController{Compiled: compiled, reported: newReported(compiled, declared)}
 		r.Rollout = c.edited
 		e := &controllerEntry{controllerState: controllerState{object: declared, running: r}}
 		var status setpoint.ControllerStatus

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
 // runningController runs all programs of a controller.
@@ -32,12 +33,12 @@ type runningController struct {
 	endpoints *calls.Endpoints
 	// deletions is the deletion guard of the programs of hooks.
 	deletions *guard.Guard
-	// versions says which parents have moved to changed hooks; nil if all have.
-	versions *composite.Versions
+	// assignment says which parents have moved to changed hooks; nil if all have.
+	assignment *router.Assignment
 	// moving is held while parents move, so that a status that was read earlier does not take them back.
 	moving sync.Mutex
-	// logicVersions follows the versions in responses; nil without hooks.
-	logicVersions *composite.LogicVersions
+	// reported follows the versions in responses; nil without hooks.
+	reported *router.Reported
 	// outdatedLogic means that the version of the parents that have not moved is another one by now.
 	outdatedLogic atomic.Bool
 	cancel        context.CancelFunc
@@ -67,15 +68,15 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 	if len(compiled.Programs) > 0 {
 		r.deletions = guard.New(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
-		r.logicVersions = newLogicVersions(compiled, declared)
+		r.reported = newReported(compiled, declared)
 	}
 	if compiled.Former() != "" {
-		r.versions = composite.NewVersions(nil)
+		r.assignment = router.NewAssignment(nil)
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
 		tools := cs.composeTools(compiled.Account)
-		tools.DeletionGuard, tools.Versions, tools.LogicVersions = r.deletions, r.versions, r.logicVersions
+		tools.DeletionGuard, tools.Assignment, tools.Reported = r.deletions, r.assignment, r.reported
 		r.workers = append(r.workers, composite.New(cs.InFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {

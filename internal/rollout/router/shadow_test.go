@@ -1,12 +1,10 @@
-package composite
+package router
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
@@ -40,7 +36,7 @@ func TestShadowObservesRetriedFailures(t *testing.T) {
 		"a terminal failure":   {[]shadowResult{{failure: "refused", terminal: true}}, failed},
 		"compared, then fails": {[]shadowResult{{}, refused}, rollout.Shadow{Compared: 1, Retrying: 1, RetryingFailure: "Shop a: refused"}},
 	} {
-		of := shadowed{uid: shop.UID()}
+		of := parent{uid: shop.UID()}
 		p := shadowedParent{uid: shop.UID()}
 		for _, result := range c.results {
 			p.add(&result)
@@ -56,9 +52,9 @@ func TestShadowObservesRetriedFailures(t *testing.T) {
 
 // A parent has one comparison at a time. One that began in an earlier shadow does not count in the next.
 func TestOneComparisonOfAParentAtATime(t *testing.T) {
-	v, of, now := &Versions{}, shadowed{uid: "u-a"}, time.Now()
+	v, of, now := &Assignment{}, parent{uid: "u-a"}, time.Now()
 	v.SetShadow(true, 10)
-	if s := &v.shadow; !s.tryAcquire(of, now) || s.tryAcquire(of, now) || len(s.due([]shadowed{of}, now.Add(time.Hour))) != 0 {
+	if s := &v.shadow; !s.tryAcquire(of, now) || s.tryAcquire(of, now) || len(s.due([]parent{of}, now.Add(time.Hour))) != 0 {
 		t.Error("two comparisons of a parent")
 	}
 	v.SetShadow(false, 0)
@@ -78,60 +74,10 @@ func TestOneComparisonOfAParentAtATime(t *testing.T) {
 	}
 }
 
-// selectingHook selects ConfigMaps as related objects, and counts how many of its calls overlap.
-type selectingHook struct{ active, overlaps, calls atomic.Int32 }
+// loop reconciles nothing.
+type loop struct{ controller.Loop }
 
-func (h *selectingHook) Customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-	if h.active.Add(1) > 1 {
-		h.overlaps.Add(1)
-	}
-	return &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps"}}}, nil
-}
-
-func (h *selectingHook) Call(context.Context, *hook.Request) (*hook.Response, error) {
-	h.calls.Add(1)
-	h.active.Add(-1)
-	return &hook.Response{}, nil
-}
-
-// Comparisons of a parent do not overlap, and leave no related objects behind, even if the parent is deleted or the
-// shadow ends meanwhile.
-func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
-	s, after := newCluster(t, newShop), &selectingHook{}
-	before := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
-	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Former: &Logic{Version: "v1", Sync: before}})
-	shops.shadowRelated = related.New(related.Options{
-		Store: shops.tools.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
-		Resolve: func(context.Context, string, string) (object.Resource, error) { return signs, nil },
-	})
-	key := queue.Key{Namespace: "town", Name: "a"}
-	ended := make(chan struct{})
-	var others sync.WaitGroup
-	others.Go(func() {
-		for on := true; ; on = !on {
-			select {
-			case <-ended:
-				return
-			default:
-				shops.tools.Versions.SetShadow(on, 1000)
-				shops.tools.Versions.drop(shops.ID(key))
-			}
-		}
-	})
-	for deadline := time.Now().Add(time.Minute); after.calls.Load() < 20 && time.Now().Before(deadline); {
-		shops.run(queue.LogicCompared)
-	}
-	close(ended)
-	others.Wait()
-	shops.Drop(key)
-	shops.shadowCalls.Wait()
-	if after.calls.Load() == 0 || after.overlaps.Load() > 0 {
-		t.Errorf("%d of %d comparisons overlap with another one", after.overlaps.Load(), after.calls.Load())
-	}
-	if reads := shops.shadowRelated.Reads(key); len(reads) > 0 {
-		t.Errorf("it still reads %+v", reads)
-	}
-}
+func (loop) NewMemory() controller.Remembered { return nil }
 
 // Values of a Secret that only one of the versions selects are tokens in both responses.
 func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
@@ -151,7 +97,7 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 		"the version before selects it": {relatedBefore: selected},
 		"the new version selects it":    {request: hook.Request{Related: selected}},
 	} {
-		c.Controller = &Controller{program: Program{}}
+		c.Router = New(controller.New(loop{}, controller.Options{Log: slog.New(slog.DiscardHandler)}), Options{})
 		c.parent, c.before = parent, response
 		compared, err := c.compareWith(response, nil)
 		if err != nil {
@@ -167,8 +113,8 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 
 // A shadow that begins again, after a rollout was taken back, has compared nothing yet.
 func TestShadowBeginsAnew(t *testing.T) {
-	v := &Versions{}
-	of := shadowed{uid: "u-a"}
+	v := &Assignment{}
+	of := parent{uid: "u-a"}
 	v.SetShadow(true, 1)
 	if !v.shadow.tryAcquire(of, time.Now()) {
 		t.Fatal("not compared")

@@ -1,0 +1,250 @@
+package router
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/rollout"
+)
+
+// When is the condition of a rollback.
+type When func(parent *object.Object, children []*object.Object) (bool, error)
+
+// Assignment says which parents of one controller have moved to a new version of its hooks, and how these parents
+// are doing. The programs of the controller share it.
+type Assignment struct {
+	position atomic.Int64
+
+	mu    sync.Mutex
+	when  When
+	moved map[controller.ObjectID]movedParent
+	// latest are the failures of the version that reconciled a parent last.
+	latest map[controller.ObjectID]versionFailures
+
+	shadow shadow
+}
+
+// movedParent is what runs of the new version have shown of a parent.
+type movedParent struct {
+	uid string
+	// settled means that a run of the new version has succeeded, or that no version can reconcile the parent.
+	settled bool
+	failures
+	// before are the failures of the version before, until the new one succeeds.
+	before  failures
+	failure string
+	held    bool
+	// matching is whether the condition of a rollback is true, and blocked its error.
+	matching bool
+	blocked  string
+}
+
+// NewAssignment returns an Assignment of which no parent has moved. A nil when never matches.
+func NewAssignment(when When) *Assignment {
+	return &Assignment{when: when, moved: map[controller.ObjectID]movedParent{}, latest: map[controller.ObjectID]versionFailures{}}
+}
+
+func (a *Assignment) hasMoved(parent *object.Object) bool {
+	return rollout.Moved(parent.UID(), a.position.Load())
+}
+
+// SetWhen replaces the condition of a rollback, which the next run of each parent evaluates.
+func (a *Assignment) SetWhen(when When) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.when = when
+}
+
+// Position returns up to where parents have moved.
+func (a *Assignment) Position() int64 { return a.position.Load() }
+
+// SetPosition moves parents up to a position, or back. It returns the position before.
+func (a *Assignment) SetPosition(position int64) (before int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if before = a.position.Swap(position); position < before {
+		clear(a.moved)
+	}
+	return before
+}
+
+func (a *Assignment) drop(of controller.ObjectID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.moved, of)
+	delete(a.latest, of)
+	a.shadow.drop(of)
+}
+
+// note notes how a run ended, by the new version or by the one before.
+func (a *Assignment) note(of parent, run *Run, end *End, byNew bool) {
+	var matching, evaluated bool
+	var blocked string
+	if byNew {
+		matching, blocked, evaluated = a.evaluateWhen(run, end.Outcome)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	latest := a.latest[of.ObjectID]
+	if latest.uid != of.uid {
+		latest = versionFailures{uid: strings.Clone(of.uid)}
+	}
+	before := latest.before(run.Logic.Version)
+	latest.add(run.Logic.Version, end)
+	a.latest[of.ObjectID] = latest
+	if !byNew || !a.hasMoved(run.Stored) {
+		return // It was taken back meanwhile.
+	}
+	m := a.moved[of.ObjectID]
+	if m.uid != of.uid {
+		m = movedParent{uid: latest.uid, before: before}
+	}
+	if evaluated {
+		m.matching, m.blocked = matching, blocked
+	}
+	m.add(end)
+	a.moved[of.ObjectID] = m
+}
+
+// add adds the end of one more run.
+func (m *movedParent) add(end *End) {
+	m.held = end.Blame == DeletionGuard
+	m.failures.add(end)
+	switch {
+	case end.Outcome == record.Synced || end.Outcome == record.Skipped:
+		m.settled, m.before, m.failure = true, failures{}, ""
+	case end.Outcome != record.Failed:
+	case end.Blame == Parent:
+		m.settled = m.settled || m.failures == (failures{})
+	case end.Blame == Version || end.Blame == VersionForGood:
+		m.settled, m.failure = false, failure.OneLine(end.Err)
+	case !m.persist():
+		m.failure = failure.OneLine(end.Err)
+	}
+}
+
+// evaluateWhen evaluates the condition of a rollback for the parent and its children, if the run has observed
+// them.
+func (a *Assignment) evaluateWhen(run *Run, outcome record.Outcome) (matching bool, blocked string, evaluated bool) {
+	a.mu.Lock()
+	when := a.when
+	a.mu.Unlock()
+	if when == nil {
+		return false, "", true
+	}
+	children, observed := run.Children()
+	if run.Phase != controller.PhaseManaged || outcome == record.Postponed || !observed {
+		return false, "", false
+	}
+	matching, err := when(run.Stored, children)
+	if err != nil {
+		return false, failure.OneLine(err), true
+	}
+	return matching, "", true
+}
+
+// observed returns what a rollout knows of a parent that has moved; zero of others.
+func (a *Assignment) observed(of parent, o *object.Object) rollout.Observed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.moved[of.ObjectID]
+	if m.uid != of.uid || !a.hasMoved(o) {
+		return rollout.Observed{}
+	}
+	return m.observed(o.Ref().String())
+}
+
+func (m *movedParent) observed(name string) rollout.Observed {
+	var o rollout.Observed
+	switch {
+	case m.persist() && !m.before.persist():
+		o.Failed, o.Failure = 1, name+": "+m.failure
+	case m.persist():
+		o.Reconciled = 1
+	case m.persistElsewhere() && !m.before.persistElsewhere():
+		o.Blocked = name + ": " + m.failure
+	case m.settled || m.persistElsewhere():
+		o.Reconciled = 1
+	}
+	if m.held {
+		o.Held = "the deletion guard holds deletions of children of " + name
+	}
+	if m.matching {
+		o.Matching = "spec.rollout.rollback.when is true for " + name
+	}
+	if m.blocked != "" {
+		o.Blocked = name + ": " + m.blocked
+	}
+	return o
+}
+
+// Blame is what a run failed because of, as far as can be known.
+type Blame int
+
+const (
+	// Version is the version of the hooks; VersionForGood if retries do not help.
+	Version Blame = iota
+	VersionForGood
+	// Parent is the parent: no version can reconcile it.
+	Parent
+	// DeletionGuard holds deletions of children.
+	DeletionGuard
+	// Elsewhere is another client or the API server, or the version that writes what they refuse.
+	Elsewhere
+)
+
+// maxFlakes is how many failures in a row of a moved parent are no failure of the new version yet.
+const maxFlakes = 2
+
+// failures are those in a row that one version of the hooks has had with a parent.
+type failures struct {
+	attempts int
+	terminal bool
+	// elsewhere counts those that may be of another client or of the API server as well as of the version.
+	elsewhere int
+}
+
+// persist reports whether retries do not help.
+func (f failures) persist() bool { return f.attempts > maxFlakes || f.terminal }
+
+// persistElsewhere reports whether retries do not help against those.
+func (f failures) persistElsewhere() bool { return f.elsewhere > maxFlakes }
+
+func (f *failures) add(end *End) {
+	switch {
+	case end.Outcome == record.Synced || end.Outcome == record.Skipped:
+		*f = failures{}
+	case end.Outcome != record.Failed:
+	case end.Blame == Version || end.Blame == VersionForGood:
+		f.attempts++
+		f.terminal = end.Blame == VersionForGood
+	case end.Blame == Elsewhere:
+		f.elsewhere++
+	}
+}
+
+// versionFailures are the failures of one version with a parent.
+type versionFailures struct {
+	uid, version string
+	failures
+}
+
+func (f *versionFailures) add(version string, end *End) {
+	if f.version != version {
+		f.version, f.failures = version, failures{}
+	}
+	f.failures.add(end)
+}
+
+// before returns the failures of another version.
+func (f *versionFailures) before(version string) failures {
+	if f.version == version {
+		return failures{}
+	}
+	return f.failures
+}
