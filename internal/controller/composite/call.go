@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
@@ -21,11 +22,11 @@ var inputSeed = maphash.MakeSeed()
 // inputChanged reports whether the hook must be called: its input is new, or a cause requires a
 // call.
 func (r *run) inputChanged() bool {
-	r.inputDigest = r.digestInput(r.visibleParent())
+	r.inputDigest = r.digestInput(r.status.visible())
 	if r.inputDigest != r.memory.syncedInput {
 		return true
 	}
-	return r.calls == 0 && r.mustCall()
+	return r.calls == 0 && r.memory.mustCall(&r.Item)
 }
 
 // forceCallCauses are the causes that require a call even if the input is unchanged.
@@ -34,13 +35,13 @@ var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, que
 
 // mustCall reports whether a cause requires a call, or whether the last run failed and so did not
 // apply its response.
-func (r *run) mustCall() bool {
+func (m *memory) mustCall(item *queue.Item) bool {
 	for _, kind := range forceCallCauses {
-		if r.Item.Causes.Has(kind) {
+		if item.Causes.Has(kind) {
 			return true
 		}
 	}
-	return r.memory.Result.Failing
+	return m.Result.Failing
 }
 
 // digestInput returns a digest of the parts of a request whose change requires a call.
@@ -49,16 +50,16 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 	h.SetSeed(inputSeed)
 	maphash.WriteComparable(&h, r.Phase)
 	maphash.WriteComparable(&h, r.logic.Version)
-	maphash.WriteComparable(&h, r.relatedObjects.Digest)
+	maphash.WriteComparable(&h, r.relation.objects.Digest)
 	if r.program.SyncOnStatusChange {
 		maphash.WriteComparable(&h, parent.Digest())
 	} else {
 		maphash.WriteComparable(&h, contentDigest(parent))
 	}
-	for _, revision := range r.storedRevisions {
+	for _, revision := range r.family.revisions {
 		maphash.WriteComparable(&h, revision.Digest())
 	}
-	for _, children := range r.children {
+	for _, children := range r.family.byKind {
 		maphash.WriteComparable(&h, len(children))
 		for _, child := range children {
 			maphash.WriteComparable(&h, child.Digest())
@@ -77,29 +78,23 @@ func (r *run) callHook(ctx context.Context) error {
 		return err
 	}
 	r.calls++
-	wait := r.callFormer(ctx, h)
-	parent := r.visibleParent()
+	parent := r.status.visible()
+	wait := r.rollout.callFormer(parent, func(then *object.Object, at record.Revision) (*hook.Response, error) {
+		return r.call(ctx, h, r.request(then), at)
+	})
 	request := r.request(parent)
-	response, err := r.call(ctx, h, request, r.latestRevision())
+	response, err := r.call(ctx, h, request, r.rollout.latestRevision())
 	wait()
 	r.Router.Called(ctx, r.routed(), &router.Call{Request: request, Response: response, Err: err, Planner: &r.planner})
 	if err != nil {
-		return hookFailure(r.hookName(), r.program.explainMissing(err))
+		return hookFailure(hookName(r.Phase), r.program.explainMissing(err))
 	}
 	r.response = response
 	if err := r.checkDeterminism(ctx, h, parent); err != nil {
 		return err
 	}
-	r.mergeResponses()
+	r.rollout.mergeInto(r.response)
 	return nil
-}
-
-// hookName returns "sync" or "finalize".
-func (r *run) hookName() string {
-	if r.Phase == controller.PhaseFinalizing {
-		return "finalize"
-	}
-	return "sync"
 }
 
 // request builds a hook request from the cached objects without copying them.
@@ -109,10 +104,10 @@ func (r *run) request(parent *object.Object) *hook.Request {
 		Parent:          r.program.objectJSON(parent),
 		ParentNamespace: parent.Namespace(),
 		Finalizing:      r.Phase == controller.PhaseFinalizing,
-		Related:         r.relatedObjects.Groups,
-		Children:        make([]hook.Group, len(r.children)),
+		Related:         r.relation.objects.Groups,
+		Children:        make([]hook.Group, len(r.family.byKind)),
 	}
-	for i, children := range r.children {
+	for i, children := range r.family.byKind {
 		resource := r.program.Children[i].Resource
 		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(children))}
 		for j, child := range children {
@@ -144,19 +139,19 @@ const determinismPause = 1100 * time.Millisecond
 // It sets nondeterminismErr if the responses differ.
 func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
-		r.memory.determinism.RecordWrite(r.intent(), r.tools.Now())
+		r.memory.determinism.RecordWrite(r.program.intent(r.Stored), r.tools.Now())
 		r.memory.hasWritten = false
 	}
-	due, delayed := r.memory.determinism.Due(r.intent(), r.tools.Now())
+	due, delayed := r.memory.determinism.Due(r.program.intent(r.Stored), r.tools.Now())
 	if !due {
 		return nil
 	}
 	if delayed && !controller.Sleep(ctx, determinismPause) {
 		return context.Cause(ctx)
 	}
-	again, err := r.call(ctx, h, r.request(parent), r.latestRevision())
+	again, err := r.call(ctx, h, r.request(parent), r.rollout.latestRevision())
 	if err != nil {
-		return hookFailure(r.hookName(), err)
+		return hookFailure(hookName(r.Phase), err)
 	}
 	where := plan.ResponseDifference(r.response, again)
 	r.memory.determinism.RecordResult(where != "")
@@ -164,27 +159,33 @@ func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.
 		return nil
 	}
 	r.nondeterminismErr = failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: two responses to the same request differ in %s; "+
-		"remove random values and times, or derive them from the object", r.hookName(), where))
+		"remove random values and times, or derive them from the object", hookName(r.Phase), where))
 	return nil
 }
 
 // intent returns a digest that changes when a user edits the parent. Decorators set labels
 // themselves, so only the generation counts for them.
-func (r *run) intent() uint64 {
-	if r.program.isDecorator() {
-		return uint64(r.Stored.Generation()) + 1
+func (p *Program) intent(parent *object.Object) uint64 {
+	if p.isDecorator() {
+		return uint64(parent.Generation()) + 1
 	}
-	return r.Stored.IntentDigest()
+	return parent.IntentDigest()
 }
 
-// isConflicting reports whether events must not retry a failure at once, because its own writes or
-// another client's cause them.
-func isConflicting(err error) bool {
-	reason := controller.ReasonOf(err)
-	return reason == ReasonConflicting || reason == ReasonFlapping
-}
-
-// conflictBackoff returns the delay after a number of failures in a row.
-func conflictBackoff(failed int) time.Duration {
-	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
+// call calls a hook for one revision of the parent and records the call.
+func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
+	began := r.Record.Now()
+	ctx, output := withOutput(ctx, r.Record)
+	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
+	r.See(&asked, &record.Response{})
+	response, err := withRecover(r.writes, hookName(r.Phase), func() (*hook.Response, error) { return h.Call(ctx, request) })
+	if err == nil {
+		// The run changes the response; the record keeps the original.
+		original := *response
+		said.Sync = &original
+		r.See(&record.Request{}, &said)
+	}
+	r.Record.Called(began, record.Call{Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err,
+		Output: output})
+	return response, err
 }

@@ -26,18 +26,17 @@ func TestMustCall(t *testing.T) {
 	for i := range 20 {
 		many = append(many, queue.Cause{Kind: queue.ChildChanged, Object: queue.Key{Name: strconv.Itoa(i)}})
 	}
-	quiet := &run{Run: &controller.Run{Item: queue.Item{Causes: queue.NewCauses(many...)}}, memory: &memory{}}
-	if quiet.mustCall() {
+	quiet, some := &memory{}, &queue.Item{Causes: queue.NewCauses(many...)}
+	if quiet.mustCall(some) {
 		t.Error("children that changed demand nothing by themselves")
 	}
 	for _, kind := range forceCallCauses {
-		r := &run{Run: &controller.Run{Item: queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}}, memory: &memory{}}
-		if !r.mustCall() {
+		if !quiet.mustCall(&queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}) {
 			t.Errorf("%s is lost among many causes", kind)
 		}
 	}
-	quiet.memory.Result.Failing = true
-	if !quiet.mustCall() {
+	quiet.Result.Failing = true
+	if !quiet.mustCall(some) {
 		t.Error("after a failure the hook must be called")
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 	r.guarded = guard.Decision{}
 	if r.Phase != controller.PhaseManaged {
-		r.deletionGuard.Drop(r.id())
+		r.deletionGuard.Drop(r.ID(r.Item.Key))
 		return todo
 	}
 	removed := r.unexplainedDeletions(todo)
@@ -23,7 +23,7 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	confirms := plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions)
-	if r.guarded = r.deletionGuard.Decide(r.id(), r.Router.Of(r.Stored).Moved, removed, confirms); len(r.guarded.Withheld) == 0 {
+	if r.guarded = r.deletionGuard.Decide(r.ID(r.Item.Key), r.Router.Of(r.Stored).Moved, removed, confirms); len(r.guarded.Withheld) == 0 {
 		return todo
 	}
 	return todo.Without(removed)
@@ -39,7 +39,7 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 		edits.Forget()
 	}
 	if edits.Explain(r.Stored, r.program.storesStatus(), r.tools.Now()) {
-		return r.deletionGuard.FilterHeld(r.id(), removals)
+		return r.deletionGuard.FilterHeld(r.ID(r.Item.Key), removals)
 	}
 	return removals
 }

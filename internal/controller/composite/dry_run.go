@@ -49,7 +49,7 @@ type dryRun struct {
 
 // hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
 // of them is not known.
-func (r *run) hasPlanned() bool { return r.dry != nil && !r.dry.Plan.Empty() }
+func (d *dryRun) hasPlanned() bool { return d != nil && !d.Plan.Empty() }
 
 // DryRun runs a parent with a writer that does not write. If given is nil, it reads the parent from the
 // cache. The result has what the run would do before its error. The controller must not be running.
@@ -91,7 +91,7 @@ func newDryRun(c *Controller, key queue.Key, parent *object.Object, known contro
 
 // skipReason says why no hook will be called; empty if one may be.
 func (r *run) skipReason() string {
-	if r.hasNoHook() {
+	if r.callsNothing() {
 		return "no sync hook; the finalize hook is called when the object is deleted"
 	}
 	return r.Phase.SkipReason()
@@ -104,15 +104,15 @@ func (r *run) addTo(ctx context.Context, result *DryRunResult) (err error) {
 		result.SkipReason = ""
 	}
 	if r.response != nil {
-		result.Hook, result.Response = r.hookName(), r.response
+		result.Hook, result.Response = hookName(r.Phase), r.response
 	}
 	if result.Parent, err = r.dry.Get(ctx, r.program.Parent, r.Item.Key.Namespace, r.Item.Key.Name); err != nil ||
 		len(result.Removals) == 0 {
 		return err
 	}
-	r.Stored, r.parent = result.Stored, result.Parent
+	r.Stored, r.status.wanted = result.Stored, result.Parent
 	r.guarded = guard.Hold(result.Removals)
-	err = r.setConditions(r.failureReport(r.withheldError()))
-	result.Held = r.parent
+	err = r.status.setConditions(r.failureReport(r.withheldError()))
+	result.Held = r.status.wanted
 	return err
 }

@@ -1,11 +1,13 @@
 package composite
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -111,18 +113,18 @@ func (c *Controller) childFilter(parent *object.Object) func(*object.Object) boo
 
 // Children returns the children of a parent in the order of the rules, then its revisions.
 func (c *Controller) Children(parent *object.Object) []record.Child {
-	var family []record.Child
+	var owned []record.Child
 	for _, kind := range c.children {
 		for _, child := range kind.watches.owned(parent) {
 			if !c.program.isDecorator() || c.program.Mark.On(child) {
-				family = append(family, record.Child{Resource: kind.rule.Resource, Object: child})
+				owned = append(owned, record.Child{Resource: kind.rule.Resource, Object: child})
 			}
 		}
 	}
 	for _, revision := range c.revisionsOf(parent) {
-		family = append(family, record.Child{Resource: plan.ControllerRevisions, Object: revision})
+		owned = append(owned, record.Child{Resource: plan.ControllerRevisions, Object: revision})
 	}
-	return family
+	return owned
 }
 
 const (
@@ -170,4 +172,85 @@ func (s *recoveryProbe) drop(key queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active = s.active && s.key != key
+}
+
+// upToDateChild says that a child in an observed state matches a desired object. child is a digest
+// of its UID.
+type upToDateChild struct{ child, observed, desired uint64 }
+
+// upToDateChildren are those of one parent, sorted by child. They have no pointers, to keep them
+// cheap for the garbage collector.
+type upToDateChildren []upToDateChild
+
+func childDigest(o *object.Object) uint64 { return object.DigestOf([]byte(o.UID())) }
+
+func (a upToDateChildren) find(child uint64) (int, bool) {
+	return slices.BinarySearchFunc(a, child, func(one upToDateChild, child uint64) int { return cmp.Compare(one.child, child) })
+}
+
+// add stores that a child matches the desired object.
+func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
+	now := upToDateChild{child: childDigest(stored), observed: contentDigest(stored), desired: desired}
+	at, found := a.find(now.child)
+	if found {
+		(*a)[at] = now
+		return
+	}
+	*a = slices.Insert(*a, at, now)
+}
+
+// contains reports whether that was stored.
+func (a upToDateChildren) contains(observed *object.Object, desired uint64) bool {
+	at, found := a.find(childDigest(observed))
+	return found && a[at].observed == contentDigest(observed) && a[at].desired == desired
+}
+
+// grow allocates space once.
+func (a *upToDateChildren) grow(children int) {
+	if cap(*a) < children {
+		*a = append(make(upToDateChildren, 0, children), *a...)
+	}
+}
+
+// prune drops children that no longer exist.
+func (a *upToDateChildren) prune(present map[uint64]bool) {
+	*a = slices.DeleteFunc(*a, func(one upToDateChild) bool { return !present[one.child] })
+}
+
+// contentDigest returns a digest of what desired objects can set. For kinds with generations it
+// does not include the status.
+func contentDigest(o *object.Object) uint64 {
+	if o.Generation() > 0 {
+		return o.IntentDigest()
+	}
+	return o.Digest()
+}
+
+// An update in the place of an apply is not enough for a child with a desired field that another manager owns
+// too: the apply follows. So the next write of such a child is an apply at once. If the other manager no longer
+// owns the field, that costs the API server more, but has the same result.
+
+// noteOwners remembers that another manager owns a desired field of a child.
+func (m *memory) noteOwners(result apply.Result) {
+	if !result.CoOwned {
+		return
+	}
+	if m.coOwned == nil {
+		m.coOwned = map[uint64]bool{}
+	}
+	m.coOwned[childDigest(result.Updated)] = true
+}
+
+// skipUpdates removes the updates of co-owned children from a plan, which leaves their applies.
+func (m *memory) skipUpdates(todo plan.Plan) {
+	if len(m.coOwned) == 0 {
+		return
+	}
+	for _, stage := range todo.Stages {
+		for i := range stage {
+			if stage[i].Update != nil && m.coOwned[childDigest(stage[i].Before)] {
+				stage[i].Update = nil
+			}
+		}
+	}
 }

@@ -119,10 +119,10 @@ func TestNameWaitersDropDeletedParents(t *testing.T) {
 	c := &Controller{}
 	name, other := childName{name: "a"}, childName{name: "b"}
 	one, two := queue.Key{Name: "one"}, queue.Key{Name: "two"}
-	c.addNameWaiter(name, one)
-	c.addNameWaiter(name, two)
-	c.addNameWaiter(other, one)
-	c.dropNameWaiter(one)
+	c.nameWaiters.add(name, one)
+	c.nameWaiters.add(name, two)
+	c.nameWaiters.add(other, one)
+	c.nameWaiters.drop(one)
 	if left := c.nameWaiters.Get(other); left != nil {
 		t.Errorf("still %v", left)
 	}

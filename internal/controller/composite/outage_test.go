@@ -45,7 +45,7 @@ func (c outageCase) check(t *testing.T) {
 	}
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
-	r := &run{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}
+	r := &run{writes: &writes{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}}
 	m.SetResult(r.memory, c.former, nil)
 	r.recordResult(c.now, nil)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {

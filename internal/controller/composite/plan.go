@@ -1,13 +1,12 @@
 package composite
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -20,38 +19,42 @@ import (
 func (r *run) buildPlan() (plan.Plan, error) {
 	desired, ignored, err := r.planner.Desired(r.response.Children)
 	if err != nil {
-		return plan.Plan{}, hookFailure(r.hookName(), plan.Malformed(err))
+		return plan.Plan{}, hookFailure(hookName(r.Phase), plan.Malformed(err))
 	}
-	r.warnIgnored(ignored)
+	r.response.Events = append(slices.Clone(r.response.Events), warnings(ignored)...)
 	desired = r.withoutUnserved(desired)
-	if desired, err = r.planRollout(desired); err != nil {
+	desired, moved, err := r.rollout.planUpdate(desired, r.response)
+	if err != nil {
 		return plan.Plan{}, err
 	}
-	overlaid, err := r.overlayResponse()
+	r.updatedChildren += moved
+	overlaid, err := r.status.overlay(r.response)
 	if err != nil {
-		return plan.Plan{}, hookFailure(r.hookName(), &hook.MalformedError{Path: "status", Err: err})
+		return plan.Plan{}, hookFailure(hookName(r.Phase), err)
 	}
 	var todo plan.Plan
-	if !r.leavesChildren() {
-		if todo, err = r.planner.Changes(r.observed(), desired, r.memory.upToDate.contains); err != nil {
-			return plan.Plan{}, hookFailure(r.hookName(), plan.Malformed(err))
+	if !leavesChildren(r.Phase, r.Stored) {
+		if todo, err = r.planner.Changes(r.family.observed(), desired, r.memory.upToDate.contains); err != nil {
+			return plan.Plan{}, hookFailure(hookName(r.Phase), plan.Malformed(err))
 		}
 	}
-	r.parent = overlaid
-	r.noteHookConditions()
+	r.status.wanted = overlaid
+	if r.program.Conditions {
+		r.memory.hookConditions = plan.HookConditions(r.response)
+	}
 	return todo, nil
 }
 
-// warnIgnored adds a warning event for each part of the response that is ignored.
-func (r *run) warnIgnored(ignored []plan.Ignored) {
+// warnings are the events about the parts of the response that are ignored.
+func warnings(ignored []plan.Ignored) (all []hook.Event) {
 	for _, part := range ignored {
 		reason := ReasonNamespaceIgnored
 		if part.Undeclared != (object.GroupKind{}) {
 			reason = ReasonChildUndeclared
 		}
-		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: reason,
-			Message: part.Path + ": ignored: " + part.Problem})
+		all = append(all, hook.Event{Type: controller.Warning, Reason: reason, Message: part.Path + ": ignored: " + part.Problem})
 	}
+	return all
 }
 
 // withoutUnserved leaves out desired children of kinds that are not served any more. They make the run fail once
@@ -70,125 +73,43 @@ func (r *run) withoutUnserved(desired []plan.Child) []plan.Child {
 
 // leavesChildren reports whether the children of a deleted parent belong to the garbage collector:
 // there is no finalize hook, or the user chose foreground or orphan deletion.
-func (r *run) leavesChildren() bool {
-	return r.Stored.Deleting() && (r.Phase != controller.PhaseFinalizing || slices.ContainsFunc(r.Stored.Finalizers(), isGCFinalizer))
+func leavesChildren(phase controller.Phase, parent *object.Object) bool {
+	return parent.Deleting() && (phase != controller.PhaseFinalizing || slices.ContainsFunc(parent.Finalizers(), isGCFinalizer))
 }
 
 // isGCFinalizer reports whether the garbage collector owns a finalizer.
 func isGCFinalizer(name string) bool { return name == "foregroundDeletion" || name == "orphan" }
 
-// An update in the place of an apply is not enough for a child with a desired field that another manager owns
-// too: the apply follows. So the next write of such a child is an apply at once. If the other manager no longer
-// owns the field, that costs the API server more, but has the same result.
-
-// noteOwners remembers that another manager owns a desired field of a child.
-func (m *memory) noteOwners(result apply.Result) {
-	if !result.CoOwned {
-		return
+// apply writes the plan. It marks the input as synced if there was nothing to write.
+func (r *run) apply(ctx context.Context, todo plan.Plan) error {
+	r.memory.syncedInput = 0
+	kept, err := r.rollout.storeRevisions(ctx)
+	if err != nil {
+		return err
 	}
-	if m.coOwned == nil {
-		m.coOwned = map[uint64]bool{}
-	}
-	m.coOwned[childDigest(result.Updated)] = true
-}
-
-// skipUpdates removes the updates of co-owned children from a plan, which leaves their applies.
-func (m *memory) skipUpdates(todo plan.Plan) {
-	if len(m.coOwned) == 0 {
-		return
-	}
-	for _, stage := range todo.Stages {
-		for i := range stage {
-			if stage[i].Update != nil && m.coOwned[childDigest(stage[i].Before)] {
-				stage[i].Update = nil
-			}
+	whole := r.throttle(todo)
+	todo = r.guardDeletions(whole)
+	r.Record.Planned(r.guarded.Recorded(todo), r.family.unwritten(whole))
+	if !todo.Empty() {
+		if !r.StillExists() {
+			return controller.ErrConflict
+		}
+		r.memory.hasWritten = true
+		r.memory.skipUpdates(todo)
+		if err := r.observeResults(ctx, r.writes.apply(ctx, todo)); err != nil {
+			return err
 		}
 	}
-}
-
-// upToDateChild says that a child in an observed state matches a desired object. child is a digest
-// of its UID.
-type upToDateChild struct{ child, observed, desired uint64 }
-
-// upToDateChildren are those of one parent, sorted by child. They have no pointers, to keep them
-// cheap for the garbage collector.
-type upToDateChildren []upToDateChild
-
-func childDigest(o *object.Object) uint64 { return object.DigestOf([]byte(o.UID())) }
-
-func (a upToDateChildren) find(child uint64) (int, bool) {
-	return slices.BinarySearchFunc(a, child, func(one upToDateChild, child uint64) int { return cmp.Compare(one.child, child) })
-}
-
-// add stores that a child matches the desired object.
-func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
-	now := upToDateChild{child: childDigest(stored), observed: contentDigest(stored), desired: desired}
-	at, found := a.find(now.child)
-	if found {
-		(*a)[at] = now
-		return
+	r.memory.upToDate.grow(len(todo.Equal))
+	for _, same := range todo.Equal {
+		r.memory.upToDate.add(same.Observed, same.Desired)
 	}
-	*a = slices.Insert(*a, at, now)
-}
-
-// contains reports whether that was stored.
-func (a upToDateChildren) contains(observed *object.Object, desired uint64) bool {
-	at, found := a.find(childDigest(observed))
-	return found && a[at].observed == contentDigest(observed) && a[at].desired == desired
-}
-
-// grow allocates space once.
-func (a *upToDateChildren) grow(children int) {
-	if cap(*a) < children {
-		*a = append(make(upToDateChildren, 0, children), *a...)
+	if r.rollout != nil && r.rollout.err != nil {
+		return r.rollout.err
 	}
-}
-
-// prune drops children that no longer exist.
-func (a *upToDateChildren) prune(present map[uint64]bool) {
-	*a = slices.DeleteFunc(*a, func(one upToDateChild) bool { return !present[one.child] })
-}
-
-// contentDigest returns a digest of what desired objects can set. For kinds with generations it
-// does not include the status.
-func contentDigest(o *object.Object) uint64 {
-	if o.Generation() > 0 {
-		return o.IntentDigest()
+	if todo.Empty() && !kept || r.dry != nil {
+		// After a write the hook is called again with the result. A dry run shows what it has responded now.
+		r.memory.syncedInput = r.inputDigest
 	}
-	return o.Digest()
-}
-
-// noteRecreation notes that a child was deleted to be created again, or created after that. The request changes
-// several times until the new child is ready, such as that of a slow Pod.
-func (r *run) noteRecreation(result apply.Result) {
-	ref := result.Action.Ref.Identity()
-	deleted := result.Action.Verb == plan.Delete && result.Action.DryRunVerb != "" && (result.Stored == nil || result.Stored.Deleting())
-	created := result.Action.Verb == plan.Create && r.memory.recreating[ref]
-	if !deleted && !created {
-		return
-	}
-	if r.recreated == nil {
-		r.recreated = map[object.Ref]int{}
-	}
-	if created {
-		delete(r.memory.recreating, ref)
-		r.recreated[ref] = max(r.recreated[ref], 1)
-		return
-	}
-	if r.memory.recreating == nil {
-		r.memory.recreating = map[object.Ref]bool{}
-	}
-	r.memory.recreating[ref] = true
-	r.recreated[ref]++
-}
-
-// onlyRecreates reports whether the run has recreated children, each once: the responses may differ until they are
-// ready. A child that is recreated again is one about which they conflict.
-func (r *run) onlyRecreates() bool {
-	for _, times := range r.recreated {
-		if times > 1 {
-			return false
-		}
-	}
-	return len(r.recreated) > 0
+	return nil
 }

@@ -218,21 +218,6 @@ func (o StatusOwner) selects(parent *object.Object) bool {
 	return inside && anySelects(o.Selections, parent)
 }
 
-// overlayResponse returns the parent with the response applied. If another controller stores the
-// status, it ignores that of the response and adds a warning.
-func (r *run) overlayResponse() (*object.Object, error) {
-	owner := r.program.statusOwner(r.Stored)
-	if owner == "" {
-		return r.planner.OverlayResponse(r.parent, r.program.Parent, r.response, r.tools.Now())
-	}
-	if hasStatus(r.response) {
-		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: ReasonStatusIgnored,
-			Message: "the status in the response of " + r.program.Name + " is ignored: " + owner +
-				" takes precedence for this object and stores its status"})
-	}
-	return r.parent, nil
-}
-
 // hasStatus reports whether a response has a status that is not empty.
 func hasStatus(response *hook.Response) bool {
 	var members map[string]json.RawMessage

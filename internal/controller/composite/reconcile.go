@@ -8,73 +8,20 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // maxPasses bounds the hook calls of one run: one for the observed state, one for the result of the
 // writes, and more for hooks that work in steps.
 const maxPasses = 6
-
-// run is one reconcile of one parent.
-type run struct {
-	*Controller
-	*controller.Run
-
-	memory *memory
-	// dry is nil unless this is a dry run.
-	dry *dryRun
-	// logic is the version that is called for the parent.
-	logic controller.Logic
-	// parent is the stored parent with the latest response applied.
-	parent *object.Object
-	// visible caches visibleParent for a stored parent.
-	visible struct{ of, as *object.Object }
-	planner plan.Planner
-	// children are the observed children, in the order of the rules.
-	children [][]*object.Object
-	// storedRevisions are the stored revisions of the parent. rollout is nil if no child rule is
-	// rolling.
-	storedRevisions []*object.Object
-	rollout         *childRollout
-	// relatedObjects are the related objects of the request.
-	relatedObjects related.Snapshot
-	inputDigest    uint64
-	response       *hook.Response
-	calls          int
-	// latestWrite describes the first write of the latest plan.
-	latestWrite string
-	// latestLocations is where it was.
-	latestLocations []record.Location
-	// nondeterminismErr is set if responses to the same request differ.
-	nondeterminismErr error
-	// unservedErr is set if the latest response has children of kinds that are not served any more.
-	unservedErr error
-	// initialChildren is how many children there were when the run started.
-	initialChildren int
-	// guarded is the decision about the deletions in the latest plan.
-	guarded guard.Decision
-	// updatedChildren is how many children were moved to the latest revision.
-	updatedChildren int
-	// recreated counts how often each child was recreated; nil for none.
-	recreated map[object.Ref]int
-}
 
 // reconcile runs one parent.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
@@ -83,7 +30,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		r := c.newRun(of, remembered)
 		switch r.Phase = r.PhaseOf(r.Stored); r.Phase {
 		case controller.PhasePaused:
-			c.deletionGuard.Drop(r.id())
+			c.deletionGuard.Drop(r.ID(r.Item.Key))
 			return record.Skipped, queue.NoRequeue()
 		case controller.PhaseIgnored:
 			return record.Skipped, queue.NoRequeue() // It moved to a version that ignores it.
@@ -117,35 +64,32 @@ func (r *run) reconcileParent(ctx context.Context) error {
 		return err
 	}
 	if r.Phase == controller.PhaseReleasing {
-		if err := r.removeFinalizer(ctx); err != nil {
+		if err := r.status.removeFinalizer(ctx); err != nil {
 			return err
 		}
 		if r.Phase = r.PhaseOf(r.Stored); r.Phase != controller.PhaseManaged {
 			return nil
 		}
 	}
-	if err := r.holdParent(ctx); err != nil || r.hasNoHook() {
+	if err := r.holdParent(ctx); err != nil || r.callsNothing() {
 		return err
 	}
 	return r.syncLoop(ctx)
 }
 
-// hasNoHook reports whether no hook is called in the current phase.
-func (r *run) hasNoHook() bool { return r.Phase == controller.PhaseManaged && r.logic.Sync == nil }
-
 // syncLoop calls the hook and applies the response until the input no longer changes.
 func (r *run) syncLoop(ctx context.Context) error {
 	for pass := range maxPasses {
-		if err := r.claim(ctx); err != nil {
+		if err := r.family.claim(ctx); err != nil {
 			return err
 		}
 		if pass == 0 {
-			r.initialChildren = r.countChildren()
+			r.initialChildren = r.family.countChildren()
 		}
 		if r.finalized() {
 			return r.completeFinalization(ctx)
 		}
-		if err := r.relate(ctx); err != nil {
+		if err := r.relation.findRelated(ctx); err != nil {
 			return err
 		}
 		if !r.inputChanged() {
@@ -162,7 +106,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return joinErrors([]error{r.nondeterminismErr, err})
 		}
 		r.reportResponseEvents()
-		if r.noteFinalized() && !r.hasPlanned() {
+		if r.noteFinalized() && !r.dry.hasPlanned() {
 			continue
 		}
 		if err := r.storeResponse(ctx); err != nil || r.dry != nil {
@@ -179,20 +123,20 @@ func (r *run) storeResponse(ctx context.Context) error {
 		return nil //nolint:nilerr // The status is stored at the end, with what is held or missing.
 	}
 	if r.memory.syncedInput != 0 {
-		if err := r.setConditions(r.syncReport()); err != nil {
+		if err := r.status.setConditions(r.syncReport()); err != nil {
 			return err
 		}
-		return r.storeStatus(ctx)
+		return r.status.store(ctx)
 	}
-	if r.decorationChanged() {
-		return r.decorate(ctx)
+	if r.status.decorationChanged() {
+		return r.status.decorate(ctx)
 	}
 	return nil
 }
 
 // notConvergedError returns the error of a run that has used all passes.
 func (r *run) notConvergedError() error {
-	if r.countChildren() > r.initialChildren || r.updatedChildren > 0 || r.onlyRecreates() {
+	if r.family.countChildren() > r.initialChildren || r.updatedChildren > 0 || r.onlyRecreates() {
 		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}
@@ -201,7 +145,7 @@ func (r *run) notConvergedError() error {
 	}
 	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+
 		"applying each response changes the next request; latest difference: %s",
-		r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
+		hookName(r.Phase), maxPasses, cmp.Or(r.first, "in the status")))
 }
 
 // PhaseOf returns the phase of a parent.
@@ -258,61 +202,6 @@ func annotationsOf(o *object.Object) labels.Set {
 	return all
 }
 
-// call calls a hook for one revision of the parent and records the call.
-func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
-	began := r.Record.Now()
-	ctx, output := r.withOutput(ctx)
-	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
-	r.See(&asked, &record.Response{})
-	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return h.Call(ctx, request) })
-	if err == nil {
-		// The run changes the response; the record keeps the original.
-		original := *response
-		said.Sync = &original
-		r.See(&record.Request{}, &said)
-	}
-	r.Record.Called(began, record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err,
-		Output: output})
-	return response, err
-}
-
-// withOutput returns a context for a call of a hook, and what it prints, if that is recorded.
-func (r *run) withOutput(ctx context.Context) (context.Context, *call.Output) {
-	if !r.Record.Detailed() {
-		return ctx, nil
-	}
-	return call.WithOutput(ctx)
-}
-
-// withRecover calls a hook, which may be a Go function.
-func withRecover[T any](r *run, name string, do func() (T, error)) (response T, err error) {
-	err = r.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", r.Item.Key.String()}, r.Secrets, func() (err error) {
-		response, err = do()
-		return err
-	})
-	return response, err
-}
-
-func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {
-	began := r.Record.Now()
-	results := r.writer().ApplyPlan(ctx, todo)
-	r.Record.Applied(began, results)
-	return results
-}
-
-// countUnchanged returns how many children a plan does not write.
-func (r *run) countUnchanged(todo plan.Plan) int {
-	left := r.countChildren()
-	for _, stage := range todo.Stages {
-		for i := range stage {
-			if stage[i].Before != nil {
-				left--
-			}
-		}
-	}
-	return max(left, 0)
-}
-
 // reportResponseEvents sends the events of an applied response. An event that is in every response
 // is sent once.
 func (r *run) reportResponseEvents() {
@@ -325,40 +214,4 @@ func (r *run) reportResponseEvents() {
 		reported = append(reported, digest)
 	}
 	r.memory.sentEvents = reported
-}
-
-// errIncomplete ends a run that has used its passes and continues in the next run.
-var errIncomplete = errors.New("continued in the next run")
-
-// hookFailure adds the reason to an error of a hook.
-func hookFailure(hookName string, err error) error {
-	reason := ReasonHookFailed
-	if hook.IsMalformed(err) {
-		reason = ReasonInvalidResponse
-	} else if delay, delayed := hook.RetryDelay(err); delayed {
-		err = fmt.Errorf("%w; next call in %v", err, delay.Round(time.Second))
-	}
-	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", hookName, err))
-}
-
-// explainMissing adds to the error of a hook that looks for managedFields how to include them in requests.
-func (p *Program) explainMissing(err error) error {
-	text := err.Error()
-	if fault := record.FaultOf(failure.WithSource(failure.Hook, err)); fault != nil {
-		text += fault.Line
-	}
-	if p.FullObjects || !strings.Contains(text, "managedFields") {
-		return err
-	}
-	return fmt.Errorf("%w; requests have no metadata.managedFields unless the controller has spec.fullObjects: true, "+
-		"or in metacontroller.k8s.io the annotation %s: \"true\"", err, setpoint.AnnotationFullObjects)
-}
-
-// isHookFailure reports whether a hook caused the failure, not a write.
-func isHookFailure(err error) bool {
-	if _, delayed := hook.RetryDelay(err); delayed {
-		return true
-	}
-	reason := controller.ReasonOf(err)
-	return reason == ReasonHookFailed || reason == ReasonInvalidResponse
 }

@@ -25,15 +25,26 @@ import (
 // parent.
 var errRelatedPending = errors.New("related objects are being listed")
 
-// relate finds the related objects. It calls the customize hook again if the visible parent has
+// relation is what a run gets of the related objects of its parent.
+type relation struct {
+	*writes
+
+	status *parentStatus
+	family *family
+	logic  controller.Logic
+	// objects are the related objects of the request.
+	objects related.Snapshot
+}
+
+// findRelated finds the related objects. It calls the customize hook again if the visible parent has
 // changed.
-func (r *run) relate(ctx context.Context) error {
+func (r *relation) findRelated(ctx context.Context) error {
 	if r.related == nil {
 		return nil
 	}
 	r.seeCached()
 	if r.Phase == controller.PhaseFinalizing {
-		return r.relateFinalizing(ctx)
+		return r.findFinalizing(ctx)
 	}
 	if r.memory.customizedParent != r.customizeDigest() {
 		if err := r.customize(ctx); err != nil {
@@ -43,16 +54,16 @@ func (r *run) relate(ctx context.Context) error {
 	if err := related.CheckReads(ctx, r.tools.Access, r.user(), r.related.Reads(r.Item.Key)); err != nil {
 		return err
 	}
-	if err := r.relatedListed(); err != nil {
+	if err := r.allListed(); err != nil {
 		return err
 	}
-	r.relatedObjects = r.related.Snapshot(r.Item.Key)
+	r.objects = r.related.Snapshot(r.Item.Key)
 	return nil
 }
 
 // seeCached adds the values of the Secrets that the latest response was about: customize may fail on a copy of one.
-func (r *run) seeCached() {
-	children := r.children
+func (r *relation) seeCached() {
+	children := r.family.byKind
 	r.Secrets.See(false, func(visit func(json.RawMessage)) {
 		for _, child := range slices.Concat(children...) {
 			visit(child.JSON())
@@ -73,12 +84,12 @@ func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 		return nil
 	}
 	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
-	return of.Secrets.Error(c.newRun(of, memory).relate(ctx))
+	return of.Secrets.Error(c.newRun(of, memory).relation.findRelated(ctx))
 }
 
-// relatedListed returns errRelatedPending, or the error of a watch, until all related objects are
+// allListed returns errRelatedPending, or the error of a watch, until all related objects are
 // listed.
-func (r *run) relatedListed() error {
+func (r *relation) allListed() error {
 	pending := r.related.Pending(r.Item.Key)
 	for _, watch := range pending {
 		if watch.Err != nil {
@@ -92,8 +103,8 @@ func (r *run) relatedListed() error {
 }
 
 // customizeDigest identifies what the customize hook is called with, and its version.
-func (r *run) customizeDigest() uint64 {
-	digest := r.visibleParent().Digest()
+func (r *relation) customizeDigest() uint64 {
+	digest := r.status.visible().Digest()
 	if r.program.Former == nil {
 		return digest
 	}
@@ -104,28 +115,28 @@ func (r *run) customizeDigest() uint64 {
 }
 
 // customize calls the customize hook and sets what it selects.
-func (r *run) customize(ctx context.Context) error {
+func (r *relation) customize(ctx context.Context) error {
 	rules, err := r.callCustomize(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.setRelated(ctx, rules); err != nil {
+	if err := r.setRules(ctx, rules); err != nil {
 		return relatedError(err)
 	}
 	r.memory.customizedParent = r.customizeDigest()
 	return nil
 }
 
-// callCustomize returns what the customize hook selects; nothing if only the other version has one.
-func (r *run) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
+// call returns what the customize hook selects; nothing if only the other version has one.
+func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 	r.memory.customizedParent = 0
 	if r.logic.Customize == nil {
 		return nil, nil
 	}
-	request, began := r.program.customizeRequest(r.visibleParent()), r.Record.Now()
+	request, began := r.program.customizeRequest(r.status.visible()), r.Record.Now()
 	r.See(&record.Request{Customize: request}, &record.Response{})
-	ctx, output := r.withOutput(ctx)
-	response, err := withRecover(r, "customize", func() (*hook.CustomizeResponse, error) {
+	ctx, output := withOutput(ctx, r.Record)
+	response, err := withRecover(r.writes, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.logic.Customize.Customize(ctx, request)
 	})
 	r.Record.Called(began, record.Call{
@@ -149,8 +160,8 @@ func relatedError(err error) error {
 	return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 }
 
-// setRelated sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
-func (r *run) setRelated(ctx context.Context, rules []hook.RelatedRule) error {
+// setRules sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
+func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error {
 	if r.user() != "" {
 		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
 		if err != nil {
@@ -184,16 +195,16 @@ func (u *unread) add(resource object.Resource, err error) {
 	u.why = append(u.why, resource.String()+": "+failure.OneLine(err))
 }
 
-// relateFinalizing is relate in a deletion, which must not wait for what only a sync needs: a kind that is not
+// findFinalizing is findRelated in a deletion, which must not wait for what only a sync needs: a kind that is not
 // served or must not be read is an empty group, and so is everything if the customize hook keeps failing.
-func (r *run) relateFinalizing(ctx context.Context) error {
+func (r *relation) findFinalizing(ctx context.Context) error {
 	var missing unread
 	if r.memory.customizedParent != r.customizeDigest() {
 		rules, err := r.callCustomize(ctx)
 		switch {
 		case err == nil:
 			r.memory.finalizeRules, r.memory.customizeFailed = append([]hook.RelatedRule{}, rules...), false
-		case r.givesUpCustomize(err):
+		case r.givesUp(err):
 			r.memory.customizeFailed = true
 			missing.why = append(missing.why, failure.OneLine(err))
 		default:
@@ -213,7 +224,7 @@ func (r *run) relateFinalizing(ctx context.Context) error {
 			return errRelatedPending
 		}
 	}
-	r.relatedObjects = r.related.Snapshot(r.Item.Key).WithEmpty(missing.kinds)
+	r.objects = r.related.Snapshot(r.Item.Key).WithEmpty(missing.kinds)
 	if len(missing.why) > 0 {
 		r.SendOnce(hook.Event{Type: controller.Warning, Reason: ReasonRelatedMissing,
 			Message: "the finalize hook is called without related objects: " + strings.Join(missing.why, "; ")})
@@ -225,16 +236,16 @@ func (r *run) relateFinalizing(ctx context.Context) error {
 // customize hook.
 const customizePatience = 3
 
-// givesUpCustomize reports whether to go on although the customize hook fails. One that cannot be reached most
+// givesUp reports whether to go on although the customize hook fails. One that cannot be reached most
 // likely takes the finalize hook with it.
-func (r *run) givesUpCustomize(err error) bool {
+func (r *relation) givesUp(err error) bool {
 	_, delayed := hook.RetryDelay(err)
 	return !delayed && !hook.IsUnreachable(err) && (r.memory.customizeFailed || r.memory.Attempts >= customizePatience-1)
 }
 
 // setReadable sets those rules of the customize hook whose objects can be read. Without an answer of the hook in
 // the deletion, those of the latest sync stay if they can be read.
-func (r *run) setReadable(ctx context.Context, missing *unread) error {
+func (r *relation) setReadable(ctx context.Context, missing *unread) error {
 	if r.memory.finalizeRules == nil {
 		return r.dropUnreadable(ctx, missing)
 	}
@@ -260,7 +271,7 @@ func (r *run) setReadable(ctx context.Context, missing *unread) error {
 }
 
 // checkReadable returns the kind of a rule, and an error unless its objects can be read.
-func (r *run) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
+func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
 	reads, err := r.related.ReadsOf(ctx, r.Item.Key, []hook.RelatedRule{rule})
 	if errors.Is(err, served.ErrNotServed) {
 		if r.tools.Known != nil {
@@ -277,7 +288,7 @@ func (r *run) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.
 }
 
 // dropUnreadable drops the rules of the latest sync unless all of their objects may be read.
-func (r *run) dropUnreadable(ctx context.Context, missing *unread) error {
+func (r *relation) dropUnreadable(ctx context.Context, missing *unread) error {
 	reads := r.related.Reads(r.Item.Key)
 	err := related.CheckReads(ctx, r.tools.Access, r.user(), reads)
 	if !errors.Is(err, identity.ErrForbidden) {

@@ -58,13 +58,13 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 	key := queue.Key{Namespace: "town", Name: "s"}
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
 	r.planner.Selector = labels.Everything()
-	r.children = [][]*object.Object{{}}
+	r.family.byKind = [][]*object.Object{{}}
 	r.simulateStoredRevisions(t)
 
 	r.Stored = shopOf(t, "b")
-	r.parent, r.planner.Parent = r.Stored, r.Stored
+	r.status.wanted, r.planner.Parent = r.Stored, r.Stored
 	for i, image := range []string{"b", "a", "a"} {
-		r.children[0] = append(r.children[0], r.storedChild(t, webOf(fmt.Sprint("w", i), image)))
+		r.family.byKind[0] = append(r.family.byKind[0], r.storedChild(t, webOf(fmt.Sprint("w", i), image)))
 	}
 	r.simulateStoredRevisions(t)
 	return r
@@ -84,13 +84,13 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := r.storedRevisions[:0]
+	kept := r.family.revisions[:0]
 	for _, stage := range p.Stages {
 		for _, action := range stage {
 			kept = append(kept, action.After)
 		}
 	}
-	r.storedRevisions = kept
+	r.family.revisions = kept
 }
 
 // storedChild returns a child as it is stored.
@@ -163,7 +163,7 @@ func TestHookIsCalledForEachRevision(t *testing.T) {
 	if got, want := p.String(), "1. update Web town/w1: spec.image differs\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := r.rollout.writes.String(); !strings.HasPrefix(got, "1. update ControllerRevision town/shops.example.org-") {
+	if got := r.rollout.todo.String(); !strings.HasPrefix(got, "1. update ControllerRevision town/shops.example.org-") {
 		t.Errorf("got %s", got)
 	}
 	if r.response.ResyncAfter != time.Second || r.response.Finalized {
@@ -204,7 +204,7 @@ func TestFormerRevisionFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &webHook{responses: map[string]func(*hook.Response) error{"a": c.change}}
 			r := rollingRun(t, h.call)
-			r.children[0][2] = r.storedChild(t, webOf("w2", "spoilt"))
+			r.family.byKind[0][2] = r.storedChild(t, webOf("w2", "spoilt"))
 			if got, want := r.plannedRollout(t).String(), "1. update Web town/w1: spec.image differs\n"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -241,14 +241,14 @@ func TestProgressIsACondition(t *testing.T) {
 		}}}
 		r := rollingRun(t, h.call)
 		var err error
-		if r.parent, err = r.Stored.With([]byte(before), "status"); err != nil {
+		if r.status.wanted, err = r.Stored.With([]byte(before), "status"); err != nil {
 			t.Fatal(err)
 		}
 		r.plannedRollout(t)
 		var got struct {
 			Conditions []struct{ Type, Status, Reason, LastTransitionTime string }
 		}
-		if err := json.Unmarshal(r.parent.Field("status"), &got); err != nil {
+		if err := json.Unmarshal(r.status.wanted.Field("status"), &got); err != nil {
 			t.Fatal(err)
 		}
 		var text []string
@@ -269,8 +269,8 @@ func TestFinalizingMovesNoChild(t *testing.T) {
 	h := &webHook{}
 	r := rollingRun(t, h.call)
 	r.logic.Finalize, r.Phase = hook.Func(h.call), controller.PhaseFinalizing
-	if p := r.plannedRollout(t); !p.Empty() || !r.rollout.writes.Empty() {
-		t.Errorf("got %s%s", r.rollout.writes, p)
+	if p := r.plannedRollout(t); !p.Empty() || !r.rollout.todo.Empty() {
+		t.Errorf("got %s%s", r.rollout.todo, p)
 	}
 	if len(h.calls) != 2 || !r.response.Finalized {
 		t.Errorf("asked about %v, finalized: %v", h.calls, r.response.Finalized)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -45,26 +44,4 @@ func (p *Program) controllerType() hook.ControllerType {
 		return hook.Decorator
 	}
 	return hook.Composite
-}
-
-// routed is the run as the router sees it.
-func (r *run) routed() *router.Run {
-	return &router.Run{Run: r.Run, Logic: r.logic, Children: func() ([]*object.Object, bool) {
-		return r.observed(), len(r.children) == len(r.program.Children)
-	}}
-}
-
-// blameFor tells the router what a run failed because of.
-func blameFor(err error) router.Blame {
-	switch reason := controller.ReasonOf(err); {
-	case reason == ReasonInvalidParent:
-		return router.Parent
-	case reason == ReasonDeletionsHeld:
-		return router.DeletionGuard
-	case reason == ReasonFlapping, reason == ReasonRolloutFailed, reason == controller.ReasonWriteFailed && apply.Unreachable(err):
-		return router.Elsewhere
-	case hook.IsTerminal(err):
-		return router.VersionForGood
-	}
-	return router.Version
 }

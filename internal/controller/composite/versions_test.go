@@ -154,7 +154,7 @@ func TestShadowDoesNotWaitForUnreadableRevisions(t *testing.T) {
 	r.logic = *r.program.Former
 	r.Router = r.newRouter()
 	r.Router.Assignment.SetShadow(true, 1)
-	r.storedRevisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
+	r.family.revisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
 		"annotations":{"setpoint.dev/controller":"shops"}},"revision":"one"}`)}
 	err := r.callHook(t.Context())
 	if err == nil {

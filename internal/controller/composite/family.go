@@ -1,0 +1,171 @@
+package composite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/selector"
+)
+
+// family is what a run observes of the children of its parent.
+type family struct {
+	*writes
+
+	// byKind are the children in the order of the rules.
+	byKind [][]*object.Object
+	// revisions are the stored revisions of the parent.
+	revisions []*object.Object
+}
+
+// claim finds the children of the parent. It adopts orphans that match the selector and releases
+// children that no longer do.
+func (f *family) claim(ctx context.Context) error {
+	if err := f.resolveSelector(); err != nil {
+		return err
+	}
+	if err := f.recoverLostChildren(ctx); err != nil {
+		return err
+	}
+	changes, err := f.listChildren()
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	if err := f.applyClaims(ctx, changes); err != nil {
+		return err
+	}
+	_, err = f.listChildren()
+	return err
+}
+
+// resolveSelector sets the selector of the children.
+func (f *family) resolveSelector() error {
+	if f.planner.Selector != nil || f.program.isDecorator() {
+		return nil
+	}
+	var err error
+	if f.planner.Selector, err = selector.Of(f.Stored, f.program.GenerateSelector); err != nil {
+		return failure.WithReason(ReasonInvalidParent, err)
+	}
+	return nil
+}
+
+// listChildren reads the children from the caches and returns the writes that adopt and release.
+func (f *family) listChildren() ([]plan.Action, error) {
+	var changes []plan.Action
+	f.byKind, f.revisions = f.byKind[:0], f.revisionsOf(f.Stored)
+	for _, kind := range f.Controller.children {
+		claim, err := f.planner.Claim(kind.rule.Resource, f.owned(kind), f.orphans(kind))
+		if err != nil {
+			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
+		}
+		f.byKind = append(f.byKind, claim.Children)
+		changes = append(changes, claim.Changes...)
+	}
+	return changes, nil
+}
+
+// owned returns the objects of a kind that the parent controls.
+func (f *family) owned(kind childKind) []*object.Object {
+	if f.dry != nil {
+		return f.dry.Owned(kind.rule.Resource, f.Stored.UID(), kind.watches.owned(f.Stored))
+	}
+	return kind.watches.owned(f.Stored)
+}
+
+// orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents
+// that are being finalized adopt nothing.
+func (f *family) orphans(kind childKind) []*object.Object {
+	if f.program.isDecorator() || f.Phase == controller.PhaseFinalizing {
+		return nil
+	}
+	return kind.watches.orphans(f.Stored.Namespace(), f.planner.Selector)
+}
+
+// applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
+// collector would delete adopted children with it.
+func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
+	live, err := f.writer().Get(ctx, f.program.Parent, f.Stored.Namespace(), f.Stored.Name())
+	if apply.NotFound(err) {
+		return controller.ErrConflict
+	}
+	if err != nil {
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", f.Stored.Ref(), err))
+	}
+	if live.UID() != f.Stored.UID() || live.Deleting() {
+		return controller.ErrConflict
+	}
+	claims := plan.Plan{Stages: [][]plan.Action{changes}}
+	f.Record.Planned(claims, 0)
+	return f.observeResults(ctx, f.apply(ctx, claims))
+}
+
+// observed returns the children of all kinds.
+func (f *family) observed() []*object.Object {
+	var all []*object.Object
+	for _, children := range f.byKind {
+		all = append(all, children...)
+	}
+	return all
+}
+
+// unwritten returns how many children a plan does not write.
+func (f *family) unwritten(todo plan.Plan) int {
+	left := f.countChildren()
+	for _, stage := range todo.Stages {
+		for i := range stage {
+			if stage[i].Before != nil {
+				left--
+			}
+		}
+	}
+	return max(left, 0)
+}
+
+// waitingChildren names the first child that is being deleted, and its finalizers; "" if there is none.
+func (f *family) waitingChildren() string {
+	var going []*object.Object
+	for _, child := range f.observed() {
+		if child.Deleting() {
+			going = append(going, child)
+		}
+	}
+	if len(going) == 0 {
+		return ""
+	}
+	text := going[0].Ref().String()
+	if names := going[0].Finalizers(); len(names) > 0 {
+		text += " with the finalizers " + strings.Join(names, ", ")
+	}
+	if len(going) > 1 {
+		text += fmt.Sprintf(" and %d more", len(going)-1)
+	}
+	return "waits for the deletion of " + text
+}
+
+// forgetGone drops children that no longer exist from the memory.
+func (f *family) forgetGone() {
+	if max(len(f.memory.upToDate), len(f.memory.coOwned)) <= f.countChildren() {
+		return
+	}
+	present := make(map[uint64]bool, f.countChildren())
+	for _, child := range f.observed() {
+		present[childDigest(child)] = true
+	}
+	f.memory.upToDate.prune(present)
+	maps.DeleteFunc(f.memory.coOwned, func(child uint64, _ bool) bool { return !present[child] })
+}
+
+func (f *family) countChildren() int {
+	n := 0
+	for _, children := range f.byKind {
+		n += len(children)
+	}
+	return n
+}

@@ -1,0 +1,256 @@
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// conditionUpdated is True when every child of a parent with a rolling update method is at the
+// latest revision.
+const conditionUpdated = "Updated"
+
+// rollingUpdate is what a run makes of the revisions of its parent. A nil one does nothing.
+type rollingUpdate struct {
+	*writes
+
+	family  *family
+	history rolling.History
+	// responses are those for the former revisions, in the order of the history; nil if there was
+	// no call or it failed with err.
+	responses []*hook.Response
+	err       error
+	progress  rolling.Progress
+	// todo comes before the writes of the children.
+	todo plan.Plan
+}
+
+// revisionsOf returns the stored revisions of the parent.
+func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
+	if c.revisions == nil {
+		return nil
+	}
+	return c.revisions.Owned(parent)
+}
+
+// loadRevisions reads the revision history of the parent.
+func (r *run) loadRevisions() error {
+	r.rollout = nil
+	if r.Controller.revisions == nil || leavesChildren(r.Phase, r.Stored) {
+		return nil
+	}
+	revisions := rolling.Revisions{
+		Controller: r.program.Name, Parents: r.program.Parent,
+		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
+	}
+	history, err := revisions.History(&r.planner, r.family.revisions, r.family.observed())
+	if err != nil {
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	r.rollout = &rollingUpdate{
+		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Former)),
+	}
+	return nil
+}
+
+// callHook calls a hook about a state of the parent.
+type callHook func(parent *object.Object, at record.Revision) (*hook.Response, error)
+
+// callFormer calls the hook for each former revision that still has children. It returns at once;
+// the function that it returns waits for the responses.
+func (u *rollingUpdate) callFormer(parent *object.Object, do callHook) (wait func()) {
+	if u == nil {
+		return func() {}
+	}
+	var calls sync.WaitGroup
+	errs := make([]error, len(u.responses))
+	for i, former := range u.history.Former {
+		if !needsCall(former) {
+			continue
+		}
+		call := func() { u.responses[i], errs[i] = u.callAt(parent, former, do) }
+		if u.tools.Sequential {
+			call()
+			continue
+		}
+		calls.Go(call)
+	}
+	return func() {
+		calls.Wait()
+		u.err = joinErrors(errs)
+	}
+}
+
+// needsCall reports whether the hook has to be called for a former revision.
+func needsCall(former rolling.Revision) bool { return len(former.Claims) > 0 && former.Known() }
+
+func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, do callHook) (*hook.Response, error) {
+	then, err := u.history.ParentAt(parent, former)
+	if err != nil {
+		return nil, failure.WithReason(ReasonRolloutFailed, err)
+	}
+	at := record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
+	response, err := do(then, at)
+	if err != nil {
+		return nil, u.formerRevisionError(former, err)
+	}
+	return response, nil
+}
+
+// latestRevision returns the revision of the current spec; zero without a rollout.
+func (u *rollingUpdate) latestRevision() record.Revision {
+	if u == nil {
+		return record.Revision{}
+	}
+	at := &u.history.Latest
+	return record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
+}
+
+// formerRevisionError adds the revision to the error of a call.
+func (u *rollingUpdate) formerRevisionError(former rolling.Revision, err error) error {
+	return hookFailure(fmt.Sprintf("former revision %s: %s", former.Name, hookName(u.Phase)), err)
+}
+
+// mergeInto merges finalized and the resync delay of the former revisions' responses into the
+// latest.
+func (u *rollingUpdate) mergeInto(latest *hook.Response) {
+	if u == nil {
+		return
+	}
+	for i, former := range u.history.Former {
+		if !needsCall(former) {
+			continue
+		}
+		response := u.responses[i]
+		latest.Finalized = latest.Finalized && response != nil && response.Finalized
+		if response != nil {
+			latest.ResyncAfter = ShorterDelay(latest.ResyncAfter, response.ResyncAfter)
+		}
+	}
+}
+
+// ShorterDelay returns the shorter of two delays; zero means none.
+func ShorterDelay(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// planUpdate decides which revision each child follows. It returns the desired children, and how many move to the latest
+// revision, and adds the progress to the response.
+func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response) (desired []plan.Child, moved int, err error) {
+	if u == nil {
+		return latest, 0, nil
+	}
+	frozen := u.Phase == controller.PhaseFinalizing
+	todo := rolling.Rollout{
+		Family: &u.planner, Observed: u.family.observed(), Latest: latest, Former: u.formerChildren(), UpToDate: u.memory.upToDate.contains,
+		Frozen: frozen,
+	}
+	step, err := todo.Step()
+	if err != nil {
+		return nil, 0, hookFailure(hookName(u.Phase), plan.Malformed(err))
+	}
+	if frozen {
+		return step.Desired, 0, nil
+	}
+	if u.todo, err = u.history.Writes(step.Claims); err != nil {
+		return nil, 0, failure.WithReason(ReasonRolloutFailed, err)
+	}
+	if err := joinErrors(step.Failed); err != nil {
+		u.err = joinErrors([]error{u.err, failure.WithReason(ReasonRolloutFailed, err)})
+	}
+	u.progress = step.Progress
+	return step.Desired, step.Moved, u.setProgressCondition(response)
+}
+
+// formerChildren returns the children that the former revisions want. Malformed responses are
+// reported and leave their children as they are.
+func (u *rollingUpdate) formerChildren() []rolling.Former {
+	errs := []error{u.err}
+	former := make([]rolling.Former, len(u.responses))
+	for i, response := range u.responses {
+		former[i].Claims = u.history.Former[i].Claims
+		if response == nil {
+			continue
+		}
+		children, _, err := u.planner.Desired(response.Children)
+		if err != nil {
+			errs = append(errs, u.formerRevisionError(u.history.Former[i], plan.Malformed(err)))
+			continue
+		}
+		former[i].Children = children
+	}
+	u.err = joinErrors(errs)
+	return former
+}
+
+// setProgressCondition sets the condition Updated in the response.
+func (u *rollingUpdate) setProgressCondition(response *hook.Response) error {
+	updated := hook.Condition{
+		Type: conditionUpdated, Status: "False", Reason: u.progress.Reason, Message: u.Secrets.Text(u.progress.Message),
+	}
+	if u.progress.Done() {
+		updated.Status = "True"
+	}
+	if len(response.Conditions) == 0 {
+		status, err := withConditions(response.Status)
+		if err != nil {
+			return hookFailure(hookName(u.Phase), &hook.MalformedError{Path: "status", Err: err})
+		}
+		response.Status = status
+	}
+	named := func(c hook.Condition) bool { return c.Type == conditionUpdated }
+	response.Conditions = append(slices.DeleteFunc(slices.Clone(response.Conditions), named), updated)
+	return nil
+}
+
+// withConditions adds an empty list of conditions to a status, so that merged conditions do not
+// bring back those of the stored status.
+func withConditions(status json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if status != nil {
+		if err := json.Unmarshal(status, &members); err != nil {
+			return nil, err
+		}
+	}
+	if members["conditions"] != nil {
+		return status, nil
+	}
+	members["conditions"] = json.RawMessage("[]")
+	return json.Marshal(members)
+}
+
+// storeRevisions stores which children follow which revision, before anything is written to the
+// children. It reports whether there was anything to store.
+func (u *rollingUpdate) storeRevisions(ctx context.Context) (bool, error) {
+	if u == nil || u.todo.Empty() {
+		return false, nil
+	}
+	if !u.StillExists() {
+		return false, controller.ErrConflict
+	}
+	u.Record.Planned(u.todo, 0)
+	for _, stage := range u.todo.Stages {
+		// The stages depend on each other: stop at the first that fails.
+		for _, result := range u.apply(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
+			if err := u.observeRevision(ctx, result); err != nil {
+				return true, err
+			}
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,208 @@
+package composite
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// watch starts the watches, parents first, so that children find their parents.
+func (c *Controller) watch() {
+	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0],
+		Managed: c.program.FullObjects}
+	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
+	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
+	c.AddObjects(parents, c.parents)
+	for _, rule := range c.program.Children {
+		kind := childKind{rule: rule}
+		if !rule.Resource.Unserved {
+			kind.watches = c.watchChildren(rule.Resource)
+		}
+		c.children = append(c.children, kind)
+	}
+	c.watchRevisions()
+}
+
+// watchChildren starts the watches of a kind of children.
+func (c *Controller) watchChildren(resource object.Resource) (all childWatches) {
+	for _, namespace := range c.program.NamespacesOf(resource) {
+		selection := cache.Selection{Resource: resource, Namespace: namespace, Managed: c.program.FullObjects}
+		if c.program.GenerateSelector {
+			// Every child has this label, so the watch needs no other objects.
+			selection.Labels = plan.UIDLabel
+		}
+		view := c.tools.Store.Watch(selection, c.childChanged)
+		c.AddWatch(selection, view)
+		all = append(all, controller.Watch{Resource: resource, Namespace: namespace, View: view})
+	}
+	return all
+}
+
+// watchRevisions starts the watch of revisions if a child rule is rolling.
+func (c *Controller) watchRevisions() {
+	if !c.program.Children.Rolling() {
+		return
+	}
+	selection := cache.Selection{
+		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel,
+		Managed: c.program.FullObjects,
+	}
+	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
+	c.AddWatch(selection, c.revisions)
+}
+
+// revisionChanged enqueues the parent of a changed revision.
+func (c *Controller) revisionChanged(e cache.Event) {
+	c.AwaitWatches()
+	if e.Old != nil && e.New != nil && e.Old.Digest() == e.New.Digest() {
+		return
+	}
+	if e.New == nil {
+		c.enqueueNameWaiters(e.Old)
+		c.enqueueOwner(e.Old)
+		return
+	}
+	c.enqueueOwner(e.New)
+}
+
+// parentChanged enqueues a parent that was created, edited or deleted.
+func (c *Controller) parentChanged(e cache.Event) {
+	cause := c.causeOf(e)
+	if cause == queue.Unspecified {
+		return
+	}
+	if e.New == nil {
+		c.orphanIndex.Drop(controller.KeyOf(e.Old))
+		c.ownWrites.Take(controller.KeyOf(e.Old))
+	} else {
+		c.indexSelector(e.New)
+	}
+	c.QueueObject(e, cause)
+}
+
+// causeOf returns the cause of a parent's event; Unspecified for none.
+func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
+	cause := c.CauseOf(e, c.isEdit)
+	if cause == queue.StatusChanged && !c.program.SyncOnStatusChange {
+		return queue.Unspecified
+	}
+	return cause
+}
+
+// indexSelector indexes the selector of a parent. Decorators adopt nothing.
+func (c *Controller) indexSelector(parent *object.Object) {
+	if !c.program.isDecorator() {
+		c.orphanIndex.Set(controller.KeyOf(parent), parent, c.program.GenerateSelector)
+	}
+}
+
+// isEdit reports whether another client changed more than the status. For kinds without generations
+// every change counts.
+func (c *Controller) isEdit(e cache.Event) bool {
+	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.isLast(e.New) {
+		return false
+	}
+	c.ownWrites.Take(controller.KeyOf(e.New))
+	return true
+}
+
+// childChanged enqueues the parents that own the object, owned it, or may adopt it.
+func (c *Controller) childChanged(e cache.Event) {
+	c.AwaitWatches()
+	if e.New == nil {
+		c.noteLostChild(e.Old)
+	}
+	if e.Old != nil {
+		c.enqueueOwner(e.Old)
+	}
+	if e.New == nil {
+		c.enqueueNameWaiters(e.Old)
+		return
+	}
+	if _, owned := e.New.Controller(); !owned {
+		c.enqueueAdopters(e.New)
+		return
+	}
+	if e.Old == nil || !sameOwner(e.Old, e.New) || e.Old.Digest() != e.New.Digest() {
+		c.enqueueOwner(e.New)
+	}
+}
+
+func sameOwner(a, b *object.Object) bool {
+	owner, owned := a.Controller()
+	return owned && b.ControlledBy(owner.UID)
+}
+
+func (c *Controller) enqueueOwner(child *object.Object) {
+	if c.ownerOf(child) != nil {
+		c.QueueOwner(child)
+	}
+}
+
+// ownerOf returns the parent that controls a child; nil if it is not managed here.
+func (c *Controller) ownerOf(child *object.Object) *object.Object {
+	if c.program.isDecorator() && !c.program.Mark.On(child) {
+		return nil
+	}
+	return c.OwnerOf(child)
+}
+
+// enqueueAdopters enqueues the parents whose selectors match an orphan.
+func (c *Controller) enqueueAdopters(orphan *object.Object) {
+	for _, key := range c.orphanIndex.Matching(orphan, c.program.Parent.Namespaced) {
+		c.Queue.Add(key, c.ChildCause(orphan))
+	}
+}
+
+// enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
+func (c *Controller) enqueueNameWaiters(gone *object.Object) {
+	for key := range c.nameWaiters.Take(childNameOf(gone)) {
+		c.Queue.Add(key, c.ChildCause(gone))
+	}
+}
+
+// childWatches are the watches of one kind of children: one, or one for each namespace if a program
+// of cluster-scoped parents is limited to namespaces.
+type childWatches []controller.Watch
+
+// owned returns the objects that a parent controls.
+func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
+	for _, one := range w {
+		all = append(all, one.View.Owned(parent)...)
+	}
+	return all
+}
+
+// orphans returns the objects without a controller that match a selector.
+func (w childWatches) orphans(namespace string, matching labels.Selector) (all []*object.Object) {
+	for _, one := range w {
+		all = append(all, one.View.Orphans(namespace, matching)...)
+	}
+	return all
+}
+
+// noteLostChild remembers a child that disappeared from a watch by label. Standby controllers skip
+// it: they have no runs that would look for it.
+func (c *Controller) noteLostChild(child *object.Object) {
+	if !c.program.GenerateSelector || !c.Running() || child.Deleting() {
+		return
+	}
+	parent := c.ownerOf(child)
+	if parent == nil {
+		return
+	}
+	for _, kind := range c.children {
+		if kind.rule.Resource.GroupKind() == child.GroupKind() {
+			// The strings are slices of the whole object.
+			c.lostChildren.add(controller.KeyOf(parent), lostChild{
+				kind.rule.Resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
+			})
+		}
+	}
+}

@@ -1,0 +1,467 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// writes sends the writes of one run, and puts their results into the caches and the memory.
+type writes struct {
+	*Controller
+	*controller.Run
+
+	memory  *memory
+	planner plan.Planner
+	// dry is nil unless this is a dry run.
+	dry *dryRun
+	// first describes the first write of the latest plan, and firstAt says where it was.
+	first   string
+	firstAt []record.Location
+	// recreated counts how often each child was recreated; nil for none.
+	recreated map[object.Ref]int
+}
+
+// user is the user of the ServiceAccount; empty for Setpoint itself.
+func (w *writes) user() string { return w.program.Account.UserFor(w.Stored.Namespace()) }
+
+// writer reads from the API server and writes to it.
+type writer interface {
+	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
+	Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	ApplyPlan(ctx context.Context, p plan.Plan) []apply.Result
+	LastManager(ctx context.Context, a plan.Action) (string, error)
+}
+
+// writer writes as the controller's ServiceAccount. That of a dry run does not write.
+func (w *writes) writer() writer {
+	if w.dry != nil {
+		return w.dry
+	}
+	return w.tools.Writer.As(w.user())
+}
+
+func (w *writes) apply(ctx context.Context, todo plan.Plan) []apply.Result {
+	began := w.Record.Now()
+	results := w.writer().ApplyPlan(ctx, todo)
+	w.Record.Applied(began, results)
+	return results
+}
+
+// observeResults puts the results into the cache, so that the next pass sees them.
+func (w *writes) observeResults(ctx context.Context, results []apply.Result) error {
+	var errs []error
+	waiters := map[string]int{}
+	for _, result := range results {
+		if wait, is := errors.AsType[*apply.MissingNamespaceError](result.Err); is {
+			waiters[wait.Namespace]++
+			continue
+		}
+		if err := w.observeResult(ctx, result); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return joinErrors(append(errs, namespaceErrors(waiters, len(errs) > 0)...))
+}
+
+// namespaceErrors returns an error for each namespace that children wait for. If nothing else
+// failed, the parent does own the namespaces and the cache was behind.
+func namespaceErrors(namespaces map[string]int, failed bool) []error {
+	if len(namespaces) > 0 && !failed {
+		return []error{controller.ErrConflict}
+	}
+	var errs []error
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		what := "children wait"
+		if namespaces[namespace] == 1 {
+			what = "child waits"
+		}
+		errs = append(errs, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf(
+			"%d %s for Namespace %s, which this object does not own", namespaces[namespace], what, namespace)))
+	}
+	return errs
+}
+
+func (w *writes) observeResult(ctx context.Context, result apply.Result) error {
+	action, err := result.Action, result.Err
+	if result.Updated != nil {
+		// Its event is that of an own write too.
+		w.ObserveWrite(action.Resource, result.Updated)
+		w.memory.noteOwners(result)
+	}
+	switch {
+	case err == nil && result.Stored == nil:
+		w.ObserveDelete(action.Resource, action.Before)
+		w.detectFlapping(ctx, action)
+	case err == nil:
+		w.ObserveWrite(action.Resource, result.Stored)
+		if action.Desired != 0 {
+			w.memory.upToDate.add(result.Stored, action.Desired)
+		}
+		if result.Changed() {
+			w.detectFlapping(ctx, action)
+		}
+	case apply.NotFound(err) && action.Before != nil:
+		w.ObserveDelete(action.Resource, action.Before)
+	case apply.AlreadyExists(err):
+		return w.handleExisting(ctx, action)
+	case apply.Conflict(err):
+		return controller.ErrConflict
+	default:
+		return failure.WithReason(controller.ReasonWriteFailed, err)
+	}
+	if err == nil {
+		w.noteRecreation(result)
+	}
+	w.logWrite(result)
+	return nil
+}
+
+func (w *writes) logWrite(result apply.Result) {
+	w.Log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
+		"parent", w.Stored.Ref().String(), "reason", result.Action.Reason)
+}
+
+// handleExisting handles a create that failed because the name is taken. The object may be a child
+// that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as it is.
+func (w *writes) handleExisting(ctx context.Context, action plan.Action) error {
+	live, err := w.readExisting(ctx, action)
+	if err != nil {
+		return err
+	}
+	owner, owned := live.Controller()
+	switch {
+	case live.Deleting():
+		return w.waitForName(live, "is being deleted")
+	case owned && owner.UID != w.Stored.UID():
+		return w.waitForName(live, "is owned by "+owner.Kind+" "+owner.Name)
+	case w.program.isDecorator():
+		return w.handleExistingAttachment(action.Resource, live)
+	case w.planner.Selector.Matches(live.Labels()):
+		w.ObserveWrite(action.Resource, live)
+		return nil
+	case owned && w.program.GenerateSelector:
+		return w.relabel(ctx, action.Resource, live, plan.UIDLabel)
+	}
+	return w.waitForName(live, fmt.Sprintf("has no owner, and its labels do not match %q; delete or label it%s",
+		w.planner.Selector, w.adoptCommand(action.Resource, live)))
+}
+
+// adoptCommand returns the command after which a parent with a generated selector adopts an object, such as a child
+// of a former object of its name that was deleted with --cascade=orphan.
+func (w *writes) adoptCommand(resource object.Resource, o *object.Object) string {
+	if !w.program.GenerateSelector {
+		return ""
+	}
+	in := ""
+	if o.Namespace() != "" {
+		in = " -n " + o.Namespace()
+	}
+	return fmt.Sprintf(": kubectl label %s %s%s --overwrite %s=%s", resource.GroupResource(), o.Name(), in, plan.UIDLabel, w.Stored.UID())
+}
+
+// readExisting reads the object that has the name of one to create.
+func (w *writes) readExisting(ctx context.Context, action plan.Action) (*object.Object, error) {
+	live, err := w.writer().Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	if apply.NotFound(err) {
+		return nil, controller.ErrConflict
+	}
+	if err != nil {
+		return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w",
+			action.Ref, err))
+	}
+	return live, nil
+}
+
+// handleExistingAttachment is handleExisting for a decorator. A decorator adopts nothing, and owned
+// objects without its mark belong to other controllers.
+func (w *writes) handleExistingAttachment(resource object.Resource, live *object.Object) error {
+	mark := w.planner.Mark
+	_, owned := live.Controller()
+	switch {
+	case !owned:
+		return w.waitForName(live, "has no owner; delete it")
+	case !mark.On(live):
+		return w.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
+			mark.Key, mark.Value))
+	}
+	w.ObserveWrite(resource, live)
+	return nil
+}
+
+// waitForName enqueues the parent again once the object with the taken name is gone.
+func (w *writes) waitForName(live *object.Object, why string) error {
+	w.nameWaiters.add(childNameOf(live), w.Item.Key)
+	return failure.WithReason(controller.ReasonWriteFailed, nameTakenError(fmt.Sprintf("create %s: it already exists and %s",
+		live.Ref(), why)))
+}
+
+// nameTakenError says what has the name of a child.
+type nameTakenError string
+
+func (e nameTakenError) Error() string { return string(e) }
+
+// Fault classifies the error.
+func (e nameTakenError) Fault() *failure.Fault { return &failure.Fault{Kind: failure.NameTaken} }
+
+// relabel restores the label with the parent's UID, by which a watch selects an object.
+func (w *writes) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {
+	labelled, err := o.With(fmt.Appendf(nil, "%q", w.Stored.UID()), "metadata", "labels", label)
+	if err != nil {
+		return failure.WithReason(controller.ReasonWriteFailed, err)
+	}
+	_, err = w.update(ctx, resource, "label", o, labelled)
+	return err
+}
+
+// update updates an object without its status, and puts the result into the cache.
+func (w *writes) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
+	began := w.Record.Now()
+	stored, err := w.writer().Update(ctx, resource, edited)
+	w.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: before, After: stored, Err: err})
+	if err != nil {
+		return nil, updateError(what, before, err)
+	}
+	w.ObserveWrite(resource, stored)
+	return stored, nil
+}
+
+func updateError(what string, o *object.Object, err error) error {
+	if apply.Conflict(err) || apply.NotFound(err) {
+		return controller.ErrConflict
+	}
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
+}
+
+// throttle removes writes to flapping children from a plan and requeues the parent for when they
+// are allowed again.
+func (w *writes) throttle(todo plan.Plan) plan.Plan {
+	throttled, until := w.memory.flapping.Throttle(todo, w.tools.Now())
+	if !until.IsZero() {
+		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.tools.Now()))
+	}
+	if first, there := throttled.First(); there {
+		w.first = first.Ref.String() + ": " + first.Reason
+		w.firstAt = []record.Location{{Resource: first.Resource, Namespace: strings.Clone(first.Ref.Namespace)}}
+	}
+	return throttled
+}
+
+// detectFlapping counts a write and sends an event if a child is flapping.
+func (w *writes) detectFlapping(ctx context.Context, action plan.Action) {
+	if !w.memory.flapping.RecordWrite(action, w.tools.Now()) {
+		return
+	}
+	if manager, err := w.writer().LastManager(ctx, action); err == nil {
+		w.memory.flapping.SetManager(action, manager)
+	}
+	for _, flapping := range w.memory.flapping.Children(w.tools.Now()) {
+		if flapping.Ref == action.Ref {
+			w.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
+				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
+		}
+	}
+}
+
+func flappingMessage(flapping plan.FlappingChild) string {
+	by := "another client or the API server changes it"
+	if flapping.Manager != "" {
+		by = "the field manager " + flapping.Manager + " changes it"
+	}
+	return fmt.Sprintf("%s: %s repeatedly, although the hook response is unchanged: %s", flapping.Ref, flapping.Reason, by)
+}
+
+// conflict returns what does not converge; zero if all does.
+func (w *writes) conflict(err error) controller.Conflict {
+	if err != nil && controller.ReasonOf(err) == ReasonConflicting {
+		return controller.Conflict{Message: failure.OneLine(err), Locations: w.firstAt}
+	}
+	fits := w.memory.flapping.Children(w.tools.Now())
+	if len(fits) == 0 {
+		return controller.Conflict{}
+	}
+	// No other event may show that the flapping has ended.
+	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.tools.Now()))
+	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.Controller.children, fits[0].Ref)}
+}
+
+// locationsOf returns where a child may be: two kinds of children may have the same kind name.
+func locationsOf(kinds []childKind, child object.Ref) (all []record.Location) {
+	for _, kind := range kinds {
+		if kind.rule.Resource.GroupKind() == child.GroupKind() {
+			all = append(all, record.Location{Resource: kind.rule.Resource, Namespace: strings.Clone(child.Namespace)})
+		}
+	}
+	return all
+}
+
+// noteRecreation notes that a child was deleted to be created again, or created after that. The request changes
+// several times until the new child is ready, such as that of a slow Pod.
+func (w *writes) noteRecreation(result apply.Result) {
+	ref := result.Action.Ref.Identity()
+	deleted := result.Action.Verb == plan.Delete && result.Action.DryRunVerb != "" && (result.Stored == nil || result.Stored.Deleting())
+	created := result.Action.Verb == plan.Create && w.memory.recreating[ref]
+	if !deleted && !created {
+		return
+	}
+	if w.recreated == nil {
+		w.recreated = map[object.Ref]int{}
+	}
+	if created {
+		delete(w.memory.recreating, ref)
+		w.recreated[ref] = max(w.recreated[ref], 1)
+		return
+	}
+	if w.memory.recreating == nil {
+		w.memory.recreating = map[object.Ref]bool{}
+	}
+	w.memory.recreating[ref] = true
+	w.recreated[ref]++
+}
+
+// onlyRecreates reports whether the run has recreated children, each once: the responses may differ until they are
+// ready. A child that is recreated again is one about which they conflict.
+func (w *writes) onlyRecreates() bool {
+	for _, times := range w.recreated {
+		if times > 1 {
+			return false
+		}
+	}
+	return len(w.recreated) > 0
+}
+
+func (w *writes) observeRevision(ctx context.Context, result apply.Result) error {
+	action, err := result.Action, result.Err
+	switch {
+	case err == nil && result.Stored == nil:
+		w.ObserveDelete(action.Resource, action.Before)
+	case err == nil:
+		w.ObserveWrite(action.Resource, result.Stored)
+	case apply.AlreadyExists(err):
+		return w.handleExistingRevision(ctx, action)
+	case apply.NotFound(err) && action.Before != nil:
+		w.ObserveDelete(action.Resource, action.Before)
+		return controller.ErrConflict
+	case apply.Conflict(err):
+		return controller.ErrConflict
+	default:
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	w.Log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
+		"parent", w.Stored.Ref().String(), "reason", action.Reason)
+	return nil
+}
+
+// handleExistingRevision handles a create of a revision whose name is taken. It is the parent's own
+// if the parent controls it: then the cache is behind, or the label was removed.
+func (w *writes) handleExistingRevision(ctx context.Context, action plan.Action) error {
+	live, err := w.readExisting(ctx, action)
+	switch {
+	case err != nil:
+		return revisionError(err)
+	case live.Deleting():
+		return w.waitForName(live, "is being deleted")
+	case !live.ControlledBy(w.Stored.UID()):
+		return w.waitForName(live, "does not belong to "+w.Stored.Ref().String()+"; delete it")
+	case live.Labels().Get(plan.ParentUIDLabel) == w.Stored.UID():
+		w.ObserveWrite(action.Resource, live)
+		return controller.ErrConflict
+	}
+	return revisionError(w.relabel(ctx, action.Resource, live, plan.ParentUIDLabel))
+}
+
+// revisionError returns the error of a run that met a revision which the cache did not have.
+func revisionError(err error) error {
+	if err == nil || errors.Is(err, controller.ErrConflict) {
+		return controller.ErrConflict
+	}
+	return failure.WithReason(ReasonRolloutFailed, err)
+}
+
+// recoverLostChildren restores the label of lost children that still exist and are still owned.
+func (w *writes) recoverLostChildren(ctx context.Context) error {
+	all := w.lostChildren.Take(w.Item.Key)
+	for i, one := range all {
+		err := w.recoverLostChild(ctx, one)
+		if apply.Forbidden(err) {
+			// Missing permissions do not stop the rest of the run.
+			w.lostChildren.add(w.Item.Key, one)
+			continue
+		}
+		if err != nil {
+			w.lostChildren.add(w.Item.Key, all[i:]...)
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writes) recoverLostChild(ctx context.Context, one lostChild) error {
+	live, err := w.writer().Get(ctx, one.resource, one.namespace, one.name)
+	if apply.NotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err))
+	}
+	// A child with another label was released on purpose.
+	lost := live.ControlledBy(w.Stored.UID()) && !live.Labels().Has(plan.UIDLabel)
+	if live.UID() != one.uid || !lost || live.Deleting() {
+		return nil
+	}
+	return w.relabel(ctx, one.resource, live, plan.UIDLabel)
+}
+
+// withOutput returns a context for a call of a hook, and what it prints, if that is recorded.
+func withOutput(ctx context.Context, recorded *record.Record) (context.Context, *call.Output) {
+	if !recorded.Detailed() {
+		return ctx, nil
+	}
+	return call.WithOutput(ctx)
+}
+
+// withRecover calls a hook, which may be a Go function.
+func withRecover[T any](w *writes, name string, do func() (T, error)) (response T, err error) {
+	err = w.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", w.Item.Key.String()}, w.Secrets, func() (err error) {
+		response, err = do()
+		return err
+	})
+	return response, err
+}
+
+// checkReads returns an error unless the ServiceAccount may read the parent and the kinds of children: the caches have
+// what Setpoint itself may read. It does not depend on the objects that exist, so that others cannot make a
+// run fail by an object of theirs.
+func (w *writes) checkReads(ctx context.Context) error {
+	if err := w.tools.Access.CheckRead(ctx, w.user(), w.program.Parent, w.Stored.Namespace(), w.Stored.Name()); err != nil {
+		return err
+	}
+	for _, rule := range w.program.Children {
+		if rule.Resource.Unserved {
+			continue
+		}
+		namespaces := []string{w.Stored.Namespace()}
+		if !w.program.Parent.Namespaced {
+			namespaces = w.program.NamespacesOf(rule.Resource)
+		}
+		if err := w.tools.Access.CheckList(ctx, w.user(), rule.Resource, namespaces...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
