@@ -11,13 +11,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
-
-// inputSeed makes input digests differ between processes.
-var inputSeed = maphash.MakeSeed()
 
 // inputChanged reports whether the hook must be called: its input is new, or a cause requires a
 // call.
@@ -80,10 +78,10 @@ func (r *run) callHook(ctx context.Context) error {
 	r.calls++
 	parent := r.status.visible()
 	wait := r.rollout.callFormer(parent, func(then *object.Object, at record.Revision) (*hook.Response, error) {
-		return r.call(ctx, h, r.request(then), at)
+		return r.callRecorded(ctx, h, r.newRequest(then), at)
 	})
-	request := r.request(parent)
-	response, err := r.call(ctx, h, request, r.rollout.latestRevision())
+	request := r.newRequest(parent)
+	response, err := r.callRecorded(ctx, h, request, r.rollout.latestRevision())
 	wait()
 	r.Router.Called(ctx, r.routed(), &router.Call{Request: request, Response: response, Err: err, Planner: &r.planner})
 	if err != nil {
@@ -97,8 +95,8 @@ func (r *run) callHook(ctx context.Context) error {
 	return nil
 }
 
-// request builds a hook request from the cached objects without copying them.
-func (r *run) request(parent *object.Object) *hook.Request {
+// newRequest builds a hook request from the cached objects without copying them.
+func (r *run) newRequest(parent *object.Object) *hook.Request {
 	request := &hook.Request{
 		Controller:      r.program.Object,
 		Parent:          r.program.objectJSON(parent),
@@ -118,19 +116,6 @@ func (r *run) request(parent *object.Object) *hook.Request {
 	return request
 }
 
-// customizeRequest is the request of the customize hook about a parent.
-func (p *Program) customizeRequest(parent *object.Object) *hook.CustomizeRequest {
-	return &hook.CustomizeRequest{Controller: p.Object, Parent: p.objectJSON(parent)}
-}
-
-// objectJSON returns an object as hooks get it.
-func (p *Program) objectJSON(o *object.Object) []byte {
-	if p.FullObjects {
-		return o.JSONWithManagedFields()
-	}
-	return o.JSON()
-}
-
 // determinismPause is the time between two identical requests if two at once had the same response.
 // Times in whole seconds differ after it.
 const determinismPause = 1100 * time.Millisecond
@@ -139,17 +124,17 @@ const determinismPause = 1100 * time.Millisecond
 // It sets nondeterminismErr if the responses differ.
 func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
-		r.memory.determinism.RecordWrite(r.program.intent(r.Stored), r.tools.Now())
+		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.tools.Now())
 		r.memory.hasWritten = false
 	}
-	due, delayed := r.memory.determinism.Due(r.program.intent(r.Stored), r.tools.Now())
+	due, delayed := r.memory.determinism.Due(r.program.intentOf(r.Stored), r.tools.Now())
 	if !due {
 		return nil
 	}
 	if delayed && !controller.Sleep(ctx, determinismPause) {
 		return context.Cause(ctx)
 	}
-	again, err := r.call(ctx, h, r.request(parent), r.rollout.latestRevision())
+	again, err := r.callRecorded(ctx, h, r.newRequest(parent), r.rollout.latestRevision())
 	if err != nil {
 		return hookFailure(hookName(r.Phase), err)
 	}
@@ -163,17 +148,17 @@ func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.
 	return nil
 }
 
-// intent returns a digest that changes when a user edits the parent. Decorators set labels
+// intentOf returns a digest that changes when a user edits the parent. Decorators set labels
 // themselves, so only the generation counts for them.
-func (p *Program) intent(parent *object.Object) uint64 {
+func (p *Program) intentOf(parent *object.Object) uint64 {
 	if p.isDecorator() {
 		return uint64(parent.Generation()) + 1
 	}
 	return parent.IntentDigest()
 }
 
-// call calls a hook for one revision of the parent and records the call.
-func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
+// callRecorded calls a hook for one revision of the parent and records the call.
+func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
 	ctx, output := withOutput(ctx, r.Record)
 	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
@@ -185,7 +170,28 @@ func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at r
 		said.Sync = &original
 		r.See(&record.Request{}, &said)
 	}
-	r.Record.Called(began, record.Call{Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err,
-		Output: output})
+	r.Record.Called(began, record.Call{
+		Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err, Output: output,
+	})
 	return response, err
+}
+
+// loadRevisions reads the revision history of the parent.
+func (r *run) loadRevisions() error {
+	r.rollout = nil
+	if r.Controller.revisions == nil || leavesChildren(r.Phase, r.Stored) {
+		return nil
+	}
+	revisions := rolling.Revisions{
+		Controller: r.program.Name, Parents: r.program.Parent,
+		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
+	}
+	history, err := revisions.History(&r.planner, r.family.revisions, r.family.observedChildren())
+	if err != nil {
+		return failure.WithReason(ReasonRolloutFailed, err)
+	}
+	r.rollout = &rollingUpdate{
+		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Former)),
+	}
+	return nil
 }

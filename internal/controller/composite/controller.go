@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
@@ -12,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/rollout"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 	"github.com/setpoint-dev/setpoint/internal/selector"
 )
@@ -129,33 +132,6 @@ func (c *Controller) scheduleResync(key queue.Key) {
 	}
 }
 
-// planner returns what plans the children of a parent. It has no selector yet.
-func (p *Program) planner(parent *object.Object) plan.Planner {
-	return plan.Planner{
-		Parent:           parent,
-		Namespaced:       p.Parent.Namespaced,
-		Namespaces:       p.Namespaces,
-		Rules:            p.Children,
-		GenerateSelector: p.GenerateSelector,
-		LastApplied:      p.LastApplied,
-		OmitValues:       p.OmitValues,
-		Manager:          p.Manager,
-		Mark:             p.Mark,
-		Lenient:          p.Lenient,
-	}
-}
-
-// Planner returns what plans the children of a parent.
-func (p *Program) Planner(parent *object.Object) (plan.Planner, error) {
-	planner := p.planner(parent)
-	if p.isDecorator() {
-		return planner, nil
-	}
-	var err error
-	planner.Selector, err = selector.Of(parent, p.GenerateSelector)
-	return planner, err
-}
-
 // Drop drops the state of a parent.
 func (c *Controller) Drop(key queue.Key) {
 	c.nameWaiters.drop(key)
@@ -167,39 +143,6 @@ func (c *Controller) Drop(key queue.Key) {
 	if c.related != nil {
 		c.related.Drop(key)
 	}
-}
-
-// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
-// The children of a namespaced parent are in its namespace.
-func (p *Program) NamespacesOf(resource object.Resource) []string {
-	switch {
-	case !resource.Namespaced:
-		return []string{""}
-	case p.Parent.Namespaced:
-		return []string{p.Namespace}
-	case len(p.Namespaces) == 0:
-		return []string{""}
-	}
-	return p.Namespaces
-}
-
-// RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for
-// all. Those of cluster-scoped parents may be in an earlier namespace of Setpoint, unless the
-// program is limited to namespaces.
-func (p *Program) RevisionNamespace() string {
-	if !p.Parent.Namespaced && len(p.Namespaces) > 0 {
-		return p.Revisions.Namespace
-	}
-	return p.Namespace
-}
-
-// serverSelector returns a label selector for the API server. It is empty if parents that stop
-// matching have to be finalized.
-func (p *Program) serverSelector() string {
-	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalizes() {
-		return ""
-	}
-	return p.Selections[0].Labels.String()
 }
 
 // Health returns the health of the controller.
@@ -229,4 +172,54 @@ func (c *Controller) RelatedKinds() []object.Resource {
 		all = append(all, w.Selection.Resource)
 	}
 	return all
+}
+
+// newRouter returns what chooses the version of the hooks for each parent.
+func (c *Controller) newRouter() *router.Router {
+	p := &c.program
+	return router.New(c.Base, router.Options{
+		Logic:  controller.Logic{Version: p.Version, Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize},
+		Former: p.Former, Assignment: c.tools.Assignment, Reported: c.tools.Reported, PhaseOf: c.PhaseOf, Now: c.tools.Now,
+		ControllerType: p.controllerType(), CustomizeRequest: p.customizeRequest, Related: c.comparedRelated,
+		CheckReads: func(ctx context.Context, parent *object.Object, reads []related.Read) error {
+			return related.CheckReads(ctx, c.tools.Access, p.Account.UserFor(parent.Namespace()), reads)
+		},
+		SyncFailure: func(err error) error { return hookFailure("sync", err) },
+	})
+}
+
+// Rollout returns what a rollout knows of the parents.
+func (c *Controller) Rollout() rollout.Observed { return c.Router.Rollout() }
+
+// PhaseOf returns the phase of a parent.
+func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
+	return c.program.phaseOf(parent, c.Router.Of(parent).Finalize != nil)
+}
+
+// childWatches are the watches of one kind of children: one, or one for each namespace if a program
+// of cluster-scoped parents is limited to namespaces.
+type childWatches []controller.Watch
+
+// owned returns the objects that a parent controls.
+func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
+	for _, one := range w {
+		all = append(all, one.View.Owned(parent)...)
+	}
+	return all
+}
+
+// orphans returns the objects without a controller that match a selector.
+func (w childWatches) orphans(namespace string, matching labels.Selector) (all []*object.Object) {
+	for _, one := range w {
+		all = append(all, one.View.Orphans(namespace, matching)...)
+	}
+	return all
+}
+
+// revisionsOf returns the stored revisions of the parent.
+func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
+	if c.revisions == nil {
+		return nil
+	}
+	return c.revisions.Owned(parent)
 }

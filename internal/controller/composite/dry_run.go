@@ -39,18 +39,6 @@ type DryRunResult struct {
 // errNoParent says that the controller has no such parent.
 var errNoParent = errors.New("not a parent of this controller")
 
-// dryRun is what a run has in place of the API server and the caches when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	// removals are the deletions that count for the deletion guard.
-	removals []plan.Action
-}
-
-// hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
-// of them is not known.
-func (d *dryRun) hasPlanned() bool { return d != nil && !d.Plan.Empty() }
-
 // DryRun runs a parent with a writer that does not write. If given is nil, it reads the parent from the
 // cache. The result has what the run would do before its error. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {

@@ -124,3 +124,15 @@ func (p *Program) warningEvent(reason, message string) hook.Event {
 	}
 	return hook.Event{Type: controller.Warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
 }
+
+// errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
+// parent.
+var errRelatedPending = errors.New("related objects are being listed")
+
+// nameTakenError says what has the name of a child.
+type nameTakenError string
+
+func (e nameTakenError) Error() string { return string(e) }
+
+// Fault classifies the error.
+func (e nameTakenError) Fault() *failure.Fault { return &failure.Fault{Kind: failure.NameTaken} }

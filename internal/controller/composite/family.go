@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -106,8 +107,8 @@ func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
 	return f.observeResults(ctx, f.apply(ctx, claims))
 }
 
-// observed returns the children of all kinds.
-func (f *family) observed() []*object.Object {
+// observedChildren returns the children of all kinds.
+func (f *family) observedChildren() []*object.Object {
 	var all []*object.Object
 	for _, children := range f.byKind {
 		all = append(all, children...)
@@ -131,7 +132,7 @@ func (f *family) unwritten(todo plan.Plan) int {
 // waitingChildren names the first child that is being deleted, and its finalizers; "" if there is none.
 func (f *family) waitingChildren() string {
 	var going []*object.Object
-	for _, child := range f.observed() {
+	for _, child := range f.observedChildren() {
 		if child.Deleting() {
 			going = append(going, child)
 		}
@@ -155,7 +156,7 @@ func (f *family) forgetGone() {
 		return
 	}
 	present := make(map[uint64]bool, f.countChildren())
-	for _, child := range f.observed() {
+	for _, child := range f.observedChildren() {
 		present[childDigest(child)] = true
 	}
 	f.memory.upToDate.prune(present)
@@ -169,3 +170,12 @@ func (f *family) countChildren() int {
 	}
 	return n
 }
+
+// leavesChildren reports whether the children of a deleted parent belong to the garbage collector:
+// there is no finalize hook, or the user chose foreground or orphan deletion.
+func leavesChildren(phase controller.Phase, parent *object.Object) bool {
+	return parent.Deleting() && (phase != controller.PhaseFinalizing || slices.ContainsFunc(parent.Finalizers(), isGCFinalizer))
+}
+
+// isGCFinalizer reports whether the garbage collector owns a finalizer.
+func isGCFinalizer(name string) bool { return name == "foregroundDeletion" || name == "orphan" }

@@ -2,6 +2,8 @@ package composite
 
 import (
 	"cmp"
+	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // memory is the state of one parent between runs. It holds digests, not objects: losing it costs a
@@ -58,73 +58,6 @@ type memory struct {
 	hasWritten  bool
 	// edits are those of the parent, which may explain deletions.
 	edits guard.Edits
-}
-
-// NewMemory returns an empty memory.
-func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
-
-// Describe adds what the controller knows of a parent.
-func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
-	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
-	state.HeldDeletions, state.AllowDeletions = len(held), value
-	if c.Router.Describe(parent, state); len(state.Shadow) > 0 {
-		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
-	}
-	if state.LastRun.IsZero() {
-		state.Children = c.countOwned(parent)
-	}
-}
-
-// addChildLocations adds where children of a parent may be.
-func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
-	for _, kind := range c.children {
-		at := record.Location{Resource: kind.rule.Resource}
-		if kind.rule.Resource.Namespaced {
-			at.Namespace = parent.Namespace()
-		}
-		to = record.AddLocations(to, at)
-	}
-	return to
-}
-
-// countOwned counts the children of a parent that are not being deleted. Objects that only name the parent as
-// their owner do not count: anyone who may create them could raise the limit of the deletion guard.
-func (c *Controller) countOwned(parent *object.Object) int {
-	manages, n := c.childFilter(parent), 0
-	for _, kind := range c.children {
-		for _, o := range kind.watches.owned(parent) {
-			if !o.Deleting() && manages(o) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// childFilter tells which of the objects that a parent owns are its children: for a decorator those with its
-// mark, else those that the parent's selector matches. The next run releases the others.
-func (c *Controller) childFilter(parent *object.Object) func(*object.Object) bool {
-	if c.program.isDecorator() {
-		return c.program.Mark.On
-	}
-	children, err := selector.Of(parent, c.program.GenerateSelector)
-	return func(o *object.Object) bool { return err == nil && children.Matches(o.Labels()) }
-}
-
-// Children returns the children of a parent in the order of the rules, then its revisions.
-func (c *Controller) Children(parent *object.Object) []record.Child {
-	var owned []record.Child
-	for _, kind := range c.children {
-		for _, child := range kind.watches.owned(parent) {
-			if !c.program.isDecorator() || c.program.Mark.On(child) {
-				owned = append(owned, record.Child{Resource: kind.rule.Resource, Object: child})
-			}
-		}
-	}
-	for _, revision := range c.revisionsOf(parent) {
-		owned = append(owned, record.Child{Resource: plan.ControllerRevisions, Object: revision})
-	}
-	return owned
 }
 
 const (
@@ -253,4 +186,80 @@ func (m *memory) skipUpdates(todo plan.Plan) {
 			}
 		}
 	}
+}
+
+// inputSeed makes input digests differ between processes.
+var inputSeed = maphash.MakeSeed()
+
+// ownWrite has the digests of an object as a decorator last wrote it. The watch returns its writes
+// as events, which are not edits and must not retry a failing object at once.
+type ownWrite struct{ intent, digest uint64 }
+
+// ownWrites are the latest ones by parent.
+type ownWrites struct {
+	controller.SharedMap[queue.Key, ownWrite]
+}
+
+// note remembers a write. It comes before the write, because the event may be faster than
+// the response.
+func (w *ownWrites) note(key queue.Key, written *object.Object) {
+	w.Edit(func(last map[queue.Key]ownWrite) { last[key] = ownWrite{written.IntentDigest(), written.Digest()} })
+}
+
+// isLast reports whether an object is as last written. Kinds without generations need the full
+// digest: the intent does not include all their fields.
+func (w *ownWrites) isLast(now *object.Object) bool {
+	last := w.Get(controller.KeyOf(now))
+	return last.digest == now.Digest() || now.Generation() > 0 && last.intent == now.IntentDigest()
+}
+
+// nameWaiters are parents that wait for a name which another object has. They are enqueued when it
+// is free, before their backoff ends. Parents that no longer need the name are enqueued once in vain.
+type nameWaiters struct {
+	controller.SharedMap[childName, map[queue.Key]bool]
+}
+
+// childName identifies a child.
+type childName struct {
+	kind            object.GroupKind
+	namespace, name string
+}
+
+func childNameOf(o *object.Object) childName {
+	return childName{o.GroupKind(), o.Namespace(), o.Name()}
+}
+
+func (w *nameWaiters) add(name childName, parent queue.Key) {
+	w.Edit(func(byName map[childName]map[queue.Key]bool) {
+		if byName[name] == nil {
+			byName[name] = map[queue.Key]bool{}
+		}
+		byName[name][parent] = true
+	})
+}
+
+func (w *nameWaiters) drop(parent queue.Key) {
+	w.Edit(func(byName map[childName]map[queue.Key]bool) {
+		maps.DeleteFunc(byName, func(_ childName, waiters map[queue.Key]bool) bool {
+			delete(waiters, parent)
+			return len(waiters) == 0
+		})
+	})
+}
+
+// lostChild is a child that disappeared from a watch by label. It may be deleted, or only have lost
+// the label: then it still exists and is still owned, and without its label it would never be
+// deleted.
+type lostChild struct {
+	resource             object.Resource
+	namespace, name, uid string
+}
+
+// lostChildren are remembered for the next run of their parent.
+type lostChildren struct {
+	controller.SharedMap[queue.Key, []lostChild]
+}
+
+func (l *lostChildren) add(parent queue.Key, lost ...lostChild) {
+	l.Edit(func(all map[queue.Key][]lostChild) { all[parent] = append(all[parent], lost...) })
 }

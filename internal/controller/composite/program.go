@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
+	"github.com/setpoint-dev/setpoint/internal/selector"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -221,6 +222,134 @@ func (o StatusOwner) selects(parent *object.Object) bool {
 // hasStatus reports whether a response has a status that is not empty.
 func hasStatus(response *hook.Response) bool {
 	var members map[string]json.RawMessage
-	unread := response.Status != nil && json.Unmarshal(response.Status, &members) != nil
-	return unread || len(members) > 0 || len(response.Conditions) > 0 || response.Message != ""
+	unreadable := response.Status != nil && json.Unmarshal(response.Status, &members) != nil
+	return unreadable || len(members) > 0 || len(response.Conditions) > 0 || response.Message != ""
+}
+
+// phaseOf returns the phase of a parent, whose version finalizes or not.
+func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phase {
+	selected, held := p.selects(parent), p.hasFinalizer(parent)
+	phase := controller.PhaseOf(parent, selected, held)
+	switch {
+	case phase == controller.PhaseIgnored || phase == controller.PhasePaused:
+		return phase
+	case !finalizes && held:
+		return controller.PhaseReleasing
+	case held && (parent.Deleting() || !selected):
+		return controller.PhaseFinalizing
+	case parent.Deleting() && finalizes:
+		// It is finalized, or was deleted before it had the finalizer.
+		return controller.PhaseIgnored
+	}
+	return controller.PhaseManaged
+}
+
+func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Selections, parent) }
+
+// anySelects reports whether a parent matches one of the selections, or there are none.
+func anySelects(all []Selection, parent *object.Object) bool {
+	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.Matches(parent) })
+}
+
+// Matches reports whether the selection selects a parent.
+func (s Selection) Matches(parent *object.Object) bool {
+	if s.Labels != nil && !s.Labels.Matches(parent.Labels()) {
+		return false
+	}
+	return s.Annotations == nil || s.Annotations.Matches(annotationsOf(parent))
+}
+
+// hasFinalizer reports whether a parent has the program's finalizer.
+func (p *Program) hasFinalizer(parent *object.Object) bool { return parent.HasFinalizer(p.Finalizer) }
+
+// annotationsOf returns all annotations of an object. It parses them each time, because few
+// controllers select by annotation.
+func annotationsOf(o *object.Object) labels.Set {
+	var all labels.Set
+	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without annotations has no field.
+	return all
+}
+
+// Finalizes reports whether parents get the finalizer, in either version.
+func (p *Program) Finalizes() bool {
+	return p.Finalize != nil || p.Former != nil && p.Former.Finalize != nil
+}
+
+// Customizes reports whether requests have related objects, in either version.
+func (p *Program) Customizes() bool {
+	return p.Customize != nil || p.Former != nil && p.Former.Customize != nil
+}
+
+// controllerType is that of requests and responses.
+func (p *Program) controllerType() hook.ControllerType {
+	if p.isDecorator() {
+		return hook.Decorator
+	}
+	return hook.Composite
+}
+
+// customizeRequest is the request of the customize hook about a parent.
+func (p *Program) customizeRequest(parent *object.Object) *hook.CustomizeRequest {
+	return &hook.CustomizeRequest{Controller: p.Object, Parent: p.objectJSON(parent)}
+}
+
+// objectJSON returns an object as hooks get it.
+func (p *Program) objectJSON(o *object.Object) []byte {
+	if p.FullObjects {
+		return o.JSONWithManagedFields()
+	}
+	return o.JSON()
+}
+
+// planner returns what plans the children of a parent. It has no selector yet.
+func (p *Program) planner(parent *object.Object) plan.Planner {
+	return plan.Planner{
+		Parent: parent, Namespaced: p.Parent.Namespaced, Namespaces: p.Namespaces, Rules: p.Children,
+		GenerateSelector: p.GenerateSelector, LastApplied: p.LastApplied, OmitValues: p.OmitValues, Manager: p.Manager,
+		Mark: p.Mark, Lenient: p.Lenient,
+	}
+}
+
+// Planner returns what plans the children of a parent.
+func (p *Program) Planner(parent *object.Object) (plan.Planner, error) {
+	planner := p.planner(parent)
+	if p.isDecorator() {
+		return planner, nil
+	}
+	var err error
+	planner.Selector, err = selector.Of(parent, p.GenerateSelector)
+	return planner, err
+}
+
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
+// The children of a namespaced parent are in its namespace.
+func (p *Program) NamespacesOf(resource object.Resource) []string {
+	switch {
+	case !resource.Namespaced:
+		return []string{""}
+	case p.Parent.Namespaced:
+		return []string{p.Namespace}
+	case len(p.Namespaces) == 0:
+		return []string{""}
+	}
+	return p.Namespaces
+}
+
+// RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for
+// all. Those of cluster-scoped parents may be in an earlier namespace of Setpoint, unless the
+// program is limited to namespaces.
+func (p *Program) RevisionNamespace() string {
+	if !p.Parent.Namespaced && len(p.Namespaces) > 0 {
+		return p.Revisions.Namespace
+	}
+	return p.Namespace
+}
+
+// serverSelector returns a label selector for the API server. It is empty if parents that stop
+// matching have to be finalized.
+func (p *Program) serverSelector() string {
+	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalizes() {
+		return ""
+	}
+	return p.Selections[0].Labels.String()
 }

@@ -14,16 +14,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
-
-// errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
-// parent.
-var errRelatedPending = errors.New("related objects are being listed")
 
 // relation is what a run gets of the related objects of its parent.
 type relation struct {
@@ -74,17 +69,6 @@ func (r *relation) seeCached() {
 			}
 		}
 	})
-}
-
-// Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it
-// from then on.
-func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
-	parent := c.Get(key)
-	if parent == nil || c.related == nil || c.PhaseOf(parent) == controller.PhaseIgnored {
-		return nil
-	}
-	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
-	return of.Secrets.Error(c.newRun(of, memory).relation.findRelated(ctx))
 }
 
 // allListed returns errRelatedPending, or the error of a watch, until all related objects are
@@ -172,16 +156,6 @@ func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error
 		}
 	}
 	return r.related.Set(ctx, r.Item.Key, rules)
-}
-
-// relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch
-// is synced.
-func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
-	cause := queue.Cause{Kind: queue.RelatedChanged}
-	if changed != nil {
-		cause = c.RelatedCause(changed)
-	}
-	c.Queue.Add(parent, cause)
 }
 
 // unread are related objects that a finalize hook does without, and why.

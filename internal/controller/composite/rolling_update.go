@@ -37,40 +37,12 @@ type rollingUpdate struct {
 	todo plan.Plan
 }
 
-// revisionsOf returns the stored revisions of the parent.
-func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
-	if c.revisions == nil {
-		return nil
-	}
-	return c.revisions.Owned(parent)
-}
-
-// loadRevisions reads the revision history of the parent.
-func (r *run) loadRevisions() error {
-	r.rollout = nil
-	if r.Controller.revisions == nil || leavesChildren(r.Phase, r.Stored) {
-		return nil
-	}
-	revisions := rolling.Revisions{
-		Controller: r.program.Name, Parents: r.program.Parent,
-		FieldPaths: r.program.Revisions.FieldPaths, Namespace: r.program.Revisions.Namespace,
-	}
-	history, err := revisions.History(&r.planner, r.family.revisions, r.family.observed())
-	if err != nil {
-		return failure.WithReason(ReasonRolloutFailed, err)
-	}
-	r.rollout = &rollingUpdate{
-		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Former)),
-	}
-	return nil
-}
-
-// callHook calls a hook about a state of the parent.
-type callHook func(parent *object.Object, at record.Revision) (*hook.Response, error)
+// hookCall calls a hook about a state of the parent.
+type hookCall func(parent *object.Object, at record.Revision) (*hook.Response, error)
 
 // callFormer calls the hook for each former revision that still has children. It returns at once;
 // the function that it returns waits for the responses.
-func (u *rollingUpdate) callFormer(parent *object.Object, do callHook) (wait func()) {
+func (u *rollingUpdate) callFormer(parent *object.Object, do hookCall) (wait func()) {
 	if u == nil {
 		return func() {}
 	}
@@ -80,12 +52,12 @@ func (u *rollingUpdate) callFormer(parent *object.Object, do callHook) (wait fun
 		if !needsCall(former) {
 			continue
 		}
-		call := func() { u.responses[i], errs[i] = u.callAt(parent, former, do) }
+		calling := func() { u.responses[i], errs[i] = u.callAt(parent, former, do) }
 		if u.tools.Sequential {
-			call()
+			calling()
 			continue
 		}
-		calls.Go(call)
+		calls.Go(calling)
 	}
 	return func() {
 		calls.Wait()
@@ -96,7 +68,7 @@ func (u *rollingUpdate) callFormer(parent *object.Object, do callHook) (wait fun
 // needsCall reports whether the hook has to be called for a former revision.
 func needsCall(former rolling.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
-func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, do callHook) (*hook.Response, error) {
+func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, do hookCall) (*hook.Response, error) {
 	then, err := u.history.ParentAt(parent, former)
 	if err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
@@ -157,7 +129,7 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	}
 	frozen := u.Phase == controller.PhaseFinalizing
 	todo := rolling.Rollout{
-		Family: &u.planner, Observed: u.family.observed(), Latest: latest, Former: u.formerChildren(), UpToDate: u.memory.upToDate.contains,
+		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Former: u.formerChildren(), UpToDate: u.memory.upToDate.contains,
 		Frozen: frozen,
 	}
 	step, err := todo.Step()

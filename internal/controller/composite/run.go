@@ -1,10 +1,13 @@
 package composite
 
 import (
+	"context"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
@@ -50,6 +53,22 @@ func (r *run) callsNothing() bool { return r.Phase == controller.PhaseManaged &&
 // routed is the run as the router sees it.
 func (r *run) routed() *router.Run {
 	return &router.Run{Run: r.Run, Logic: r.logic, Children: func() ([]*object.Object, bool) {
-		return r.family.observed(), len(r.family.byKind) == len(r.program.Children)
+		return r.family.observedChildren(), len(r.family.byKind) == len(r.program.Children)
 	}}
+}
+
+// PhaseOf returns the phase of the parent for the version that the run calls, also if it moves meanwhile.
+func (r *run) PhaseOf(parent *object.Object) controller.Phase {
+	return r.program.phaseOf(parent, r.logic.Finalize != nil)
+}
+
+// Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it
+// from then on.
+func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
+	parent := c.Get(key)
+	if parent == nil || c.related == nil || c.PhaseOf(parent) == controller.PhaseIgnored {
+		return nil
+	}
+	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
+	return of.Secrets.Error(c.newRun(of, memory).relation.findRelated(ctx))
 }

@@ -3,8 +3,6 @@ package composite
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -167,26 +165,6 @@ func (c *Controller) enqueueNameWaiters(gone *object.Object) {
 	}
 }
 
-// childWatches are the watches of one kind of children: one, or one for each namespace if a program
-// of cluster-scoped parents is limited to namespaces.
-type childWatches []controller.Watch
-
-// owned returns the objects that a parent controls.
-func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
-	for _, one := range w {
-		all = append(all, one.View.Owned(parent)...)
-	}
-	return all
-}
-
-// orphans returns the objects without a controller that match a selector.
-func (w childWatches) orphans(namespace string, matching labels.Selector) (all []*object.Object) {
-	for _, one := range w {
-		all = append(all, one.View.Orphans(namespace, matching)...)
-	}
-	return all
-}
-
 // noteLostChild remembers a child that disappeared from a watch by label. Standby controllers skip
 // it: they have no runs that would look for it.
 func (c *Controller) noteLostChild(child *object.Object) {
@@ -205,4 +183,14 @@ func (c *Controller) noteLostChild(child *object.Object) {
 			})
 		}
 	}
+}
+
+// relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch
+// is synced.
+func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
+	cause := queue.Cause{Kind: queue.RelatedChanged}
+	if changed != nil {
+		cause = c.RelatedCause(changed)
+	}
+	c.Queue.Add(parent, cause)
 }

@@ -211,14 +211,6 @@ func (w *writes) waitForName(live *object.Object, why string) error {
 		live.Ref(), why)))
 }
 
-// nameTakenError says what has the name of a child.
-type nameTakenError string
-
-func (e nameTakenError) Error() string { return string(e) }
-
-// Fault classifies the error.
-func (e nameTakenError) Fault() *failure.Fault { return &failure.Fault{Kind: failure.NameTaken} }
-
 // relabel restores the label with the parent's UID, by which a watch selects an object.
 func (w *writes) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {
 	labelled, err := o.With(fmt.Appendf(nil, "%q", w.Stored.UID()), "metadata", "labels", label)
@@ -465,3 +457,15 @@ func (w *writes) checkReads(ctx context.Context) error {
 	}
 	return nil
 }
+
+// dryRun is what a run has in place of the API server and the caches when it writes nothing.
+type dryRun struct {
+	*apply.DryWriter
+
+	// removals are the deletions that count for the deletion guard.
+	removals []plan.Action
+}
+
+// hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
+// of them is not known.
+func (d *dryRun) hasPlanned() bool { return d != nil && !d.Plan.Empty() }

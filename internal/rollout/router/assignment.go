@@ -94,7 +94,7 @@ func (a *Assignment) note(of parent, run *Run, end *End, byNew bool) {
 	if latest.uid != of.uid {
 		latest = versionFailures{uid: strings.Clone(of.uid)}
 	}
-	before := latest.before(run.Logic.Version)
+	before := latest.ofOther(run.Logic.Version)
 	latest.add(run.Logic.Version, end)
 	a.latest[of.ObjectID] = latest
 	if !byNew || !a.hasMoved(run.Stored) {
@@ -156,10 +156,10 @@ func (a *Assignment) observed(of parent, o *object.Object) rollout.Observed {
 	if m.uid != of.uid || !a.hasMoved(o) {
 		return rollout.Observed{}
 	}
-	return m.observed(o.Ref().String())
+	return m.report(o.Ref().String())
 }
 
-func (m *movedParent) observed(name string) rollout.Observed {
+func (m *movedParent) report(name string) rollout.Observed {
 	var o rollout.Observed
 	switch {
 	case m.persist() && !m.before.persist():
@@ -182,24 +182,6 @@ func (m *movedParent) observed(name string) rollout.Observed {
 	}
 	return o
 }
-
-// Blame is what a run failed because of, as far as can be known.
-type Blame int
-
-const (
-	// Version is the version of the hooks; VersionForGood if retries do not help.
-	Version Blame = iota
-	VersionForGood
-	// Parent is the parent: no version can reconcile it.
-	Parent
-	// DeletionGuard holds deletions of children.
-	DeletionGuard
-	// Elsewhere is another client or the API server, or the version that writes what they refuse.
-	Elsewhere
-)
-
-// maxFlakes is how many failures in a row of a moved parent are no failure of the new version yet.
-const maxFlakes = 2
 
 // failures are those in a row that one version of the hooks has had with a parent.
 type failures struct {
@@ -241,10 +223,27 @@ func (f *versionFailures) add(version string, end *End) {
 	f.failures.add(end)
 }
 
-// before returns the failures of another version.
-func (f *versionFailures) before(version string) failures {
+// ofOther returns the failures of another version.
+func (f *versionFailures) ofOther(version string) failures {
 	if f.version == version {
 		return failures{}
 	}
 	return f.failures
+}
+
+// SetShadow starts or ends the comparison of the versions, for at most so many parents per second. It is called
+// each second.
+func (a *Assignment) SetShadow(on bool, perSecond int) {
+	s := &a.shadow
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on && !s.on { // What an earlier shadow has shown does not count.
+		s.parents = map[controller.ObjectID]shadowedParent{}
+		for of := range s.comparing {
+			s.comparing[of] = false
+		}
+	}
+	if s.on = on; on {
+		s.first, s.again = perSecond, perSecond
+	}
 }

@@ -62,7 +62,7 @@ func TestMovedParentObserved(t *testing.T) {
 		for _, e := range c.ends {
 			m.add(&e)
 		}
-		if diff := cmp.Diff(c.want, m.observed("Shop a")); diff != "" {
+		if diff := cmp.Diff(c.want, m.report("Shop a")); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -17,6 +17,43 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
+// compareLater compares the versions in the background, after the version before was called.
+func (r *Router) compareLater(ctx context.Context, run *Run, call *Call) {
+	s, of := &r.Assignment.shadow, r.parent(run.Stored)
+	if !s.tryAcquire(of, r.Now()) {
+		return
+	}
+	observed, _ := run.Children()
+	one := &comparison{
+		Router: r, parent: run.Stored, planner: *call.Planner, observed: observed, request: *call.Request, beforeErr: call.Err,
+	}
+	if call.Err == nil {
+		said := *call.Response // The run changes the response.
+		one.before = &said
+	}
+	r.comparisons.Go(func() { s.release(of, one.compareBoth(ctx)) })
+}
+
+// noteNotCompared notes that a run failed before it called a hook, so that the rollout does not wait for it.
+func (r *Router) noteNotCompared(run *Run, end *End) {
+	var why string
+	switch {
+	case run.Logic.Sync == nil:
+		why = "the version before has no sync hook"
+	case end.Outcome == record.Failed && end.Calls == 0:
+		why = failure.OneLine(end.Err)
+	default:
+		return
+	}
+	s, of := &r.Assignment.shadow, r.parent(run.Stored)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.get(of); s.on && !p.settled {
+		p.add(notComparable(why))
+		s.parents[of.ObjectID] = p
+	}
+}
+
 // comparison compares both versions of the hooks for one parent. It writes nothing.
 type comparison struct {
 	*Router
@@ -34,8 +71,8 @@ type comparison struct {
 	values *redact.Values
 }
 
-// run calls the new version. It returns nil if the context ends first.
-func (c *comparison) run(ctx context.Context) *shadowResult {
+// compareBoth calls the new version. It returns nil if the context ends first.
+func (c *comparison) compareBoth(ctx context.Context) *shadowResult {
 	if c.Logic.Sync == nil {
 		return notComparable("the new version has no sync hook")
 	}
@@ -43,7 +80,7 @@ func (c *comparison) run(ctx context.Context) *shadowResult {
 		// It has the rules of one comparison of a parent at a time, also if the parent is deleted meanwhile.
 		defer c.Related.Drop(controller.KeyOf(c.parent))
 	}
-	after, err := c.call(ctx)
+	after, err := c.callNew(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -63,18 +100,13 @@ func (c *comparison) run(ctx context.Context) *shadowResult {
 	}
 	result.more = max(0, len(all)-maxShadowEffects)
 	if after != nil && c.before != nil {
-		result.deletions = c.deletions(after)
+		result.deletions = c.newDeletions(after)
 	}
 	return result
 }
 
-// notComparable is the result of a comparison that cannot be made.
-func notComparable(why string) *shadowResult {
-	return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: why}}}
-}
-
-// call calls the new version with the request of the version before, and its own related objects.
-func (c *comparison) call(ctx context.Context) (response *hook.Response, err error) {
+// callNew calls the new version with the request of the version before, and its own related objects.
+func (c *comparison) callNew(ctx context.Context) (response *hook.Response, err error) {
 	attrs := []any{"hook", "sync", "object", c.parent.Ref().String()}
 	values := c.seen(nil, c.recordCall(c.before, c.beforeErr))
 	err = c.base.CallUserCode("the function", failure.Hook, attrs, values, func() (err error) {
@@ -179,8 +211,8 @@ func (c *comparison) seen(key *redact.Key, calls ...record.Call) *redact.Values 
 	return run.Values(key)
 }
 
-// deletions counts the existing children that the new version would delete, and the one before does not.
-func (c *comparison) deletions(after *hook.Response) map[string]int {
+// newDeletions counts the existing children that the new version would delete, and the one before does not.
+func (c *comparison) newDeletions(after *hook.Response) map[string]int {
 	then, err := difference.Plan(&c.planner, c.observed, c.before.Children)
 	if err != nil {
 		return nil // The version before gets its error.

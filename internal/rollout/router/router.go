@@ -76,15 +76,6 @@ func (r *Router) Of(parent *object.Object) controller.Logic {
 	return moved
 }
 
-// Run is one run of a parent by one version.
-type Run struct {
-	*controller.Run
-
-	Logic controller.Logic
-	// Children returns the children, if the run has observed those of all kinds.
-	Children func() (all []*object.Object, observed bool)
-}
-
 // byFormer reports whether the version before is called for a parent that it manages.
 func (r *Router) byFormer(run *Run) bool {
 	return r.Former != nil && run.Logic.Version != r.Logic.Version && run.Phase == controller.PhaseManaged
@@ -106,15 +97,6 @@ func (r *Router) Called(ctx context.Context, run *Run, call *Call) {
 	if _, delayed := hook.RetryDelay(call.Err); r.byFormer(run) && ctx.Err() == nil && !delayed { // Else it gets no response yet.
 		r.compareLater(ctx, run, call)
 	}
-}
-
-// End is the end of a run.
-type End struct {
-	Outcome record.Outcome
-	Err     error
-	Blame   Blame
-	// Called means that a hook was called.
-	Called bool
 }
 
 // Ended observes the end of a run.
@@ -143,19 +125,12 @@ func (r *Router) Drop(key queue.Key) {
 // Wait waits for the comparisons.
 func (r *Router) Wait() { r.comparisons.Wait() }
 
-// parent identifies a parent; another one may have its name later.
-type parent struct {
-	controller.ObjectID
-
-	uid string
-}
-
 func (r *Router) parent(o *object.Object) parent {
 	return parent{r.base.ID(controller.KeyOf(o)), o.UID()}
 }
 
-// Observed returns what a rollout knows of the parents.
-func (r *Router) Observed() rollout.Observed {
+// Rollout returns what a rollout knows of the parents.
+func (r *Router) Rollout() rollout.Observed {
 	if !r.base.Running() {
 		return rollout.Observed{Unknown: true} // The caches may not have synced.
 	}
@@ -219,4 +194,22 @@ func (r *Router) QueueOlder(limit int) (left int) {
 		}
 	}
 	return limit
+}
+
+// QueueShadow queues parents for which the versions were not compared yet.
+func (r *Router) QueueShadow() {
+	s := &r.Assignment.shadow
+	if !s.isOn() {
+		return
+	}
+	var all []parent
+	for o := range r.base.Managed() {
+		if r.PhaseOf(o) == controller.PhaseManaged {
+			all = append(all, r.parent(o))
+		}
+	}
+	cause := queue.Cause{Kind: queue.LogicCompared, Detail: r.Logic.Version}
+	for _, of := range s.due(all, r.Now()) {
+		r.base.Queue.Add(of.Key, cause)
+	}
 }

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,10 +9,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/difference"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
@@ -62,23 +58,6 @@ type shadowResult struct {
 	more int
 	// deletions counts the existing children that only the new version would delete, by kind.
 	deletions map[string]int
-}
-
-// SetShadow starts or ends the comparison of the versions, for at most so many parents per second. It is called
-// each second.
-func (a *Assignment) SetShadow(on bool, perSecond int) {
-	s := &a.shadow
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if on && !s.on { // What an earlier shadow has shown does not count.
-		s.parents = map[controller.ObjectID]shadowedParent{}
-		for of := range s.comparing {
-			s.comparing[of] = false
-		}
-	}
-	if s.on = on; on {
-		s.first, s.again = perSecond, perSecond
-	}
 }
 
 // get returns what is known of a parent.
@@ -180,44 +159,6 @@ func (s *shadow) due(all []parent, now time.Time) []parent {
 	return chosen
 }
 
-// QueueShadow queues parents for which the versions were not compared yet.
-func (r *Router) QueueShadow() {
-	s := &r.Assignment.shadow
-	if !s.isOn() {
-		return
-	}
-	var all []parent
-	for o := range r.base.Managed() {
-		if r.PhaseOf(o) == controller.PhaseManaged {
-			all = append(all, r.parent(o))
-		}
-	}
-	cause := queue.Cause{Kind: queue.LogicCompared, Detail: r.Logic.Version}
-	for _, of := range s.due(all, r.Now()) {
-		r.base.Queue.Add(of.Key, cause)
-	}
-}
-
-// noteNotCompared notes that a run failed before it called a hook, so that the rollout does not wait for it.
-func (r *Router) noteNotCompared(run *Run, end *End) {
-	var why string
-	switch {
-	case run.Logic.Sync == nil:
-		why = "the version before has no sync hook"
-	case end.Outcome == record.Failed && !end.Called:
-		why = failure.OneLine(end.Err)
-	default:
-		return
-	}
-	s, of := &r.Assignment.shadow, r.parent(run.Stored)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.get(of); s.on && !p.settled {
-		p.add(notComparable(why))
-		s.parents[of.ObjectID] = p
-	}
-}
-
 // observe adds what is known of a parent to what a rollout knows.
 func (s *shadow) observe(of parent, o *object.Object, all *rollout.Observed) {
 	s.mu.Lock()
@@ -271,19 +212,7 @@ func (s *shadow) describe(of parent) []string {
 	return lines
 }
 
-// compareLater compares the versions in the background, after the version before was called.
-func (r *Router) compareLater(ctx context.Context, run *Run, call *Call) {
-	s, of := &r.Assignment.shadow, r.parent(run.Stored)
-	if !s.tryAcquire(of, r.Now()) {
-		return
-	}
-	observed, _ := run.Children()
-	one := &comparison{
-		Router: r, parent: run.Stored, planner: *call.Planner, observed: observed, request: *call.Request, beforeErr: call.Err,
-	}
-	if call.Err == nil {
-		said := *call.Response // The run changes the response.
-		one.before = &said
-	}
-	r.comparisons.Go(func() { s.release(of, one.run(ctx)) })
+// notComparable is the result of a comparison that cannot be made.
+func notComparable(why string) *shadowResult {
+	return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: why}}}
 }
