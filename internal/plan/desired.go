@@ -96,7 +96,7 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 	children = make([]Child, 0, len(response))
 	seen := make(map[object.Ref]int, len(response))
 	for i, data := range response {
-		path := f.childrenField() + "[" + strconv.Itoa(i) + "]"
+		path := f.ChildrenField() + "[" + strconv.Itoa(i) + "]"
 		child, part, err := f.child(path, data)
 		if err != nil {
 			return nil, nil, err
@@ -109,7 +109,7 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 		}
 		ref := child.Object.Ref().Identity()
 		if first, twice := seen[ref]; twice {
-			return nil, nil, invalid(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.childrenField(), first)
+			return nil, nil, invalid(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.ChildrenField(), first)
 		}
 		seen[ref] = i
 		children = append(children, child)
@@ -123,8 +123,8 @@ func (g Ignored) isUndeclaredIn(ignored []Ignored) bool {
 		slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
 }
 
-// childrenField returns the name of the field with the children in a response.
-func (f *Planner) childrenField() string {
+// ChildrenField returns the name of the field with the children in a response.
+func (f *Planner) ChildrenField() string {
 	if f.isDecorator() {
 		return "attachments"
 	}

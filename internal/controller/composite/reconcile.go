@@ -41,17 +41,13 @@ func (r *run) attempt(ctx context.Context) error {
 	if err != nil {
 		err = r.releaseAbandoned(ctx, err)
 	}
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, identity.ErrForbidden) {
+	if err == nil || errors.Is(err, identity.ErrForbidden) {
 		return err // The ServiceAccount cannot be expected to write the status.
 	}
-	statusErr := r.Recover(func() error { return r.storeFailure(ctx, err) })
-	if statusErr == nil {
-		return err
+	if statusErr := r.Recover(func() error { return r.storeFailure(ctx, err) }); statusErr != nil {
+		return joinErrors([]error{err, statusErr})
 	}
-	return joinErrors([]error{err, statusErr})
+	return err
 }
 
 // reconcileParent does what the phase of the parent requires.

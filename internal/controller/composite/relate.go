@@ -111,7 +111,7 @@ func (r *relation) customize(ctx context.Context) error {
 	return nil
 }
 
-// call returns what the customize hook selects; nothing if only the other version has one.
+// callCustomize returns what the customize hook selects; nothing if only the other version has one.
 func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 	r.memory.customizedParent = 0
 	if r.logic.Customize == nil {

@@ -129,8 +129,8 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	}
 	frozen := u.Phase == controller.PhaseFinalizing
 	todo := rolling.Rollout{
-		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Former: u.formerChildren(), UpToDate: u.memory.upToDate.contains,
-		Frozen: frozen,
+		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Former: u.formerChildren(),
+		UpToDate: u.memory.upToDate.contains, Frozen: frozen,
 	}
 	step, err := todo.Step()
 	if err != nil {

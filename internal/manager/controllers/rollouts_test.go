@@ -55,7 +55,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		s := &laggingServer{released: make(chan struct{})}
 		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
 		cs.Metrics = serving.NewMetrics()
-		r := &runningController{assignment: router.NewAssignment(nil), Compiled: &compile.Compiled{
+		r := &runningController{assignment: router.NewAssignment(), Compiled: &compile.Compiled{
 			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &controller.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
@@ -122,7 +122,7 @@ func TestHeldDeletionsOfARollback(t *testing.T) {
 			Compiled:   &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
 			workers:    []worker{&holdingWorker{}},
 			deletions:  guard.New(nil, nil),
-			assignment: router.NewAssignment(nil),
+			assignment: router.NewAssignment(),
 		}
 		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
 		e.running = r

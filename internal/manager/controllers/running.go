@@ -71,7 +71,7 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 		r.reported = newReported(compiled, declared)
 	}
 	if compiled.Former() != "" {
-		r.assignment = router.NewAssignment(nil)
+		r.assignment = router.NewAssignment()
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {

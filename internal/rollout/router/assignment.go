@@ -44,16 +44,16 @@ type movedParent struct {
 	blocked  string
 }
 
-// NewAssignment returns an Assignment of which no parent has moved. A nil when never matches.
-func NewAssignment(when When) *Assignment {
-	return &Assignment{when: when, moved: map[controller.ObjectID]movedParent{}, latest: map[controller.ObjectID]versionFailures{}}
+// NewAssignment returns an Assignment of which no parent has moved.
+func NewAssignment() *Assignment {
+	return &Assignment{moved: map[controller.ObjectID]movedParent{}, latest: map[controller.ObjectID]versionFailures{}}
 }
 
 func (a *Assignment) hasMoved(parent *object.Object) bool {
 	return rollout.Moved(parent.UID(), a.position.Load())
 }
 
-// SetWhen replaces the condition of a rollback, which the next run of each parent evaluates.
+// SetWhen replaces the condition of a rollback, which the next run of each parent evaluates; nil for none.
 func (a *Assignment) SetWhen(when When) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -135,32 +137,34 @@ func (c *comparison) relate(ctx context.Context) error {
 		}
 		rules = selected.Related
 	}
-	reads, err := c.Related.ReadsOf(ctx, key, rules)
-	if err == nil {
-		err = c.CheckReads(ctx, c.parent, reads)
-	}
-	if err != nil {
-		return fmt.Errorf("related objects: %w", err)
-	}
-	if err := c.Related.Set(ctx, key, rules); err != nil {
-		return fmt.Errorf("related objects: %w", err)
-	}
-	for pending := c.Related.Pending(key); len(pending) > 0; pending = c.Related.Pending(key) {
-		for _, watch := range pending {
-			if watch.Err != nil {
-				return fmt.Errorf("related objects: %w", watch.Err)
-			}
-		}
-		if !controller.Sleep(ctx, related.PollInterval) {
-			return context.Cause(ctx)
-		}
-	}
-	// A right may have been revoked meanwhile.
-	if err := c.CheckReads(ctx, c.parent, reads); err != nil {
+	if err := c.listRelated(ctx, key, rules); err != nil {
 		return fmt.Errorf("related objects: %w", err)
 	}
 	c.relatedBefore, c.request.Related = c.request.Related, c.Related.Snapshot(key).Groups
 	return nil
+}
+
+// listRelated waits until all that rules select is listed.
+func (c *comparison) listRelated(ctx context.Context, key queue.Key, rules []hook.RelatedRule) error {
+	reads, err := c.Related.ReadsOf(ctx, key, rules)
+	if err == nil {
+		err = c.CheckReads(ctx, c.parent, reads)
+	}
+	if err == nil {
+		err = c.Related.Set(ctx, key, rules)
+	}
+	for pending := c.Related.Pending(key); err == nil && len(pending) > 0; pending = c.Related.Pending(key) {
+		for _, watch := range pending {
+			err = cmp.Or(err, watch.Err)
+		}
+		if err == nil && !controller.Sleep(ctx, related.PollInterval) {
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.CheckReads(ctx, c.parent, reads) // A right may have been revoked meanwhile.
 }
 
 // compareWith returns the comparison with the response or the error of the new version. Values of Secrets are tokens.
@@ -176,12 +180,12 @@ func (c *comparison) compareWith(after *hook.Response, afterErr error) (differen
 		}
 		var err error
 		masked := c.values.JSON(calls[i].Response.JSON(calls[i].Request.ControllerType), c.base.Resource().GroupKind().IsSecret())
-		if sides[i], err = difference.Decode(masked, childrenField(c.ControllerType), c.parent.Namespace()); err != nil {
+		if sides[i], err = difference.Decode(masked, c.planner.ChildrenField(), c.parent.Namespace()); err != nil {
 			return difference.Comparison{}, err
 		}
 	}
 	comparing := difference.Comparison{
-		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: childrenField(c.ControllerType),
+		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: c.planner.ChildrenField(),
 		Namespace: c.parent.Namespace(),
 	}
 	comparing.Plan = func() ([]*object.Object, plan.Plan, error) {
@@ -238,12 +242,4 @@ func (c *comparison) newDeletions(after *hook.Response) map[string]int {
 // shown returns a text with a mask in place of each token that stands for a value.
 func (c *comparison) shown(text string) string {
 	return string(redact.HideTokens(json.RawMessage(c.values.Text(text)), redact.Mask))
-}
-
-// childrenField is the field of children in responses.
-func childrenField(of hook.ControllerType) string {
-	if of == hook.Decorator {
-		return "attachments"
-	}
-	return "children"
 }

@@ -55,7 +55,7 @@ type Router struct {
 // New returns the router of a controller.
 func New(base *controller.Base, options Options) *Router {
 	if options.Assignment == nil {
-		options.Assignment = NewAssignment(nil)
+		options.Assignment = NewAssignment()
 	}
 	if options.Reported == nil {
 		options.Reported = NewReported("", "")
