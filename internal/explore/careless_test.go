@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -58,7 +59,7 @@ func (careless) Step(run explore.Run) explore.Step {
 		return explore.Step{Err: err}
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
-	request := explore.Request{Method: http.MethodPost, Target: path, ContentType: "application/json", Body: configMap("c", parent.Spec.Text)}
+	request := loop.Request{Method: http.MethodPost, Target: path, ContentType: "application/json", Body: configMap("c", parent.Spec.Text)}
 	switch {
 	case to != nil && text(to.JSON()) == parent.Spec.Text:
 		return explore.Step{End: &explore.End{}}
@@ -116,7 +117,7 @@ func TestAFinalizerThatStays(t *testing.T) {
 type scripted struct {
 	careless
 
-	request func(cached []*object.Object) *explore.Request
+	request func(cached []*object.Object) *loop.Request
 	end     error
 }
 
@@ -151,11 +152,11 @@ const configMapsPath = "/api/v1/namespaces/default/configmaps"
 // TestAnIdleProcessMayCrash explores a process that changes its own write when it starts again. Once the write is made,
 // nothing is in flight.
 func TestAnIdleProcessMayCrash(t *testing.T) {
-	s := scripted{request: func(cached []*object.Object) *explore.Request {
+	s := scripted{request: func(cached []*object.Object) *loop.Request {
 		if !slices.ContainsFunc(cached, func(o *object.Object) bool { return o.Kind() == "ConfigMap" }) {
-			return &explore.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("c", "first")}
+			return &loop.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("c", "first")}
 		}
-		return &explore.Request{Method: http.MethodPut, Target: configMapsPath + "/c", ContentType: "application/json", Body: configMap("c", "second")}
+		return &loop.Request{Method: http.MethodPut, Target: configMapsPath + "/c", ContentType: "application/json", Body: configMap("c", "second")}
 	}}
 	report := s.explore(t, explore.Bounds{Crashes: 1}, explore.Desired)
 	if !slices.ContainsFunc(report.Violations, func(v explore.Story) bool { return v.Property == explore.SameEnd }) {
@@ -165,8 +166,8 @@ func TestAnIdleProcessMayCrash(t *testing.T) {
 
 // TestARefusedUpdateThatIsHandledIsValid explores a process that handles a refusal, and then fails because of a conflict.
 func TestARefusedUpdateThatIsHandledIsValid(t *testing.T) {
-	refused := func([]*object.Object) *explore.Request {
-		return &explore.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("not a name", "")}
+	refused := func([]*object.Object) *loop.Request {
+		return &loop.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("not a name", "")}
 	}
 	invalid := fmt.Errorf("apply: %w", errors.Join(errConflict, apierrors.NewBadRequest("not a name")))
 	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}), explore.Reconciled)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Cluster is a real API server on which a story is replayed, in namespaces of its own.
@@ -43,16 +41,12 @@ var errElsewhere = errors.New("the story was not explored with an API server in 
 
 // ReplayOn makes the steps of a story in memory and, if it still violates its property, on a cluster. The same loops
 // send their requests to the real API server and read from it; each step is compared with what it does in memory.
-func ReplayOn(ctx context.Context, options Options, story Story, cluster Cluster) (replay *ClusterReplay, err error) {
-	err = guarded(func() error {
-		replay, err = followOn(ctx, options, story, cluster)
-		return err
-	})
-	return replay, err
+func ReplayOn(ctx context.Context, options Options, story Story, cluster Cluster) (*ClusterReplay, error) {
+	return Guarded(func() (*ClusterReplay, error) { return followOn(ctx, options, story, cluster) })
 }
 
 func followOn(ctx context.Context, options Options, story Story, cluster Cluster) (*ClusterReplay, error) {
-	inMemory, err := follow(ctx, options, story)
+	inMemory, err := Replay(ctx, options, story)
 	if err != nil {
 		return nil, err
 	}
@@ -76,31 +70,6 @@ func followOn(ctx context.Context, options Options, story Story, cluster Cluster
 		}
 	}
 	return r, nil
-}
-
-// kindsOfControllers are the kinds whose steps are those of controllers that every cluster has. They do not stop
-// where a story does.
-var kindsOfControllers = []object.GroupKind{
-	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
-	{Group: "batch", Kind: "Job"}, {Kind: "PersistentVolumeClaim"},
-}
-
-// fitsCluster reports what a cluster would not do at the time at which the story has it.
-func (s *Story) fitsCluster() error {
-	for i, step := range slices.Concat(s.Steps, s.Other) {
-		if step.Step == edit && step.Object.GroupKind() == loop.OutageResource.GroupKind() {
-			return fmt.Errorf("step %d takes a kind or a right away, which is not done to a cluster that others use: %s", i+1, step.Text)
-		}
-		if step.Step == proceed && slices.Contains(kindsOfControllers, step.Object.GroupKind()) {
-			return fmt.Errorf("step %d is one of a controller of Kubernetes, which does not wait for the story: %s", i+1, step.Text)
-		}
-	}
-	for i, raw := range s.Objects {
-		if o, err := object.Parse(encoded(raw)); err == nil && o.GroupKind() == object.Namespaces.GroupKind() {
-			return fmt.Errorf("objects[%d]: is a Namespace; a replay on a cluster has namespaces of its own", i)
-		}
-	}
-	return nil
 }
 
 // goWay makes steps in memory and on the cluster, both in namespaces of the cluster, and compares them.
@@ -138,94 +107,12 @@ func (r *ClusterReplay) goWay(ctx context.Context, options Options, story Story,
 	return nil
 }
 
-// namespaces returns those of the objects and edits of a story, sorted.
-func (s *Story) namespaces() []string {
-	var all []string
-	for _, raw := range s.Objects {
-		if o, err := object.Parse(encoded(raw)); err == nil && o.Namespace() != "" {
-			all = append(all, o.Namespace())
-		}
-	}
-	for _, e := range s.Edits {
-		if e.Object.Namespace != "" {
-			all = append(all, e.Object.Namespace)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// in returns the story of one way in other namespaces.
-func (s Story) in(namespaces map[string]string, way []StoryStep) (Story, error) {
-	moved := func(name string) string {
-		if to, known := namespaces[name]; known {
-			return to
-		}
-		return name
-	}
-	objects := s.Objects
-	s.Objects, s.Edits, s.Steps, s.Other = nil, slices.Clone(s.Edits), slices.Clone(way), nil
-	for _, name := range slices.Sorted(maps.Values(namespaces)) {
-		s.Objects = append(s.Objects, map[string]any{"apiVersion": "v1", "kind": object.Namespaces.Kind,
-			"metadata": map[string]any{"name": name}})
-	}
-	for i, raw := range objects {
-		o, err := inOther(raw, moved)
-		if err != nil {
-			return s, fmt.Errorf("objects[%d]: %w", i, err)
-		}
-		s.Objects = append(s.Objects, o)
-	}
-	for i := range s.Edits {
-		e := &s.Edits[i]
-		e.Object.Namespace = moved(e.Object.Namespace)
-		if e.Create == nil {
-			continue
-		}
-		var err error
-		if e.Create, err = withNamespace(e.Create, moved(e.Create.Namespace())); err != nil {
-			return s, fmt.Errorf("edits[%d].create: %w", i, err)
-		}
-	}
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		if namespace, name, found := strings.Cut(step.Key, "/"); found {
-			step.Key = moved(namespace) + "/" + name
-		}
-		if step.Object != nil {
-			ref := *step.Object
-			ref.Namespace = moved(ref.Namespace)
-			step.Object = &ref
-		}
-	}
-	return s, nil
-}
-
-// inOther returns an object of a file in another namespace.
-func inOther(raw any, moved func(string) string) (any, error) {
-	o, err := object.Parse(encoded(raw))
-	if err != nil {
-		return nil, err
-	}
-	if o, err = withNamespace(o, moved(o.Namespace())); err != nil {
-		return nil, err
-	}
-	return object.Decode(o.JSON())
-}
-
-func withNamespace(o *object.Object, namespace string) (*object.Object, error) {
-	if o.Namespace() == namespace {
-		return o, nil
-	}
-	return o.With(encoded(namespace), "metadata", "namespace")
-}
-
 // twin makes the steps of a story on a cluster, beside what they do in memory.
 type twin struct {
 	story  *Story
-	memory *search
-	// nodes are the states in memory, before and after each step.
-	nodes  []uint32
+	memory *worker
+	// states are those in memory, before and after each step.
+	states []state
 	server *realServer
 	// worker and at are the processes and the state on the cluster.
 	worker *worker
@@ -235,38 +122,34 @@ type twin struct {
 
 // newTwin makes all steps in memory, and stores the objects on the cluster.
 func newTwin(ctx context.Context, options Options, story *Story, cluster Cluster) (*twin, error) {
-	kinds, is := options.Server.(*inMemory)
+	kinds, is := options.Server.(kindServer)
 	if !is {
 		return nil, errElsewhere
 	}
-	options.unrenamed = true
-	memory, err := replayed(options, story)
+	options.Unrenamed = true
+	memory, initial, err := Begin(options, story)
 	if err != nil {
 		return nil, err
 	}
 	t := &twin{story: story, memory: memory}
 	var stopped string
-	if t.nodes, _, stopped = memory.follow(ctx, story.Steps); stopped != "" {
+	if t.states, stopped = walk(ctx, memory, initial, story.Steps); stopped != "" {
 		return nil, fmt.Errorf("in the namespaces of the cluster, %s", stopped)
 	}
 	t.server = &realServer{ctx: ctx, cluster: cluster, kinds: kinds, pairs: &pairs{}}
 	options.Server, options.Environment = t.server, t.server
-	onCluster, err := replayed(options, story)
+	t.worker, t.at, err = Begin(options, story)
 	if err = errors.Join(err, t.server.err); err != nil {
 		return nil, fmt.Errorf("store the objects of the story on the cluster: %w", err)
 	}
-	t.worker, t.at = onCluster.workers[0], onCluster.unpack(onCluster.nodes[0].state)
-	t.server.pairs.add(t.before(0).stored, t.at.stored)
+	t.server.pairs.add(initial.stored, t.at.stored)
 	return t, nil
 }
 
-// before returns the state in memory before a step, or after the one before it.
-func (t *twin) before(i int) state { return t.memory.unpack(t.memory.nodes[t.nodes[i]].state) }
-
 // step makes a step on the cluster. It returns what differs from what it does in memory.
 func (t *twin) step(i int) (difference string, err error) {
-	before, after := t.before(i), t.before(i+1)
-	pending := &pendingStep{StoryStep: t.story.Steps[i], changed: changes(t.memory.engine, before.stored, after.stored)}
+	before, after := t.states[i], t.states[i+1]
+	pending := &pendingStep{StoryStep: t.story.Steps[i], changed: t.memory.changes(before.stored, after.stored)}
 	if err := t.addWrites(pending, before); err != nil {
 		return "", err
 	}
@@ -295,7 +178,7 @@ func (t *twin) addWrites(pending *pendingStep, before state) error {
 	if pending.Step != proceed {
 		return nil
 	}
-	for _, m := range t.memory.options.Environment.Moves(before.stored.raw()) {
+	for _, m := range t.memory.Environment.Moves(before.stored.raw()) {
 		if m.Name == pending.Name && m.Object.Identity() == pending.Object.Identity() {
 			pending.writes, pending.manager = m.Writes, m.Manager
 			return nil
@@ -304,24 +187,9 @@ func (t *twin) addWrites(pending *pendingStep, before state) error {
 	return fmt.Errorf("no model has the step %q", pending.Name)
 }
 
-// requestIn returns the request of a step; nil if it is none.
-func requestIn(at state, a *Action) *request {
-	if a.Step != send && a.Step != reject {
-		return nil
-	}
-	for _, p := range at.processes.all {
-		for _, r := range p.runs {
-			if r.item.Controller == a.Controller && r.item.Key.String() == a.Key {
-				return r.request
-			}
-		}
-	}
-	return nil
-}
-
 // otherRequest compares what a run requests on the cluster with what it requests in memory.
 func (t *twin) otherRequest(before state, a *Action) string {
-	expected, got := requestIn(before, a), requestIn(t.at, a)
+	expected, got := before.requestOf(a), t.at.requestOf(a)
 	if expected == nil || got == nil {
 		return ""
 	}
@@ -337,34 +205,34 @@ func (t *twin) otherRequest(before state, a *Action) string {
 
 // otherResponse compares the codes of the responses to a request.
 func (t *twin) otherResponse(before state, a *Action) string {
-	r := requestIn(before, a)
+	r := before.requestOf(a)
 	if r == nil || a.Step != send {
 		return ""
 	}
-	expected, got := t.memory.workers[0].do(before.stored, r).response, t.server.response
-	if expected.Status == got.Status {
+	expected, got := t.memory.do(before.stored, r).response, t.server.response
+	if expected.Code == got.Code {
 		return ""
 	}
 	return fmt.Sprintf("expected: %s responds %s\ngot:      %s", describeRequest(&r.Request, expected), codeAndMessage(expected),
 		codeAndMessage(got))
 }
 
-func codeAndMessage(r Response) string {
+func codeAndMessage(r loop.Response) string {
 	if message := statusMessage(r.Body); message != "" {
-		return fmt.Sprintf("%d: %s", r.Status, message)
+		return fmt.Sprintf("%d: %s", r.Code, message)
 	}
-	return strconv.Itoa(r.Status)
+	return strconv.Itoa(r.Code)
 }
 
 // compareEnd returns why an invariant is not violated on the cluster; empty if it is, or if the property follows from
 // the steps.
-func (t *twin) compareEnd(property Property) string {
-	if slices.Contains(Properties, property) {
+func (t *twin) compareEnd(p Property) string {
+	if slices.Contains(Properties, p) {
 		return ""
 	}
 	all := slices.Concat(t.broken, t.worker.broken(t.at.stored, true), t.worker.broken(t.at.stored, false))
-	if slices.ContainsFunc(all, func(f finding) bool { return f.property == property }) {
+	if slices.ContainsFunc(all, func(f finding) bool { return f.property == p }) {
 		return ""
 	}
-	return fmt.Sprintf("All steps are the same on the cluster, but %q is not violated there.", property)
+	return fmt.Sprintf("All steps are the same on the cluster, but %q is not violated there.", p)
 }

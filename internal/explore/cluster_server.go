@@ -21,14 +21,20 @@ type realServer struct {
 	ctx     context.Context //nolint:containedctx // A replay ends with it.
 	cluster Cluster
 	// kinds is the API server in memory, which knows them.
-	kinds *inMemory
+	kinds kindServer
 	// step is to be made; nil while the initial objects are stored.
 	step *pendingStep
 	// pairs are the objects of memory on the cluster.
 	pairs *pairs
 	// response is the one that the cluster sent last; err is the first error, which ends the replay.
-	response Response
+	response loop.Response
 	err      error
+}
+
+// kindServer is a Server that knows the kinds that it serves.
+type kindServer interface {
+	Server
+	Resource(kind object.GroupKind) (object.Resource, bool)
 }
 
 // pendingStep is a step that the cluster is to make.
@@ -48,10 +54,10 @@ func (r *realServer) is(kinds ...actionKind) bool {
 }
 
 // Do implements Server.
-func (r *realServer) Do(stored Stored, request Request) (Stored, Response) {
+func (r *realServer) Do(stored Stored, request loop.Request) (Stored, loop.Response) {
 	raw, err := request.HTTP()
 	if err != nil {
-		return stored, Response{Err: err}
+		return stored, loop.Response{Err: err}
 	}
 	r.response = r.send(raw)
 	changed := r.changedRefs()
@@ -72,16 +78,16 @@ func (r *realServer) changedRefs() []object.Ref {
 }
 
 // send sends a request. An error of the connection ends the replay.
-func (r *realServer) send(raw *http.Request) Response {
+func (r *realServer) send(raw *http.Request) loop.Response {
 	response, err := r.cluster.Do(r.ctx, raw) //nolint:bodyclose // NewResponse closes it.
 	if err == nil {
 		var read loop.Response
 		if read, err = loop.NewResponse(response); err == nil {
-			return Response{Status: read.Code, Body: read.Body}
+			return read
 		}
 	}
 	r.err = cmp.Or(r.err, err)
-	return Response{Err: err}
+	return loop.Response{Err: err}
 }
 
 // write sends a request of another client. It returns what the API server rejects as an error.
@@ -92,8 +98,8 @@ func (r *realServer) write(manager string, request apiserver.Request) error {
 		return err
 	}
 	response := r.send(raw)
-	if response.Err == nil && response.Status >= http.StatusBadRequest {
-		return fmt.Errorf("the API server responds %d: %s", response.Status, statusMessage(response.Body))
+	if response.Err == nil && response.Code >= http.StatusBadRequest {
+		return fmt.Errorf("the API server responds %d: %s", response.Code, statusMessage(response.Body))
 	}
 	return response.Err
 }
@@ -171,17 +177,17 @@ func (r *realServer) read(stored Stored, refs []object.Ref) Stored {
 			r.err = cmp.Or(r.err, err)
 			return stored
 		}
-		at, found := slices.BinarySearchFunc(after, ref, func(s Slot, ref object.Ref) int { return compareRefs(s.Ref, ref) })
+		at, found := slices.BinarySearchFunc(after, ref, func(s apiserver.Slot, ref object.Ref) int { return compareRefs(s.Ref, ref) })
 		if !found {
-			after = slices.Insert(after, at, Slot{Ref: ref})
+			after = slices.Insert(after, at, apiserver.Slot{Ref: ref})
 		}
-		after[at] = after[at].after(now)
+		after[at] = slotAfter(after[at], now)
 	}
 	return after
 }
 
-// after returns a slot with the object that has the name now; nil for none.
-func (s Slot) after(now *object.Object) Slot {
+// slotAfter returns a slot with the object that has the name now; nil for none.
+func slotAfter(s apiserver.Slot, now *object.Object) apiserver.Slot {
 	was := s.Object
 	switch {
 	case now == nil && was != nil:
@@ -212,22 +218,13 @@ func (r *realServer) readOne(ref object.Ref) (*object.Object, error) {
 	switch response := r.send(raw); {
 	case response.Err != nil:
 		return nil, response.Err
-	case response.Status == http.StatusNotFound:
+	case response.Code == http.StatusNotFound:
 		return nil, nil //nolint:nilnil // No object is a state too.
-	case response.Status >= http.StatusBadRequest:
-		return nil, fmt.Errorf("read %s: the API server responds %d: %s", ref, response.Status, statusMessage(response.Body))
+	case response.Code >= http.StatusBadRequest:
+		return nil, fmt.Errorf("read %s: the API server responds %d: %s", ref, response.Code, statusMessage(response.Body))
 	default:
 		return object.ParseWithManagedFields(response.Body, resource.APIVersion(), resource.Kind)
 	}
-}
-
-// get returns the object of a name; nil if there is none.
-func (s Stored) get(ref object.Ref) *object.Object {
-	at, found := slices.BinarySearchFunc(s, ref, func(s Slot, ref object.Ref) int { return compareRefs(s.Ref, ref) })
-	if !found {
-		return nil
-	}
-	return s[at].Object
 }
 
 // pairs are the objects of memory on the cluster, by their UIDs.

@@ -23,7 +23,7 @@ type contents struct {
 // contentsOf returns the contents of a search, each once.
 func (s *search) contentsOf() []*contents {
 	var all []*contents
-	common, index, known := s.commonNames(), map[string]int{}, map[uint32]int{}
+	common, index, known := s.commonNames(s.initial()), map[string]int{}, map[uint32]int{}
 	at := func(id uint32) int {
 		if i, is := known[id]; is {
 			return i
@@ -76,7 +76,7 @@ func brokenTogether(ctx context.Context, options Options, searches []*search) (w
 	if len(options.Invariants) == 0 {
 		return "", nil
 	}
-	e, err := newEngine(options)
+	e, err := newEngine(options.System, options.Bounds.budget())
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func brokenTogether(ctx context.Context, options Options, searches []*search) (w
 		t.parts = append(t.parts, s.contentsOf())
 		evaluations *= len(t.parts[len(t.parts)-1])
 	}
-	if e.hasSteps {
+	if e.hasSteps() {
 		evaluations *= t.mostSteps()
 	}
 	if evaluations > maxCombinations {
@@ -117,7 +117,7 @@ func (t *together) combine(spent budget) string {
 	}
 	for _, one := range t.parts[at] {
 		next := budget{edits: spent.edits + one.spent.edits, faults: spent.faults + one.spent.faults}
-		if int(next.edits) > t.options.Bounds.Edits || int(next.faults) > t.options.Bounds.Faults || t.ctx.Err() != nil {
+		if next.edits > t.most.edits || next.faults > t.most.faults || t.ctx.Err() != nil {
 			continue
 		}
 		t.chosen = append(t.chosen, one)
@@ -137,7 +137,7 @@ func (t *together) broken() string {
 	if !slices.ContainsFunc(t.chosen, func(one *contents) bool { return !one.rest }) {
 		found = append(found, t.engine.broken(here, true)...)
 	}
-	if t.hasSteps {
+	if t.hasSteps() {
 		found = append(found, t.brokenSteps(here)...)
 	}
 	if len(found) == 0 {

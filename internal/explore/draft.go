@@ -23,7 +23,7 @@ func (w *worker) draft(from state) *draft {
 }
 
 func (d *draft) finish() state {
-	if !d.options.unrenamed {
+	if !d.Unrenamed {
 		d.rename()
 	}
 	return state{stored: d.stored, processes: d.processesOf(d.processes), spent: d.spent}
@@ -31,7 +31,7 @@ func (d *draft) finish() state {
 
 // store makes a change of the API server's contents, and sends its events.
 func (d *draft) store(after *stored) {
-	changed := changes(d.engine, d.stored, after)
+	changed := d.changes(d.stored, after)
 	d.stored = after
 	for i := range d.processes {
 		for _, c := range changed {
@@ -44,7 +44,7 @@ func (d *draft) store(after *stored) {
 type difference struct{ before, after *version }
 
 // changes returns how two contents differ. An object that was replaced by another of its name is two differences.
-func changes(e *engine, before, after *stored) []difference {
+func (e *engine) changes(before, after *stored) []difference {
 	if before == after {
 		return nil
 	}

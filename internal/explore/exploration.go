@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -210,7 +209,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 	if err != nil {
 		return Options{}, err
 	}
-	o := Options{External: x.External, Memo: memo}
+	o := Options{System: System{External: x.External}, Memo: memo}
 	o.Server, o.Environment = InMemory(server, environment.New(server).Steps)
 	var programs loop.Programs
 	shared := &sync.Mutex{}
@@ -354,128 +353,6 @@ func ForStory(w *workspace.Workspace, known []*Exploration, story *Story) (*Expl
 			return nil, fmt.Errorf("controllers[%d]: %w", i, err)
 		}
 	}
-	for _, o := range story.Objects {
-		x.spec.Objects = append(x.spec.Objects, encoded(o))
-	}
+	x.spec.Objects = append(x.spec.Objects, story.Objects...)
 	return x, nil
 }
-
-// Options of Explore. Controllers, Server and Objects are required.
-type Options struct {
-	Controllers []Controller
-	// Names are those of the controllers, for stories.
-	Names  []string
-	Server Server
-	// Environment is what other controllers do; nil for nothing.
-	Environment Environment
-	// Objects are stored at the beginning.
-	Objects []*object.Object
-	// Edits are those that users may make.
-	Edits      []Edit
-	Invariants []Invariant
-	Bounds     Bounds
-	// Unchecked are properties that are not meant to hold.
-	Unchecked []Property
-	// External is what hooks call outside of the cluster, with its initial state; nil for nothing.
-	External *loop.External
-	// Memo has the responses of hooks, for the report; nil if there are none.
-	Memo *loop.Memo
-	// Restart starts the processes of the hooks once more, until stop is called; nil if that is not possible.
-	Restart func(ctx context.Context) (programs loop.Programs, stop func(), err error)
-	// Version is that of Setpoint, and Files are the digests of what is explored, for stories.
-	Version string
-	Files   map[string]string
-	// LateWrites explores a runtime without read-your-writes: a cache has a write when its event arrives.
-	LateWrites bool
-	// Unreduced explores every interleaving, also those that cannot differ in what they lead to.
-	Unreduced bool
-	// Together explores objects together that have nothing in common.
-	Together bool
-	// Workers defaults to the number of cores.
-	Workers int
-	// unrenamed leaves versions and UIDs as they are: those of a real server, or as readers expect them.
-	unrenamed bool
-	// NotVaried says what none of the edits changes, for the report.
-	NotVaried []string
-	// Passes are further searches with bounds of their own, whose violations are reported too.
-	Passes []Pass
-	// Progress is called about every second, from one goroutine.
-	Progress func(Progress)
-
-	// apart is set if other objects are explored apart, and shared says what they have in common if they are not.
-	apart  bool
-	shared string
-}
-
-// Pass is a further search.
-type Pass struct {
-	// Name says what it explores, for the report.
-	Name    string
-	Options Options
-}
-
-// Bounds limit a search. Budgets of zero mean none of these steps; the other zeros mean the defaults.
-type Bounds struct {
-	Edits   int `json:"edits"`
-	Crashes int `json:"crashes"`
-	Faults  int `json:"faults"`
-	// Time defaults to 30s.
-	Time time.Duration `json:"time,omitempty"`
-	// States defaults to 2,000,000.
-	States int `json:"states,omitempty"`
-	// Memory is the heap in bytes at which the search stops; 2 GiB by default.
-	Memory uint64 `json:"memory,omitempty"`
-	// Writes is how many writes of one object without an edit are too many; 20 by default.
-	Writes int `json:"writes,omitempty"`
-}
-
-// defaultBoundOfTime is how long a search may take.
-const defaultBoundOfTime = 30 * time.Second
-
-func (o Options) withDefaults() Options {
-	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
-	o.Bounds.Time = cmp.Or(o.Bounds.Time, defaultBoundOfTime)
-	o.Bounds.States = cmp.Or(o.Bounds.States, 2_000_000)
-	o.Bounds.Memory = cmp.Or(o.Bounds.Memory, 2<<30)
-	o.Bounds.Writes = cmp.Or(o.Bounds.Writes, 20)
-	if o.Progress == nil {
-		o.Progress = func(Progress) {}
-	}
-	return o
-}
-
-// MaxBudget is the most edits, crashes or faults.
-const MaxBudget = 20
-
-// check reports budgets that make no sense, by the names of their fields.
-func (b Bounds) check() error {
-	for _, budget := range []struct {
-		name  string
-		value int
-	}{{"edits", b.Edits}, {"crashes", b.Crashes}, {"faults", b.Faults}} {
-		if budget.value < 0 || budget.value > MaxBudget {
-			return fmt.Errorf("bounds.%s: must be from 0 to %d, is %d", budget.name, MaxBudget, budget.value)
-		}
-	}
-	return nil
-}
-
-// Property is a property that every exploration checks, or an invariant of an author.
-type Property string
-
-// The properties.
-const (
-	Deterministic Property = "Deterministic" // the same request gets the same response
-	Settles       Property = "Settles"       // without further edits and faults, everything comes to rest
-	Reconciled    Property = "Reconciled"    // at rest, no reconcile fails
-	SameEnd       Property = "SameEnd"       // where it rests depends on the final specs alone
-	Desired       Property = "Desired"       // at rest, one more reconcile writes nothing
-	NoRecreate    Property = "NoRecreate"    // without an edit nothing is created, deleted and created again
-	Owned         Property = "Owned"         // at rest, no child lacks its owner
-	Finalized     Property = "Finalized"     // at rest, no object is being deleted
-	Valid         Property = "Valid"         // no panic, no write that the API server rejects as invalid
-	Quiet         Property = "Quiet"         // without an edit, one object is not written again and again
-)
-
-// Properties are all properties, in the order of reports.
-var Properties = []Property{Deterministic, Valid, Settles, Reconciled, Desired, SameEnd, NoRecreate, Owned, Finalized, Quiet}

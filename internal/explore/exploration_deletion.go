@@ -2,21 +2,17 @@ package explore
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/schema"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -267,100 +263,4 @@ func (x *Exploration) second(w *workspace.Workspace, first *object.Object) (*obj
 		}
 	}
 	return first.With(encoded(first.Name()+"-1"), "metadata", "name")
-}
-
-// editSpec is an edit in a document. One of patch, create and delete is set.
-type editSpec struct {
-	Name string `json:"name"`
-	// Of is the object; optional if there is only one.
-	Of     *editedObject   `json:"of"`
-	Patch  map[string]any  `json:"patch"`
-	Create json.RawMessage `json:"create"`
-	Delete bool            `json:"delete"`
-}
-
-type editedObject struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-// edits returns those of the document, or edits generated from the schemas of the objects.
-func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([]Edit, error) {
-	var all []Edit
-	for i := range x.spec.Edits {
-		candidates := objects
-		if x.spec.Edits[i].Of == nil { // Related objects of the files are not what an edit of the only object means.
-			unmanaged := func(o *object.Object) bool { return !x.manages(w, o) }
-			if managed := slices.DeleteFunc(slices.Clone(objects), unmanaged); len(managed) > 0 {
-				candidates = managed
-			}
-		}
-		one, err := x.spec.Edits[i].edit(w, candidates)
-		if err != nil {
-			return nil, fmt.Errorf("edits[%d]%w", i, err)
-		}
-		all = append(all, one)
-	}
-	if len(all) > 0 {
-		return all, nil
-	}
-	for _, o := range objects {
-		generated, err := Generate(o, schemaOf(w, o), generatedEdits)
-		if err != nil {
-			return nil, fmt.Errorf("generate edits of %s: %w", o.Ref(), err)
-		}
-		for _, e := range generated {
-			e.Generated = true
-			all = append(all, e)
-		}
-	}
-	return all, nil
-}
-
-// schemaOf returns the schema of an object by its CRD; nil if none is in the files.
-func schemaOf(w *workspace.Workspace, o *object.Object) *spec.Schema {
-	all := w.Kinds.Defined()
-	at := slices.IndexFunc(all, func(s schema.Served) bool { return s.GroupKind() == o.GroupKind() && s.APIVersion() == o.APIVersion() })
-	if at < 0 {
-		return nil
-	}
-	return all[at].Schema
-}
-
-// edit returns the edit of a document.
-func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (Edit, error) {
-	given := 0
-	for _, is := range []bool{e.Patch != nil, e.Create != nil, e.Delete} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case e.Name == "":
-		return Edit{}, errors.New(".name: is required")
-	case given != 1:
-		return Edit{}, errors.New(": has to have one of patch, create and delete")
-	}
-	if e.Create != nil {
-		o, err := object.Parse(e.Create)
-		if err == nil {
-			o, err = inNamespace(w, o)
-		}
-		if err != nil {
-			return Edit{}, fmt.Errorf(".create: %w", err)
-		}
-		return Edit{Name: e.Name, Object: o.Ref().Identity(), Create: o}, nil
-	}
-	fitting := slices.DeleteFunc(slices.Clone(objects), func(o *object.Object) bool { return !e.Of.fits(o) })
-	if len(fitting) != 1 {
-		return Edit{}, fmt.Errorf(".of: fits %d objects; name one by kind, namespace and name", len(fitting))
-	}
-	return Edit{Name: e.Name, Object: fitting[0].Ref().Identity(), Patch: e.Patch, Delete: e.Delete}, nil
-}
-
-// fits reports whether an object is meant.
-func (e *editedObject) fits(o *object.Object) bool {
-	return e == nil || (e.Kind == "" || e.Kind == o.Kind()) && (e.Namespace == "" || e.Namespace == o.Namespace()) &&
-		(e.Name == "" || e.Name == o.Name())
 }

@@ -16,8 +16,8 @@ func ExploreTwice(ctx context.Context, options Options, between func()) (*Report
 	if err != nil {
 		return nil, err
 	}
-	again := &search{engine: s.engine, workers: s.workers, began: time.Now(), ends: newEnds(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
-	again.graph, again.pending, again.notes = newGraph(s.unpack(s.nodes[0].state), len(s.pending)), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
+	again := &search{engine: s.engine, options: s.options, workers: s.workers, began: time.Now(), ends: newEnds(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
+	again.graph, again.pending, again.notes = newGraph(s.unpack(s.nodes[0].state), len(s.pending), s.effects.at), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
 	again.push(0)
 	between()
 	if err := again.run(ctx); err != nil {

@@ -3,13 +3,11 @@ package explore
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -31,7 +29,7 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]Edit, error) 
 	for _, name := range intents {
 		if intent, has := fields[name].(map[string]any); has {
 			first[name] = intent
-			g.object(property(schema, name), intent, []string{name})
+			g.object(memberOf(schema, name), intent, []string{name})
 		}
 	}
 	var edits []Edit
@@ -64,8 +62,8 @@ type generator struct {
 	fields  [][]Edit
 }
 
-// property returns the schema of a member; nil if it is not known.
-func property(schema *spec.Schema, name string) *spec.Schema {
+// memberOf returns the schema of a member; nil if it is not known.
+func memberOf(schema *spec.Schema, name string) *spec.Schema {
 	if schema == nil {
 		return nil
 	}
@@ -81,7 +79,7 @@ func property(schema *spec.Schema, name string) *spec.Schema {
 func (g *generator) object(schema *spec.Schema, value map[string]any, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		below := append(slices.Clone(path), name)
-		member := property(schema, name)
+		member := memberOf(schema, name)
 		if nested, is := value[name].(map[string]any); is {
 			g.object(member, nested, below)
 			continue
@@ -197,95 +195,4 @@ func otherTexts(schema *spec.Schema, text string) []any {
 		return nil
 	}
 	return []any{other}
-}
-
-// UnmadeEdit is an edit of users that was tried, and never made.
-type UnmadeEdit struct {
-	Name   string     `json:"name"`
-	Object object.Ref `json:"object"`
-	// Reason is why: the error of the API server, or that it changes nothing.
-	Reason string `json:"reason"`
-	// Failed is set if the exploration fails because of it.
-	Failed bool `json:"failed"`
-}
-
-func (u UnmadeEdit) String() string {
-	return fmt.Sprintf("The edit %q of %s was never made: %s", u.Name, u.Object, u.Reason)
-}
-
-// attempts remembers what came of the edits of users. It is safe for concurrent use.
-type attempts struct {
-	mu  sync.Mutex
-	all []attempt
-}
-
-// attempt is what came of one edit.
-type attempt struct {
-	made bool
-	// err is the error of the API server: that with the smallest text, so that it does not depend on the order in which
-	// workers try. It is errUnchanged if the server has refused nothing, and nil if the edit was never tried.
-	err error
-}
-
-// add notes the result of an edit.
-func (a *attempts) add(edit int, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	one := &a.all[edit]
-	switch {
-	case err == nil:
-		one.made = true
-	case one.err == nil, errors.Is(one.err, errUnchanged), !errors.Is(err, errUnchanged) && err.Error() < one.err.Error():
-		one.err = err
-	}
-}
-
-// unmade returns the edits that were tried in vain. Those that come from a schema are guesses: they have a note, and only
-// if the API server refuses them.
-func (s *search) unmade() (written []UnmadeEdit, note string) {
-	var guesses []string
-	for i, one := range s.attempts.all {
-		e := &s.options.Edits[i]
-		switch refused := one.err != nil && !errors.Is(one.err, errUnchanged); {
-		case one.made || one.err == nil:
-		case e.Generated && refused:
-			guesses = append(guesses, fmt.Sprintf("%s (%v)", e.Name, one.err))
-		case e.Generated:
-		default:
-			written = append(written, UnmadeEdit{e.Name, e.Object, s.reasonOf(one.err), refused && s.isFailure(one.err)})
-		}
-	}
-	if len(guesses) > 0 {
-		note = "The API server refuses these generated edits: " + strings.Join(guesses, "; ") + "."
-	}
-	return written, note
-}
-
-// isFailure reports whether an exploration fails because the API server has refused an edit in all states. Its author
-// wants to know what follows the edit, and without it the exploration holds too easily. If the search ended early, the edit
-// may be possible in a later state, and a slow machine must not make a test fail. An unknown field is one in any state.
-//
-// An edit that changes nothing is no failure: one that takes back another needs a bound of two edits.
-func (s *search) isFailure(err error) bool { return s.stopped == "" || unknownFields(err) != "" }
-
-// unknownFields returns the part of an error that names fields which the schema does not have; empty if it names none. The
-// API server puts the whole object before it.
-func unknownFields(err error) string {
-	if err == nil {
-		return ""
-	}
-	_, fields, _ := strings.Cut(err.Error(), "strict decoding error: ")
-	return fields
-}
-
-func (s *search) reasonOf(err error) string {
-	switch {
-	case errors.Is(err, errUnchanged):
-		return "it changes nothing in what was explored, with at most " + count(s.options.Bounds.Edits, "edit")
-	case unknownFields(err) != "":
-		return unknownFields(err)
-	case s.isFailure(err):
-		return "the API server refuses it: " + err.Error()
-	}
-	return "the API server refused it in what was explored: " + err.Error()
 }

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -12,6 +11,8 @@ type graph struct {
 	// layers are the nodes by the number of edits, crashes and faults before them.
 	layers [][]uint32
 	steps  int
+	// effect returns what a step means, by its number.
+	effect func(id uint32) *effect
 }
 
 // node is a state that was found.
@@ -32,8 +33,8 @@ type edge struct{ to, effect uint32 }
 // noParent is the parent of the initial state.
 const noParent = ^uint32(0)
 
-func newGraph(initial state, layers int) *graph {
-	g := &graph{index: map[packed]uint32{}, layers: make([][]uint32, layers)}
+func newGraph(initial state, layers int, effect func(id uint32) *effect) *graph {
+	g := &graph{index: map[packed]uint32{}, layers: make([][]uint32, layers), effect: effect}
 	g.add(initial.pack(), noParent, 0)
 	return g
 }
@@ -100,6 +101,15 @@ func shortest[P comparable](start P, next func(at P, visit visitor[P])) []P {
 	return way
 }
 
+// nodesOf returns the nodes of the places on a way.
+func nodesOf[P comparable](way []P, node func(P) uint32) []uint32 {
+	nodes := make([]uint32, len(way))
+	for i, at := range way {
+		nodes[i] = node(at)
+	}
+	return nodes
+}
+
 // wayTo returns the places from the start to a place.
 func wayTo[P comparable](came map[P]P, start, to P) []P {
 	way := []P{to}
@@ -111,315 +121,72 @@ func wayTo[P comparable](came map[P]P, start, to P) []P {
 	return way
 }
 
-// components are the strongly connected components of states: sets of them each of which leads to all others.
-type components struct {
-	// follows reports whether they are those of the graph with a step.
-	follows func(edge) bool
-	// of is the component of each node; members are the nodes of each component. What a component leads to has
-	// smaller numbers.
-	of      []int
-	members [][]uint32
-}
-
-// visit is a node whose edges are being followed.
-type visit struct {
-	node uint32
-	edge int
-}
-
-// tarjan finds components with Tarjan's algorithm, without recursion: paths have thousands of states.
-type tarjan struct {
-	*search
-
-	components
-	// order is when a node was visited, from 1; 0 if it was not.
-	order, low []uint32
-	visited    uint32
-	stack      []uint32
-	onStack    []bool
-}
-
-// componentsOf returns the components of nodes that some steps connect.
-func (s *search) componentsOf(nodes []uint32, follows func(edge) bool) components {
-	all := len(s.nodes)
-	t := &tarjan{search: s, components: components{follows: follows, of: make([]int, all)}, order: make([]uint32, all),
-		low: make([]uint32, all), onStack: make([]bool, all)}
-	for _, id := range nodes {
-		if t.order[id] == 0 {
-			t.walk(id)
-		}
-	}
-	return t.components
-}
-
-func (t *tarjan) walk(from uint32) {
-	t.enter(from)
-	for path := []visit{{node: from}}; len(path) > 0; {
-		at := &path[len(path)-1]
-		edges := t.nodes[at.node].edges
-		if at.edge == len(edges) {
-			t.leave(at.node)
-			path = path[:len(path)-1]
-			if len(path) > 0 {
-				above := path[len(path)-1].node
-				t.low[above] = min(t.low[above], t.low[at.node])
-			}
-			continue
-		}
-		e := edges[at.edge]
-		at.edge++
-		if !t.follows(e) {
-			continue
-		}
-		if t.order[e.to] == 0 {
-			t.enter(e.to)
-			path = append(path, visit{node: e.to})
-		} else if t.onStack[e.to] {
-			t.low[at.node] = min(t.low[at.node], t.order[e.to])
-		}
-	}
-}
-
-func (t *tarjan) enter(id uint32) {
-	t.visited++
-	t.order[id], t.low[id] = t.visited, t.visited
-	t.stack = append(t.stack, id)
-	t.onStack[id] = true
-}
-
-// leave completes a component if its first node is left.
-func (t *tarjan) leave(id uint32) {
-	if t.low[id] != t.order[id] {
-		return
-	}
-	var members []uint32
-	for {
-		last := t.stack[len(t.stack)-1]
-		t.stack = t.stack[:len(t.stack)-1]
-		t.onStack[last] = false
-		t.of[last] = len(t.members)
-		members = append(members, last)
-		if last == id {
-			break
-		}
-	}
-	t.members = append(t.members, members)
-}
-
-func (s *search) isDeviation(e edge) bool { return e.effect != 0 && s.effects.at(e.effect).deviation }
+func (g *graph) isDeviation(e edge) bool { return e.effect != 0 && g.effect(e.effect).deviation }
 
 // isNatural reports whether a step is neither an edit nor a crash nor a fault; keepsPods, that it is no end of a pod either.
-func (s *search) isNatural(e edge) bool { return !s.isDeviation(e) }
-func (s *search) keepsPods(e edge) bool { return !s.isDeviation(e) && !s.effects.at(e.effect).ends }
+func (g *graph) isNatural(e edge) bool { return !g.isDeviation(e) }
+func (g *graph) keepsPods(e edge) bool { return !g.isDeviation(e) && !g.effect(e.effect).ends }
 
-// bottoms returns the components out of which nothing leads, if all their states were expanded, those first that are
-// reached first.
-func (s *search) bottoms(c *components) [][]uint32 {
-	var all [][]uint32
-	for number, members := range c.members {
-		if s.isBottom(c, number) {
-			slices.SortFunc(members, s.byDepth)
-			all = append(all, members)
-		}
-	}
-	slices.SortFunc(all, func(a, b []uint32) int { return s.byDepth(a[0], b[0]) })
-	return all
-}
-
-func (s *search) isBottom(c *components, number int) bool {
-	for _, id := range c.members[number] {
-		if !s.nodes[id].expanded {
-			return false
-		}
-		for _, e := range s.nodes[id].edges {
-			if c.follows(e) && c.of[e.to] != number {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// checkQuiet counts the writes of each object by controllers on the longest way without edits, crashes and faults.
-// States that lead to each other count as one.
-func (s *search) checkQuiet(parts *components, layer []uint32) {
-	for _, n := range s.writtenNames(layer) {
-		most := make([]int, len(parts.members))
-		from := -1
-		// What a component leads to has smaller numbers.
-		for number := range parts.members {
-			most[number] = s.mostWrites(parts, most, number, n)
-			if most[number] > s.options.Bounds.Writes && from < 0 {
-				from = number
-			}
-		}
-		if from >= 0 {
-			start := parts.members[from][0]
-			text := fmt.Sprintf("%s is written more than %d times without an edit", n.ref, s.options.Bounds.Writes)
-			s.violated(finding{property: Quiet, text: text}, s.upToLimit(append([]uint32{start}, s.mostWritten(parts, most, from, n)...),
-				n), -1)
-			return
-		}
-	}
-}
-
-// writtenNames returns the names that controllers write in a layer, in the order of the states.
-func (s *search) writtenNames(layer []uint32) []*name {
-	var names []*name
-	seen := map[*name]bool{}
-	for _, id := range layer {
-		for _, e := range s.nodes[id].edges {
-			if x := s.effects.at(e.effect); x.own && !x.deviation && !seen[x.name] {
-				seen[x.name] = true
-				names = append(names, x.name)
-			}
-		}
-	}
-	return names
-}
-
-func (s *search) writes(e edge, n *name) int {
-	if x := s.effects.at(e.effect); x.own && x.name == n {
-		return 1
-	}
-	return 0
-}
-
-func (s *search) mostWrites(parts *components, most []int, number int, n *name) int {
-	inside, after := 0, 0
-	for _, id := range parts.members[number] {
-		for _, e := range s.nodes[id].edges {
-			switch {
-			case s.isDeviation(e):
-			case parts.of[e.to] == number:
-				inside = max(inside, s.writes(e, n))
-			default:
-				after = max(after, most[parts.of[e.to]]+s.writes(e, n))
-			}
-		}
-	}
-	return inside + after
-}
-
-// mostWritten returns a way with the most writes from a component on. Ways within a component are left out.
-func (s *search) mostWritten(parts *components, most []int, number int, n *name) []uint32 {
-	var nodes []uint32
-	for {
-		to, found := s.nextWritten(parts, most, number, n)
-		if !found {
-			return nodes
-		}
-		nodes = append(nodes, to)
-		number = parts.of[to]
-	}
-}
-
-func (s *search) nextWritten(parts *components, most []int, number int, n *name) (to uint32, found bool) {
-	best := 0
-	for _, id := range parts.members[number] {
-		for _, e := range s.nodes[id].edges {
-			if s.isDeviation(e) || parts.of[e.to] == number {
-				continue
-			}
-			if writes := most[parts.of[e.to]] + s.writes(e, n); writes > best {
-				best, to, found = writes, e.to, true
-			}
-		}
-	}
-	return to, found
-}
-
-// upToLimit returns the way to the first of some nodes, and on along them until there are too many writes.
-func (s *search) upToLimit(nodes []uint32, n *name) []uint32 {
-	way, writes := s.path(nodes[0]), 0
-	for i, to := range nodes[1:] {
-		way = append(way, to)
-		if writes += s.writes(s.edgeBetween(nodes[i], to), n); writes > s.options.Bounds.Writes {
-			break
-		}
-	}
-	return way
-}
-
-// phase is how far a way has come towards creating, deleting and again creating one object without an edit between.
-type phase uint8
-
-const (
-	notYet phase = iota
-	afterCreation
-	afterDeletion
-)
-
-// place is a state and the phase in which a way comes there.
-type place struct {
-	node  uint32
-	phase phase
-}
-
-// checkRecreation looks for a way on which controllers create, delete and again create one object, although neither
-// its users nor a fault gave a reason. Only runs count that know the newest specs: one that began before an edit may
-// still finish what it was about.
-func (s *search) checkRecreation() {
-	for _, n := range s.recreated() {
-		if nodes := s.recreation(n); len(nodes) > 0 {
-			s.violated(finding{property: NoRecreate,
-				text: fmt.Sprintf("%s is created, deleted and created again without an edit or a fault", n.ref)}, nodes, -1)
-			return
-		}
-	}
-}
-
-// recreated returns the names that controllers both create and delete, in the order in which they first did.
-func (s *search) recreated() []*name {
-	seen := map[*name]operationSet{}
-	var names []*name
-	for id := range s.nodes {
-		for _, e := range s.nodes[id].edges {
-			x := s.effects.at(e.effect)
-			if !x.own || !x.fresh || x.deviation {
-				continue
-			}
-			before := seen[x.name]
-			seen[x.name] = before | 1<<x.what
-			if both := operationSet(1<<created | 1<<deleted); before&both != both && seen[x.name]&both == both {
-				names = append(names, x.name)
-			}
-		}
-	}
-	return names
-}
-
-// operationSet has a bit for each operation.
-type operationSet uint8
-
-// recreation returns a shortest way on which an object is created, deleted and created again.
-func (s *search) recreation(n *name) []uint32 {
-	way := shortest(place{}, func(at place, visit visitor[place]) {
-		for _, e := range s.nodes[at.node].edges {
-			next, complete := at.phase.after(s.effects.at(e.effect), n)
-			visit(place{e.to, next}, complete)
+// fill returns the nodes on a shortest way between two.
+func (g *graph) fill(from, to uint32) []uint32 {
+	return shortest(from, func(at uint32, visit visitor[uint32]) {
+		for _, e := range g.nodes[at].edges {
+			visit(e.to, e.to == to)
 		}
 	})
-	nodes := make([]uint32, len(way))
-	for i, at := range way {
-		nodes[i] = at.node
-	}
-	return nodes
 }
 
-// after returns the phase after a step, and whether the object was created again.
-func (p phase) after(e *effect, n *name) (next phase, complete bool) {
-	switch {
-	case e.resets:
-		return notYet, false
-	case !e.own || !e.fresh || e.name != n:
-		return p, false
-	case e.what == created && p == afterDeletion:
-		return p, true
-	case e.what == created:
-		return afterCreation, false
-	case e.what == deleted && p == afterCreation:
-		return afterDeletion, false
+// byDepth orders nodes by the length of the way to them.
+func (g *graph) byDepth(a, b uint32) int {
+	if order := int(g.nodes[a].depth) - int(g.nodes[b].depth); order != 0 {
+		return order
 	}
-	return p, false
+	return int(a) - int(b)
+}
+
+// cycleIn returns a cycle on which something is written, although no pod ends: a new pod for one that has ended is no
+// unrest.
+func (g *graph) cycleIn(members []uint32, inside map[uint32]bool) []uint32 {
+	for _, id := range members {
+		if cycle := g.cycleWithWrite(id, inside); len(cycle) > 0 {
+			return cycle
+		}
+	}
+	return nil
+}
+
+// cycleWithWrite returns a shortest way from a state back to it on which something is written.
+func (g *graph) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
+	type place struct {
+		node  uint32
+		wrote bool
+	}
+	way := shortest(place{node: from}, func(at place, visit visitor[place]) {
+		for _, e := range g.nodes[at.node].edges {
+			if inside[e.to] && g.keepsPods(e) {
+				to := place{e.to, at.wrote || g.nodes[e.to].state.stored != g.nodes[at.node].state.stored}
+				visit(to, to == place{from, true})
+			}
+		}
+	})
+	return nodesOf(way, func(at place) uint32 { return at.node })
+}
+
+// edgeBetween returns the first natural step between two nodes.
+func (g *graph) edgeBetween(from, to uint32) edge {
+	for _, e := range g.nodes[from].edges {
+		if e.to == to {
+			return e
+		}
+	}
+	return edge{}
+}
+
+// repeats reports whether the last steps lead back to where they began, and write something.
+func (g *graph) repeats(nodes []uint32, last int) bool {
+	first := len(nodes) - 1 - last
+	if last <= 0 || first < 0 || nodes[first] != nodes[len(nodes)-1] {
+		return false
+	}
+	return slices.ContainsFunc(nodes[first:], func(id uint32) bool { return g.nodes[id].state.stored != g.nodes[nodes[first]].state.stored })
 }

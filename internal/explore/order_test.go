@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -41,7 +42,7 @@ type creating struct {
 func (c creating) Moves(stored explore.Stored) []explore.Move {
 	var moves []explore.Move
 	for _, o := range c.objects {
-		exists := func(slot explore.Slot) bool { return slot.Ref == o.Ref().Identity() && slot.Object != nil }
+		exists := func(slot apiserver.Slot) bool { return slot.Ref == o.Ref().Identity() && slot.Object != nil }
 		if slices.ContainsFunc(stored, exists) {
 			continue
 		}

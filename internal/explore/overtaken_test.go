@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -18,7 +19,7 @@ type overtaking struct {
 
 func (o overtaking) Step(run explore.Run) explore.Step {
 	if len(run.Exchanges) == 0 {
-		return explore.Step{Request: &explore.Request{
+		return explore.Step{Request: &loop.Request{
 			Method: http.MethodPatch, Target: "/apis/example.com/v1/namespaces/default/things/a",
 			ContentType: "application/merge-patch+json", Body: []byte(`{"metadata":{"labels":{"a":"b"}}}`),
 		}}

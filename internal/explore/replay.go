@@ -2,12 +2,10 @@ package explore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,12 +23,8 @@ type Replayed struct {
 
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
-func Replay(ctx context.Context, options Options, story Story) (replay *Replayed, err error) {
-	err = guarded(func() error {
-		replay, err = follow(ctx, options, story)
-		return err
-	})
-	return replay, err
+func Replay(ctx context.Context, options Options, story Story) (*Replayed, error) {
+	return Guarded(func() (*Replayed, error) { return follow(ctx, options, story) })
 }
 
 // follow is Replay without a guard.
@@ -39,7 +33,7 @@ func follow(ctx context.Context, options Options, story Story) (*Replayed, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Replayed{Notes: story.outdated(options)}
+	r := &Replayed{Notes: story.outdated(options.Version, options.Files)}
 	nodes, broken, stopped := s.follow(ctx, story.Steps)
 	if s.workers[0].err != nil {
 		return nil, s.workers[0].err
@@ -91,7 +85,7 @@ func replayed(options Options, story *Story) (*search, error) {
 	}
 	options.Objects = nil
 	for i, raw := range story.Objects {
-		o, err := object.Parse(encoded(raw))
+		o, err := object.Parse(raw)
 		if err != nil {
 			return nil, fmt.Errorf("objects[%d]: %w", i, err)
 		}
@@ -102,54 +96,6 @@ func replayed(options Options, story *Story) (*search, error) {
 	all := len(story.Steps) + len(story.Other)
 	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, MaxBudget), min(all, MaxBudget), min(all, MaxBudget)
 	return newSearch(options)
-}
-
-// invariants returns those of the story. A function is not in a file: it is that of today.
-func (s *Story) invariants(today []Invariant) []Invariant {
-	all := slices.Clone(s.Invariants)
-	for i := range all {
-		at := slices.IndexFunc(today, func(now Invariant) bool { return now.Name == all[i].Name && now.Func != nil })
-		if at >= 0 {
-			all[i] = today[at]
-		}
-	}
-	return all
-}
-
-// check reports fields that make no sense.
-func (s *Story) check() error {
-	known := slices.Contains(Properties, s.Property) || slices.ContainsFunc(s.Invariants,
-		func(i Invariant) bool { return Property(i.Name) == s.Property })
-	switch {
-	case s.Kind != StoryKind:
-		return fmt.Errorf("kind: is %q, must be %s", s.Kind, StoryKind)
-	case s.APIVersion != StoryAPIVersion:
-		return fmt.Errorf("apiVersion: is %q; this version of Setpoint reads %s", s.APIVersion, StoryAPIVersion)
-	case !known:
-		return fmt.Errorf("property: %q is neither a property nor an invariant of the story", s.Property)
-	case s.Property == Deterministic:
-		return errors.New("property: a hook that responds in two ways has no steps; explore again")
-	case len(s.Steps) == 0 && len(s.Invariants) == 0:
-		return errors.New("steps: is empty")
-	}
-	return s.CheckSteps()
-}
-
-// outdated says what has changed since a story was written.
-func (s *Story) outdated(options Options) []string {
-	var notes []string
-	if s.Setpoint != "" && options.Version != "" && s.Setpoint != options.Version {
-		notes = append(notes, fmt.Sprintf("The story is from Setpoint %s; this is %s.", s.Setpoint, options.Version))
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		switch now, exists := options.Files[name]; {
-		case !exists:
-			notes = append(notes, fmt.Sprintf("The story is about %s, which is not among the files.", name))
-		case now != s.Files[name]:
-			notes = append(notes, name+" has changed since the story was written.")
-		}
-	}
-	return notes
 }
 
 // follow makes steps from the initial state. It returns the nodes on the way, what these steps violate in themselves,
@@ -163,7 +109,7 @@ func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32,
 		at := nodes[len(nodes)-1]
 		all := s.workers[0].expand(s.unpack(s.nodes[at].state))
 		s.merge(at, all)
-		step := slices.IndexFunc(all, func(t transition) bool { return sameAction(s.export(t.action), steps[i].Action) })
+		step := slices.IndexFunc(all, func(t transition) bool { return SameAction(s.export(t.action), steps[i].Action) })
 		if step < 0 {
 			return nodes, broken, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
 		}
@@ -171,15 +117,6 @@ func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32,
 		broken = append(broken, all[step].findings...)
 	}
 	return nodes, broken, ""
-}
-
-// sameAction compares actions as files have them.
-func sameAction(a, b Action) bool {
-	if a.Object != nil && b.Object != nil {
-		first, second := a.Object.Identity(), b.Object.Identity()
-		a.Object, b.Object = &first, &second
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // stillViolated returns how the property of a story is violated at the end of its steps; empty if it is not.
@@ -197,11 +134,14 @@ func (s *search) stillViolated(story *Story, nodes []uint32, broken []finding, o
 	}
 	switch story.Property {
 	case Settles:
-		s.checkRepetition(nodes, story.Repeats)
+		if s.repeats(nodes, story.Repeats) {
+			return fmt.Sprintf("the last %d steps lead back to where they began", story.Repeats)
+		}
 	case NoRecreate:
-		s.checkRecreation()
+		text, _ := s.recreated()
+		return text
 	case Quiet:
-		s.checkWrites(nodes)
+		return s.overwrittenOn(nodes, s.options.Bounds.Writes)
 	default:
 		if other != noParent {
 			s.checkRest(other)
@@ -215,39 +155,6 @@ func (s *search) stillViolated(story *Story, nodes []uint32, broken []finding, o
 		}
 	}
 	return ""
-}
-
-// checkRepetition checks that the last steps lead back to where they began, and write something.
-func (s *search) checkRepetition(nodes []uint32, repeats int) {
-	first := len(nodes) - 1 - repeats
-	if repeats <= 0 || first < 0 || nodes[first] != nodes[len(nodes)-1] {
-		return
-	}
-	for _, id := range nodes[first:] {
-		if s.nodes[id].state.stored != s.nodes[nodes[first]].state.stored {
-			s.violated(finding{property: Settles, text: fmt.Sprintf("the last %d steps lead back to where they began", repeats)}, nodes, -1)
-			return
-		}
-	}
-}
-
-// checkWrites counts the writes of one object on a way.
-func (s *search) checkWrites(nodes []uint32) {
-	counts := map[*name]int{}
-	for i := range nodes[:len(nodes)-1] {
-		x := s.effects.at(s.edgeBetween(nodes[i], nodes[i+1]).effect)
-		if x.deviation {
-			counts = map[*name]int{}
-		}
-		if x.own {
-			counts[x.name]++
-		}
-		if counts[x.name] > s.options.Bounds.Writes && x.own {
-			s.violated(finding{property: Quiet, text: fmt.Sprintf("%s is written %d times without an edit", x.name.ref, counts[x.name])},
-				nodes, -1)
-			return
-		}
-	}
 }
 
 // maxToRest bounds the changes after a story until nothing changes any more.
@@ -291,4 +198,24 @@ func (s *search) nextChange(ctx context.Context, from uint32, follows func(edge)
 			}
 		}
 	})
+}
+
+// Guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
+// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
+func Guarded[T any](do func() (T, error)) (result T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = failure.FromPanic("internal error in Setpoint", value)
+		}
+	}()
+	return do()
+}
+
+// Begin returns what makes the steps of a story, and the state before them.
+func Begin(options Options, story *Story) (*worker, state, error) {
+	s, err := replayed(options, story)
+	if err != nil {
+		return nil, state{}, err
+	}
+	return s.workers[0], s.unpack(s.nodes[0].state), nil
 }

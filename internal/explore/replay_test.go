@@ -124,7 +124,7 @@ func TestStoriesThatDoNotFit(t *testing.T) {
 		"an impossible step": {func(s *explore.Story, _ *explore.Options) {
 			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Key = "default/z" })
 		}, "nothing was replayed: step 1 cannot happen any more"},
-		"a broken object": {func(s *explore.Story, _ *explore.Options) { s.Objects = []any{3} }, "objects[0]"},
+		"a broken object": {func(s *explore.Story, _ *explore.Options) { s.Objects = []json.RawMessage{[]byte("3")} }, "objects[0]"},
 	} {
 		other, options := story, m.options(t)
 		test.change(&other, &options)

@@ -2,21 +2,13 @@ package explore
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 // Report is what a search has found.
@@ -99,7 +91,7 @@ func (s *search) addNotes(r *Report) {
 	if all.failing > 0 && slices.Contains(s.options.Unchecked, Reconciled) {
 		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", all.failing, all.rests, all.failure))
 	}
-	r.Notes = append(r.Notes, s.ineffective()...)
+	r.Notes = append(r.Notes, s.ends.ineffective(s.Edits)...)
 	if all.renewing {
 		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
 	}
@@ -130,12 +122,6 @@ func (s *search) wasChecked(p Property) bool {
 		return s.graphChecked && s.allNotes().rests > 0
 	}
 	return s.graphChecked || !slices.Contains(Properties, p)
-}
-
-// isAboutRest reports whether a property says something about states of rest alone.
-func isAboutRest(p Property, invariants []Invariant) bool {
-	return slices.Contains([]Property{Reconciled, Desired, SameEnd, Owned, Finalized}, p) ||
-		slices.ContainsFunc(invariants, func(i Invariant) bool { return Property(i.Name) == p && i.Eventually != "" })
 }
 
 func (r *Report) violates(p Property) bool {
@@ -190,16 +176,6 @@ func (s *search) completeness() string {
 	return text
 }
 
-func count(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	if of == "crash" {
-		of += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, of)
-}
-
 // Text returns the report for a terminal.
 func (r *Report) Text() string {
 	var b strings.Builder
@@ -244,14 +220,6 @@ func (r *Report) Text() string {
 		r.Violations[i].Write(&b)
 	}
 	return b.String()
-}
-
-func join(properties []Property) string {
-	names := make([]string, len(properties))
-	for i, p := range properties {
-		names[i] = string(p)
-	}
-	return strings.Join(names, ", ")
 }
 
 // addPass adds the report of a further search.
@@ -308,267 +276,4 @@ func (r *Report) addDifferences(o *Options) {
 		d.Hook, ways, strings.Join(d.Fields, ", ")))
 	r.Violations, r.Holds = slices.Insert(r.Violations, 0, story), nil
 	r.Notes = slices.DeleteFunc(r.Notes, func(note string) bool { return strings.HasPrefix(note, exploredApart) })
-}
-
-// story returns a story without steps.
-func (o *Options) story(violated Property, how string) Story {
-	story := Story{
-		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(violated),
-			" ", "-"))},
-		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how, LateWrites: o.LateWrites,
-	}
-	for _, object := range o.Objects {
-		story.Objects = append(story.Objects, json.RawMessage(object.JSON()))
-	}
-	return story
-}
-
-// notVaried says what of the world of the controllers stays the same in all states, for the report.
-func (x *Exploration) notVaried(ctx context.Context, w *workspace.Workspace, o *Options) []string {
-	var all []string
-	for _, one := range o.Objects {
-		sameKind := func(other *object.Object) bool { return other.GroupKind() == one.GroupKind() && other != one }
-		if len(x.spec.Objects) > 0 && x.manages(w, one) && !slices.ContainsFunc(o.Objects, sameKind) {
-			all = append(all, "a second "+one.Kind())
-		}
-		switch fields := o.unedited(schemaOf(w, one), one); {
-		case !slices.ContainsFunc(o.Edits, func(e Edit) bool { return e.Object == one.Ref().Identity() }):
-			all = append(all, one.Ref().Identity().String())
-		case len(fields) > 0:
-			all = append(all, shortList(fields)+" of "+one.Ref().Identity().String())
-		}
-	}
-	for _, kind := range x.related(ctx, w, o.Objects) {
-		text := "related objects of kind " + kind.Kind + ", of which there is none"
-		is := func(one *object.Object) bool { return one.GroupKind() == kind.GroupKind() }
-		if !slices.ContainsFunc(o.Objects, is) && kind.GroupKind() != object.Namespaces.GroupKind() && !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	return append(append(all, "the order of the writes of one response"), x.hooksThatStay(w)...)
-}
-
-// hooksThatStay says which hooks are not restarted.
-func (x *Exploration) hooksThatStay(w *workspace.Workspace) []string {
-	if !w.CanOpenAgain() {
-		return []string{"what functions remember in this process, which is not restarted"}
-	}
-	var all []string
-	for _, c := range x.controllers(w) {
-		for _, address := range w.Elsewhere(c) {
-			all = append(all, "what the hook at "+address+" remembers, which no program of the files serves")
-		}
-	}
-	return all
-}
-
-// unedited returns the fields of an object, or of its schema, that no edit changes.
-func (o *Options) unedited(schema *spec.Schema, of *object.Object) []string {
-	fields, err := object.Decode(of.JSON())
-	if err != nil {
-		return nil
-	}
-	edited := map[string][]string{}
-	for _, e := range o.Edits {
-		if e.Object == of.Ref().Identity() {
-			addPaths(edited, nil, e.Patch)
-		}
-	}
-	all := map[string][]string{}
-	for _, name := range intents {
-		if value, has := fields[name].(map[string]any); has {
-			addPaths(all, []string{name}, value)
-		}
-		addDeclared(all, name, property(schema, name))
-	}
-	is := func(path string) bool {
-		for name := range edited {
-			if name == path || strings.HasPrefix(path, name+".") || strings.HasPrefix(name, path+".") {
-				return true
-			}
-		}
-		return false
-	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), is)
-}
-
-// addPaths adds the paths of values, and their names.
-func addPaths(all map[string][]string, names []string, value map[string]any) {
-	for name, member := range value {
-		below := append(slices.Clone(names), name)
-		if nested, is := member.(map[string]any); is && len(nested) > 0 {
-			addPaths(all, below, nested)
-		} else {
-			all[pathOf(below)] = below
-		}
-	}
-}
-
-// pathOf joins the names of a path.
-func pathOf(names []string) string {
-	path := ""
-	for _, name := range names {
-		path = object.JoinPath(path, name)
-	}
-	return path
-}
-
-// addDeclared adds the paths of the fields that a schema declares.
-func addDeclared(all map[string][]string, path string, schema *spec.Schema) {
-	if schema == nil {
-		return
-	}
-	for name, member := range schema.Properties {
-		below := object.JoinPath(path, name)
-		if len(member.Properties) > 0 {
-			addDeclared(all, below, &member)
-		} else {
-			all[below] = nil
-		}
-	}
-}
-
-// maxListed bounds what one sentence lists.
-const maxListed = 3
-
-// describe returns a step in words.
-func (w *worker) describe(from state, t *transition) string {
-	a := t.action
-	switch a.kind {
-	case deliver:
-		return w.describeDelivery(from, a)
-	case reconcile:
-		return fmt.Sprintf("Setpoint reconciles %s%s.", w.reconciled(from, a),
-			staleness(from.stored, w.cached(from.processes.all[a.process])))
-	case send, reject:
-		return w.describeRequest(from, a)
-	case restart:
-		return fmt.Sprintf("Setpoint%s ends, and starts again %s.", w.processName(a.process), a.text)
-	case edit:
-		if isOutage(a.name) {
-			return a.text + "."
-		}
-		return fmt.Sprintf("A user edits %s: %s%s.", a.name.ref, a.text, changeOf(from.stored, t.to.stored, a.name))
-	case interfere:
-		return fmt.Sprintf("Another client %s %s.", strings.TrimSuffix(a.text, " it"), a.name.ref)
-	default:
-		return fmt.Sprintf("%s %s.", a.name.ref, a.text)
-	}
-}
-
-func (w *worker) processName(i int) string {
-	if len(w.options.Controllers) == 1 {
-		return ""
-	}
-	return " (" + w.options.Controllers[i].Name + ")"
-}
-
-// reconciled returns the object of a run that begins, and its controller.
-func (w *worker) reconciled(from state, a action) string {
-	items := from.processes.all[a.process].keys.items
-	at, _ := slices.BinarySearchFunc(items, Item{Controller: a.controller, Key: a.key}, compareItems)
-	return items[at].Object.String() + " for " + a.controller
-}
-
-func (w *worker) describeDelivery(from state, a action) string {
-	p := from.processes.all[a.process]
-	event, seen := p.events.all[p.events.next(a.name)], p.view.get(a.name)
-	text := fmt.Sprintf("The cache of Setpoint%s hears of %s", w.processName(a.process), a.name.ref)
-	switch {
-	case isOutage(a.name):
-		outage, _ := loop.OutageOf(event.object)
-		return fmt.Sprintf("Setpoint%s notices that %s.", w.processName(a.process), outage)
-	case event.gone:
-		return text + ": it is deleted."
-	case seen == nil:
-		return text + ": it is created."
-	default:
-		return text + fieldChanges(seen.object, event.object) + "."
-	}
-}
-
-// staleness returns what a cache does not know yet.
-func staleness(at *stored, seen *view) string {
-	var parts []string
-	for _, v := range seen.versions {
-		switch now := at.get(v.name).version; {
-		case now == nil:
-			parts = append(parts, v.name.ref.String()+", which is gone")
-		case now.body != v.body:
-			parts = append(parts, v.name.ref.String()+" as it was before"+fieldChanges(v.object, now.object))
-		}
-	}
-	text := ""
-	if len(parts) > 0 {
-		text = "; its cache still has " + shortList(parts)
-	}
-	return text
-}
-
-// changeOf returns what a step changed of an object.
-func changeOf(before, after *stored, n *name) string {
-	was, is := before.get(n).version, after.get(n).version
-	switch {
-	case is == nil:
-		return "; it is gone"
-	case was == nil:
-		return "; it is created"
-	}
-	return fieldChanges(was.object, is.object)
-}
-
-// fieldChanges returns such as ": spec.image is "b", was "a"".
-func fieldChanges(before, after *object.Object) string {
-	a, errA := object.Decode(before.JSON())
-	b, errB := object.Decode(after.JSON())
-	if errA != nil || errB != nil {
-		return ""
-	}
-	var parts []string
-	for _, c := range object.Changes(a, b) {
-		// Users look for what they wrote, not for what API servers and clients keep beside it.
-		if !strings.HasPrefix(c.Path, "metadata.") || strings.HasPrefix(c.Path, "metadata.labels") ||
-			strings.HasPrefix(c.Path, "metadata.deletion") {
-			parts = append(parts, fmt.Sprintf("%s is %s, was %s", c.Path, orAbsent(c.To), orAbsent(c.From)))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + shortList(parts) + ")"
-}
-
-func shortList(parts []string) string {
-	if len(parts) > maxListed {
-		parts = append(slices.Clone(parts[:maxListed]), fmt.Sprintf("%d more", len(parts)-maxListed))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// describeRequest returns what a run requests, and what becomes of it.
-func (w *worker) describeRequest(from state, a action) string {
-	p := from.processes.all[a.process]
-	r := p.runOf(Item{Controller: a.controller, Key: a.key})
-	done := w.do(from.stored, r.request)
-	changed := changes(w.engine, from.stored, done.after)
-	text := fmt.Sprintf("Setpoint%s: %s", w.processName(a.process), describeWrite(&r.request.Request, done.response, changed))
-	if a.kind == reject {
-		return text + " fails: " + a.text + "."
-	}
-	if done.response.Status >= http.StatusBadRequest {
-		return text + " fails: " + cmp.Or(statusMessage(done.response.Body), http.StatusText(done.response.Status)) + "."
-	}
-	if len(changed) > 0 && changed[0].before != nil && !changed[0].after.gone {
-		text += fieldChanges(changed[0].before.object, changed[0].after.object)
-	}
-	return text + "."
-}
-
-func statusMessage(body []byte) string {
-	fields, err := object.Decode(body)
-	if err != nil {
-		return ""
-	}
-	message, _ := fields["message"].(string)
-	return message
 }

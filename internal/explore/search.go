@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // batch is how many states are expanded before their results are merged.
@@ -23,6 +23,7 @@ type search struct {
 	*engine
 	*graph
 
+	options Options
 	workers []*worker
 	began   time.Time
 	took    time.Duration
@@ -50,10 +51,7 @@ type search struct {
 
 // Explore searches the states of the controllers. It returns what it has found when the context ends.
 func Explore(ctx context.Context, options Options) (report *Report, err error) {
-	err = guarded(func() error {
-		report, err = explore(ctx, options)
-		return err
-	})
+	report, err = Guarded(func() (*Report, error) { return explore(ctx, options) })
 	if err == nil && ctx.Err() == nil {
 		err = report.notExplored(options.Memo)
 	}
@@ -142,11 +140,11 @@ func newSearch(options Options) (*search, error) {
 	if err := options.Bounds.check(); err != nil {
 		return nil, err
 	}
-	e, err := newEngine(options)
+	e, err := newEngine(options.System, options.Bounds.budget())
 	if err != nil {
 		return nil, err
 	}
-	s := &search{engine: e, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{},
+	s := &search{engine: e, options: options, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{},
 		nextCheck: firstCheck}
 	for range options.Workers {
 		w, err := s.newWorker()
@@ -162,7 +160,7 @@ func newSearch(options Options) (*search, error) {
 	initial := s.workers[0].initial(raw)
 	bounds := options.Bounds
 	layers := bounds.Edits + bounds.Crashes + bounds.Faults + 1
-	s.graph, s.pending, s.notes = newGraph(initial, layers), make([][][]uint32, layers), make([]notes, layers)
+	s.graph, s.pending, s.notes = newGraph(initial, layers, e.effects.at), make([][][]uint32, layers), make([]notes, layers)
 	s.push(0)
 	for _, f := range s.brokenIn(initial.stored) {
 		s.violated(f, []uint32{0}, -1)
@@ -170,29 +168,8 @@ func newSearch(options Options) (*search, error) {
 	return s, s.workers[0].err
 }
 
-// storeObjects creates the initial objects.
-func (e *engine) storeObjects() (Stored, error) {
-	var raw Stored
-	objects := e.options.Objects
-	if e.options.External != nil {
-		external, err := e.options.External.Object()
-		if err != nil {
-			return nil, err
-		}
-		objects = append(slices.Clone(objects), external)
-	}
-	for _, o := range objects {
-		after, err := e.options.Server.Edit(raw, Edit{Object: o.Ref(), Create: o})
-		if fields := unknownFields(err); fields != "" {
-			return nil, fmt.Errorf("store %s: %s", o.Ref(), fields)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("store %s: %w", o.Ref(), err)
-		}
-		raw = after
-	}
-	return raw, nil
-}
+// initial returns what is stored at the beginning.
+func (s *search) initial() *stored { return s.stores.at(s.nodes[0].state.stored) }
 
 // push adds a node to those that are to be expanded.
 func (s *search) push(id uint32) {
@@ -258,7 +235,7 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
-			w.err = cmp.Or(guarded(func() error {
+			_, err := Guarded(func() (any, error) {
 				for ctx.Err() == nil && w.err == nil && time.Since(began) < pace {
 					i := next.Add(1) - 1
 					if i >= int64(len(ids)) {
@@ -268,8 +245,9 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 						results[i] = w.expand(s.unpack(n.state))
 					}
 				}
-				return nil
-			}), w.err)
+				return nil, nil
+			})
+			w.err = cmp.Or(err, w.err)
 		})
 	}
 	all.Wait()
@@ -307,24 +285,13 @@ func (s *search) merge(id uint32, steps []transition) {
 			s.push(to)
 		}
 		edges[i] = edge{to, steps[i].effect}
-		s.noteCreator(s.effects.at(steps[i].effect))
+		s.noteCreator(s.effect(steps[i].effect))
 		for _, f := range steps[i].findings {
 			s.violated(f, s.path(id), i)
 		}
 	}
 	s.nodes[id].edges = edges
 	s.steps += len(steps)
-}
-
-// guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
-// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
-func guarded(do func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = failure.FromPanic("internal error in Setpoint", value)
-		}
-	}()
-	return do()
 }
 
 // limit returns which limit is reached; empty if none is.
@@ -398,20 +365,14 @@ func (s *search) checkLayer() {
 	s.notes[s.layer] = notes{}
 	layer := s.layers[s.layer]
 	parts := s.componentsOf(layer, s.isNatural)
-	for _, members := range s.bottoms(&parts) {
+	for _, members := range parts.bottoms() {
 		s.checkBottom(members)
 	}
-	s.checkRecreation()
-	s.checkQuiet(&parts, layer)
+	text, way := s.recreated()
+	s.violatedOn(way, NoRecreate, text)
+	text, way = parts.overwritten(layer, s.options.Bounds.Writes)
+	s.violatedOn(way, Quiet, text)
 	s.graphChecked = true
-}
-
-// byDepth orders nodes by the length of the way to them.
-func (s *search) byDepth(a, b uint32) int {
-	if order := int(s.nodes[a].depth) - int(s.nodes[b].depth); order != 0 {
-		return order
-	}
-	return int(a) - int(b)
 }
 
 // checkBottom checks states that nothing but an edit, a crash or a fault leads out of. It is rest if what is stored
@@ -432,8 +393,7 @@ func (s *search) checkBottom(members []uint32) {
 	}
 	// It rests as long as no pod ends: new pods replace those that do.
 	s.notes[s.layer].renewing = true
-	parts := s.componentsOf(members, s.keepsPods)
-	for _, some := range s.bottoms(&parts) {
+	for _, some := range s.componentsOf(members, s.keepsPods).bottoms() {
 		s.rested(some[0])
 	}
 }
@@ -450,53 +410,11 @@ func (s *search) neverRests(cycle []uint32) {
 	nodes := s.path(cycle[0])
 	written := map[string]bool{}
 	for i, id := range cycle[1:] {
-		if e := s.effects.at(s.edgeBetween(cycle[i], id).effect); e.name != nil {
+		if e := s.effect(s.edgeBetween(cycle[i], id).effect); e.name != nil {
 			written[e.name.ref.String()] = true
 		}
 	}
 	f := finding{property: Settles, text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s",
-		len(cycle)-1, list(written))}
+		len(cycle)-1, strings.Join(slices.Sorted(maps.Keys(written)), ", "))}
 	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
-}
-
-// cycleIn returns a cycle on which something is written, although no pod ends: a new pod for one that has ended is no
-// unrest.
-func (s *search) cycleIn(members []uint32, inside map[uint32]bool) []uint32 {
-	for _, id := range members {
-		if cycle := s.cycleWithWrite(id, inside); len(cycle) > 0 {
-			return cycle
-		}
-	}
-	return nil
-}
-
-// cycleWithWrite returns a shortest way from a state back to it on which something is written.
-func (s *search) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
-	type place struct {
-		node  uint32
-		wrote bool
-	}
-	way := shortest(place{node: from}, func(at place, visit visitor[place]) {
-		for _, e := range s.nodes[at.node].edges {
-			if inside[e.to] && s.keepsPods(e) {
-				to := place{e.to, at.wrote || s.nodes[e.to].state.stored != s.nodes[at.node].state.stored}
-				visit(to, to == place{from, true})
-			}
-		}
-	})
-	nodes := make([]uint32, len(way))
-	for i, at := range way {
-		nodes[i] = at.node
-	}
-	return nodes
-}
-
-// edgeBetween returns the first natural step between two nodes.
-func (s *search) edgeBetween(from, to uint32) edge {
-	for _, e := range s.nodes[from].edges {
-		if e.to == to {
-			return e
-		}
-	}
-	return edge{}
 }

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -33,13 +33,13 @@ type Story struct {
 	// Controllers are KIND/NAME of those that were explored.
 	Controllers []string `json:"controllers,omitempty"`
 	// Property is what is violated, Violation how.
-	Property   Property    `json:"property"`
-	Violation  string      `json:"violation"`
-	LateWrites bool        `json:"lateWrites,omitempty"`
-	Objects    []any       `json:"objects"`
-	Edits      []Edit      `json:"edits,omitempty"`
-	Invariants []Invariant `json:"invariants,omitempty"`
-	Steps      []StoryStep `json:"steps"`
+	Property   Property          `json:"property"`
+	Violation  string            `json:"violation"`
+	LateWrites bool              `json:"lateWrites,omitempty"`
+	Objects    []json.RawMessage `json:"objects"`
+	Edits      []Edit            `json:"edits,omitempty"`
+	Invariants []Invariant       `json:"invariants,omitempty"`
+	Steps      []StoryStep       `json:"steps"`
 	// Repeats is how many of the last steps go on for ever.
 	Repeats int `json:"repeats,omitempty"`
 	// Other are steps that lead to the other end that the violation speaks of.
@@ -73,112 +73,6 @@ func (s *Story) Write(b *strings.Builder) {
 	for i, step := range s.Other {
 		fmt.Fprintf(b, "%4d. %s\n", i+1, step.Text)
 	}
-}
-
-// story returns the story of a violation.
-func (s *search) story(f *found) Story {
-	story := s.options.story(f.property, f.text)
-	story.Steps, story.Repeats = s.stepsOf(f.nodes, f.last), f.repeats
-	if f.other != noParent {
-		story.Other = s.stepsOf(s.path(f.other), -1)
-	}
-	used := map[string]bool{}
-	for _, step := range slices.Concat(story.Steps, story.Other) {
-		if step.Step == edit {
-			used[step.Name+" "+step.Object.String()] = true
-		}
-	}
-	for _, e := range s.options.Edits {
-		if used[e.Name+" "+e.Object.Identity().String()] {
-			story.Edits = append(story.Edits, e)
-		}
-	}
-	for _, i := range s.options.Invariants {
-		if Property(i.Name) == f.property {
-			story.Invariants = append(story.Invariants, i)
-		}
-	}
-	return story
-}
-
-// stepsOf returns the steps between nodes, and after them the one with a number.
-func (s *search) stepsOf(nodes []uint32, last int) []StoryStep {
-	w := s.workers[0]
-	var steps []StoryStep
-	add := func(from state, t *transition) {
-		steps = append(steps, StoryStep{Action: s.export(t.action), Text: w.describe(from, t)})
-	}
-	for i := range nodes[:len(nodes)-1] {
-		way := s.fill(nodes[i], nodes[i+1])
-		for j := range way[1:] {
-			from := s.nodes[way[j]]
-			all := w.expand(s.unpack(from.state))
-			step := slices.IndexFunc(from.edges, func(e edge) bool { return e.to == way[j+1] })
-			add(s.unpack(from.state), &all[step])
-		}
-	}
-	if last >= 0 {
-		from := s.unpack(s.nodes[nodes[len(nodes)-1]].state)
-		all := w.expand(from)
-		add(from, &all[last])
-	}
-	return steps
-}
-
-// fill returns the nodes on a shortest way between two.
-func (s *search) fill(from, to uint32) []uint32 {
-	return shortest(from, func(at uint32, visit visitor[uint32]) {
-		for _, e := range s.nodes[at].edges {
-			visit(e.to, e.to == to)
-		}
-	})
-}
-
-// encoded returns the JSON of a decoded value, with sorted members.
-func encoded(value any) []byte {
-	data, err := json.Marshal(value)
-	if err != nil {
-		panic("encode: " + err.Error()) // It was decoded from JSON.
-	}
-	return data
-}
-
-// list returns a set in one line.
-func list(set map[string]bool) string {
-	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
-}
-
-// MarshalJSON writes the manifest of an object to create as it is.
-func (e Edit) MarshalJSON() ([]byte, error) {
-	type plain Edit
-	out := struct {
-		plain
-
-		Create json.RawMessage `json:"create,omitempty"`
-	}{plain: plain(e)}
-	if e.Create != nil {
-		out.Create = e.Create.JSON()
-	}
-	return json.Marshal(out)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (e *Edit) UnmarshalJSON(data []byte) error {
-	type plain Edit
-	in := struct {
-		*plain
-
-		Create json.RawMessage `json:"create,omitempty"`
-	}{plain: (*plain)(e)}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	if in.Create == nil {
-		return nil
-	}
-	var err error
-	e.Create, err = object.Parse(in.Create)
-	return err
 }
 
 // SaveStories writes a file for each violation that has steps, and returns the files. A prefix comes before the names.
@@ -216,22 +110,6 @@ func FileName(name string) string {
 	}, name)
 }
 
-// fieldsOfSteps are the fields that a step of each kind needs, in the order of their names in errors.
-var fieldsOfSteps = []struct {
-	kind                            actionKind
-	controller, key, object, naming bool
-}{
-	{kind: deliver, object: true},
-	{kind: reconcile, controller: true, key: true},
-	{kind: send, controller: true, key: true},
-	{kind: reject, controller: true, key: true, naming: true},
-	{kind: restart, naming: true},
-	{kind: edit, object: true, naming: true},
-	{kind: interfere, object: true, naming: true},
-	{kind: proceed, object: true, naming: true},
-	{kind: collect, object: true, naming: true},
-}
-
 // CheckSteps reports the first step that no exploration makes, by the path of its field.
 func (s *Story) CheckSteps() error {
 	for _, way := range []struct {
@@ -248,24 +126,8 @@ func (s *Story) CheckSteps() error {
 }
 
 func (s *Story) checkStep(a *Action) error {
-	at := 0
-	for at < len(fieldsOfSteps) && fieldsOfSteps[at].kind != a.Step {
-		at++
-	}
-	if at == len(fieldsOfSteps) {
-		return fmt.Errorf("step: %q is no step; there are %s", a.Step, stepNames())
-	}
-	needs := fieldsOfSteps[at]
-	for _, field := range []struct {
-		name         string
-		needed, gone bool
-	}{
-		{"controller", needs.controller, a.Controller == ""}, {"key", needs.key, a.Key == ""},
-		{"object", needs.object, a.Object == nil}, {"name", needs.naming, a.Name == ""},
-	} {
-		if field.needed && field.gone {
-			return fmt.Errorf("%s: is required for the step %s", field.name, a.Step)
-		}
+	if err := a.Check(); err != nil {
+		return err
 	}
 	if a.Step == edit && !slices.ContainsFunc(s.Edits, func(e Edit) bool {
 		return e.Name == a.Name &&
@@ -276,94 +138,148 @@ func (s *Story) checkStep(a *Action) error {
 	return nil
 }
 
-func stepNames() string {
-	names := make([]string, len(fieldsOfSteps))
-	for i := range fieldsOfSteps {
-		names[i] = string(fieldsOfSteps[i].kind)
+// invariants returns those of the story. A function is not in a file: it is that of today.
+func (s *Story) invariants(today []Invariant) []Invariant {
+	all := slices.Clone(s.Invariants)
+	for i := range all {
+		at := slices.IndexFunc(today, func(now Invariant) bool { return now.Name == all[i].Name && now.Func != nil })
+		if at >= 0 {
+			all[i] = today[at]
+		}
 	}
-	return strings.Join(names, ", ")
+	return all
 }
 
-// TimelineStep is a step of a story, what it changed, and what the API server has after it.
-type TimelineStep struct {
-	StoryStep
-
-	Changes []ObjectChange
-	Objects []*object.Object
+// check reports fields that make no sense.
+func (s *Story) check() error {
+	known := slices.Contains(Properties, s.Property) || slices.ContainsFunc(s.Invariants,
+		func(i Invariant) bool { return Property(i.Name) == s.Property })
+	switch {
+	case s.Kind != StoryKind:
+		return fmt.Errorf("kind: is %q, must be %s", s.Kind, StoryKind)
+	case s.APIVersion != StoryAPIVersion:
+		return fmt.Errorf("apiVersion: is %q; this version of Setpoint reads %s", s.APIVersion, StoryAPIVersion)
+	case !known:
+		return fmt.Errorf("property: %q is neither a property nor an invariant of the story", s.Property)
+	case s.Property == Deterministic:
+		return errors.New("property: a hook that responds in two ways has no steps; explore again")
+	case len(s.Steps) == 0 && len(s.Invariants) == 0:
+		return errors.New("steps: is empty")
+	}
+	return s.CheckSteps()
 }
 
-// ObjectChange is a change of an object. Before is nil if it was created, After if it is gone.
-type ObjectChange struct {
-	Object        object.Ref
-	Before, After *object.Object
+// outdated says what has changed since a story was written.
+func (s *Story) outdated(version string, files map[string]string) []string {
+	var notes []string
+	if s.Setpoint != "" && version != "" && s.Setpoint != version {
+		notes = append(notes, fmt.Sprintf("The story is from Setpoint %s; this is %s.", s.Setpoint, version))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		switch now, exists := files[name]; {
+		case !exists:
+			notes = append(notes, fmt.Sprintf("The story is about %s, which is not among the files.", name))
+		case now != s.Files[name]:
+			notes = append(notes, name+" has changed since the story was written.")
+		}
+	}
+	return notes
 }
 
-// Timeline makes the steps of a story, and of the way to the other end if it has one. It returns those that are possible.
-func Timeline(ctx context.Context, options Options, story Story) (ways [][]TimelineStep, err error) {
-	err = guarded(func() error {
-		options.unrenamed = true
-		s, err := replayed(options, &story)
+// fitsCluster reports what a cluster would not do at the time at which the story has it.
+func (s *Story) fitsCluster() error {
+	for i, step := range slices.Concat(s.Steps, s.Other) {
+		if step.Step == edit && step.Object.GroupKind() == loop.OutageResource.GroupKind() {
+			return fmt.Errorf("step %d takes a kind or a right away, which is not done to a cluster that others use: %s", i+1, step.Text)
+		}
+		if step.Step == proceed && slices.Contains(kindsOfControllers, step.Object.GroupKind()) {
+			return fmt.Errorf("step %d is one of a controller of Kubernetes, which does not wait for the story: %s", i+1, step.Text)
+		}
+	}
+	for i, raw := range s.Objects {
+		if o, err := object.Parse(raw); err == nil && o.GroupKind() == object.Namespaces.GroupKind() {
+			return fmt.Errorf("objects[%d]: is a Namespace; a replay on a cluster has namespaces of its own", i)
+		}
+	}
+	return nil
+}
+
+// kindsOfControllers are the kinds whose steps are those of controllers that every cluster has. They do not stop
+// where a story does.
+var kindsOfControllers = []object.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
+	{Group: "batch", Kind: "Job"}, {Kind: "PersistentVolumeClaim"},
+}
+
+// namespaces returns those of the objects and edits of a story, sorted.
+func (s *Story) namespaces() []string {
+	var all []string
+	for _, raw := range s.Objects {
+		if o, err := object.Parse(raw); err == nil && o.Namespace() != "" {
+			all = append(all, o.Namespace())
+		}
+	}
+	for _, e := range s.Edits {
+		if e.Object.Namespace != "" {
+			all = append(all, e.Object.Namespace)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// in returns the story of one way in other namespaces.
+func (s Story) in(namespaces map[string]string, way []StoryStep) (Story, error) {
+	moved := func(name string) string {
+		if to, known := namespaces[name]; known {
+			return to
+		}
+		return name
+	}
+	objects := s.Objects
+	s.Objects, s.Edits, s.Steps, s.Other = nil, slices.Clone(s.Edits), slices.Clone(way), nil
+	for _, name := range slices.Sorted(maps.Values(namespaces)) {
+		s.Objects = append(s.Objects, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name))
+	}
+	for i, raw := range objects {
+		o, err := object.Parse(raw)
+		if err == nil {
+			o, err = withNamespace(o, moved(o.Namespace()))
+		}
 		if err != nil {
-			return err
+			return s, fmt.Errorf("objects[%d]: %w", i, err)
 		}
-		for _, steps := range [][]StoryStep{story.Steps, story.Other} {
-			if len(steps) > 0 {
-				ways = append(ways, s.timeline(ctx, steps))
-			}
+		s.Objects = append(s.Objects, o.JSON())
+	}
+	for i := range s.Edits {
+		e := &s.Edits[i]
+		e.Object.Namespace = moved(e.Object.Namespace)
+		if e.Create == nil {
+			continue
 		}
-		return errors.Join(s.workers[0].err, ctx.Err())
-	})
-	return ways, err
+		var err error
+		if e.Create, err = withNamespace(e.Create, moved(e.Create.Namespace())); err != nil {
+			return s, fmt.Errorf("edits[%d].create: %w", i, err)
+		}
+	}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if namespace, name, found := strings.Cut(step.Key, "/"); found {
+			step.Key = moved(namespace) + "/" + name
+		}
+		if step.Object != nil {
+			ref := *step.Object
+			ref.Namespace = moved(ref.Namespace)
+			step.Object = &ref
+		}
+	}
+	return s, nil
 }
 
-func (s *search) timeline(ctx context.Context, steps []StoryStep) []TimelineStep {
-	nodes, _, _ := s.follow(ctx, steps)
-	way := make([]TimelineStep, 0, len(nodes)-1)
-	for i := range nodes[:len(nodes)-1] {
-		before, after := s.unpack(s.nodes[nodes[i]].state).stored, s.unpack(s.nodes[nodes[i+1]].state).stored
-		step := TimelineStep{StoryStep: steps[i]}
-		for _, c := range changes(s.engine, before, after) {
-			step.Changes = append(step.Changes, c.export())
-		}
-		for _, at := range after.slots {
-			if at.version != nil && at.name.ref.GroupKind() != object.Namespaces.GroupKind() {
-				step.Objects = append(step.Objects, at.version.object)
-			}
-		}
-		way = append(way, step)
+// withNamespace returns an object in a namespace.
+func withNamespace(o *object.Object, namespace string) (*object.Object, error) {
+	if o.Namespace() == namespace {
+		return o, nil
 	}
-	return way
-}
-
-func (d difference) export() ObjectChange {
-	c := ObjectChange{Object: d.after.name.ref}
-	if d.before != nil {
-		c.Before = d.before.object
-	}
-	if !d.after.gone {
-		c.After = d.after.object
-	}
-	return c
-}
-
-// The lanes of a timeline.
-const (
-	LaneUsers    = "Users and other clients"
-	LaneSetpoint = "Setpoint"
-	LaneServer   = "API server"
-	LaneOthers   = "Other controllers"
-)
-
-// Lane returns the one who makes the step.
-func (a *Action) Lane() string {
-	switch a.Step {
-	case edit, interfere:
-		return LaneUsers
-	case reconcile, send, restart:
-		return LaneSetpoint
-	case deliver, reject:
-		return LaneServer
-	default:
-		return LaneOthers
-	}
+	return o.With(encoded(namespace), "metadata", "namespace")
 }

@@ -65,11 +65,11 @@ func systemWith(ctx context.Context, t testing.TB, programs loop.Programs) explo
 	server := apiservertest.New(t, []object.Resource{configMaps, pods}, thingsCRD)
 	memo := loop.NewMemo()
 	inMemory, environment := explore.InMemory(server)
-	return explore.Options{
+	return explore.Options{Memo: memo, System: explore.System{
 		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource)},
-		Server:      inMemory, Environment: environment, Memo: memo,
+		Server:      inMemory, Environment: environment,
 		Objects: []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
-	}
+	}}
 }
 
 // resolve finds the kind of related objects.

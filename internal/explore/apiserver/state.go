@@ -172,11 +172,11 @@ func (s *State) with(at *slot) *State {
 
 // Slot is a name of a state: the object that has it, and what is left of those that had it before.
 type Slot struct {
-	Kind            object.GroupKind
-	Namespace, Name string
+	// Ref is an identity: group, kind, namespace and name.
+	Ref object.Ref
 	// Object is nil if no object has the name now.
 	Object *object.Object
-	// Born counts the objects that had the name, Written is the last resource version under the name.
+	// Born counts the objects that had the name, which makes their UIDs differ. Written is the last resource version under it.
 	Born, Written uint64
 }
 
@@ -185,7 +185,8 @@ func (s *State) Slots() iter.Seq[Slot] {
 	return func(yield func(Slot) bool) {
 		for _, shelf := range s.shelves {
 			for _, at := range shelf {
-				one := Slot{Kind: at.kind.GroupKind(), Namespace: at.namespace, Name: at.name, Born: at.born, Written: at.written}
+				kind := object.Kind{Group: at.kind.Group, Kind: at.kind.Kind}
+				one := Slot{Ref: object.Ref{Kind: kind, Namespace: at.namespace, Name: at.name}, Born: at.born, Written: at.written}
 				if at.stored != nil {
 					one.Object = at.stored.Object
 				}
@@ -201,15 +202,15 @@ func (s *State) Slots() iter.Seq[Slot] {
 func (s *Server) Restore(slots iter.Seq[Slot]) *State {
 	state := &State{shelves: make([]shelf, len(s.groups))}
 	for one := range slots {
-		k := s.groups[one.Kind]
+		k := s.groups[one.Ref.GroupKind()]
 		if k == nil {
 			continue // The kind is not served, so no state of this server had the slot.
 		}
-		at := &slot{kind: k, namespace: one.Namespace, name: one.Name, born: one.Born, written: one.Written}
+		at := &slot{kind: k, namespace: one.Ref.Namespace, name: one.Ref.Name, born: one.Born, written: one.Written}
 		if one.Object != nil {
 			at.stored = s.restored(k, one.Object)
 		}
-		i, _ := state.shelves[k.shelf].search(one.Namespace, one.Name)
+		i, _ := state.shelves[k.shelf].search(one.Ref.Namespace, one.Ref.Name)
 		state.shelves[k.shelf] = slices.Insert(state.shelves[k.shelf], i, at)
 		state.writes += one.Written
 	}

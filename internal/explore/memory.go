@@ -2,9 +2,7 @@ package explore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,45 +19,35 @@ type Next func(*apiserver.State) []apiserver.Change
 
 // InMemory returns an API server in memory, and the environment with what it may do.
 func InMemory(server *apiserver.Server, environment ...Next) (Server, Environment) {
-	s := &inMemory{server}
-	return s, &inMemoryEnvironment{s, environment}
+	s := &inMemory{server, environment}
+	return s, s
 }
 
-type inMemory struct{ *apiserver.Server }
+// inMemory is an API server in memory, and with what follows by itself an Environment too.
+type inMemory struct {
+	*apiserver.Server
+
+	next []Next
+}
 
 // state returns what is stored as a state of the server.
 func (s *inMemory) state(stored Stored) *apiserver.State {
 	if len(stored) == 0 { // A group of objects that only an edit creates begins without any.
 		return s.Empty()
 	}
-	return s.Restore(func(yield func(apiserver.Slot) bool) {
-		for _, one := range stored {
-			if !yield(apiserver.Slot{
-				Kind: one.Ref.GroupKind(), Namespace: one.Ref.Namespace, Name: one.Ref.Name, Object: one.Object, Born: one.Born,
-				Written: one.Written,
-			}) {
-				return
-			}
-		}
-	})
+	return s.Restore(slices.Values(stored))
 }
 
 // stored is the reverse of state.
 func (s *inMemory) stored(state *apiserver.State) Stored {
-	var all Stored
-	for one := range state.Slots() {
-		ref := object.Ref{Kind: object.Kind{Group: one.Kind.Group, Kind: one.Kind.Kind}, Namespace: one.Namespace, Name: one.Name}
-		all = append(all, Slot{Ref: ref, Object: one.Object, Born: one.Born, Written: one.Written})
-	}
-	slices.SortFunc(all, func(a, b Slot) int { return compareRefs(a.Ref, b.Ref) })
-	return all
+	return slices.SortedFunc(state.Slots(), func(a, b apiserver.Slot) int { return compareRefs(a.Ref, b.Ref) })
 }
 
 // Do implements Server.
-func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
+func (s *inMemory) Do(stored Stored, request loop.Request) (Stored, loop.Response) {
 	r, err := request.HTTP()
 	if err != nil {
-		return stored, Response{Err: err}
+		return stored, loop.Response{Err: err}
 	}
 	if refused := refusal(stored, &request); refused != nil {
 		return stored, *refused
@@ -68,16 +56,13 @@ func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
 	after, raw := s.Server.Do(before, r) //nolint:bodyclose // NewResponse closes it.
 	response, err := loop.NewResponse(raw)
 	if err != nil {
-		return stored, Response{Err: err}
+		return stored, loop.Response{Err: err}
 	}
 	if after == before {
-		return stored, Response{Status: response.Code, Body: response.Body}
+		return stored, response
 	}
-	return s.stored(after), Response{Status: response.Code, Body: response.Body}
+	return s.stored(after), response
 }
-
-// errUnchanged is the error of an edit that has nothing to change.
-var errUnchanged = errors.New("there is nothing to change")
 
 // Edit implements Server.
 func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
@@ -109,32 +94,6 @@ func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
 	return s.stored(after), nil
 }
 
-// editor is the field manager of edits.
-const editor = "kubectl"
-
-// requestOf returns the request of an edit, and whether there is something to change. The object is nil if there is
-// none.
-func requestOf(resource object.Resource, o *object.Object, edit Edit) (request apiserver.Request, changes bool) {
-	switch {
-	case edit.Create != nil:
-		request = apiserver.CreationOf(resource, edit.Create)
-		request.Strict = true
-		return request, true
-	case o == nil || o.Deleting() && edit.Delete:
-		return apiserver.Request{}, false
-	case edit.Delete:
-		background := metav1.DeletePropagationBackground
-		return apiserver.DeletionOf(resource, o, metav1.DeleteOptions{PropagationPolicy: &background}), true
-	}
-	subresource := ""
-	if _, status := edit.Patch["status"]; status && len(edit.Patch) == 1 && resource.Status {
-		subresource = "status"
-	}
-	request = apiserver.PatchOf(resource, o, subresource, edit.Patch)
-	request.Strict = true // A misspelled field is a mistake, not an edit that changes nothing.
-	return request, true
-}
-
 // Path implements Server.
 func (s *inMemory) Path(ref object.Ref) string {
 	resource, _ := s.Resource(ref.GroupKind())
@@ -155,31 +114,14 @@ func (s *inMemory) moves(all []apiserver.Change) []Move {
 	return moves
 }
 
-type inMemoryEnvironment struct {
-	server *inMemory
-	next   []Next
-}
-
 // Moves implements Environment.
-func (e *inMemoryEnvironment) Moves(stored Stored) []Move {
-	state := e.server.state(stored)
+func (s *inMemory) Moves(stored Stored) []Move {
+	state := s.state(stored)
 	var all []Move
-	for _, next := range e.next {
-		all = append(all, e.server.moves(next(state))...)
+	for _, next := range s.next {
+		all = append(all, s.moves(next(state))...)
 	}
 	return all
-}
-
-// objectsBy pairs objects with their resources.
-func objectsBy(resourceOf func(object.GroupKind) (object.Resource, bool),
-	objects []*object.Object) iter.Seq2[object.Resource, *object.Object] {
-	return func(yield func(object.Resource, *object.Object) bool) {
-		for _, o := range objects {
-			if resource, known := resourceOf(o.GroupKind()); known && !yield(resource, o) {
-				return
-			}
-		}
-	}
 }
 
 // outagesIn are those that are stored.
@@ -194,7 +136,7 @@ func outagesIn(stored Stored) []loop.Outage {
 }
 
 // refusal returns the response to a request that an outage refuses; nil if none does.
-func refusal(stored Stored, r *Request) *Response {
+func refusal(stored Stored, r *loop.Request) *loop.Response {
 	for _, one := range outagesIn(stored) {
 		code := one.Refusal(r)
 		if code == 0 {
@@ -210,7 +152,7 @@ func refusal(stored Stored, r *Request) *Response {
 			status.Message = "the server could not find the requested resource"
 		}
 		body, err := json.Marshal(status)
-		return &Response{Status: code, Body: body, Err: err}
+		return &loop.Response{Code: code, Body: body, Err: err}
 	}
 	return nil
 }
@@ -236,43 +178,3 @@ func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (w
 	}
 	return state, held, nil
 }
-
-// heldByOutage reports whether a write of a reconcile of an object is refused because a right was revoked: that, and not the
-// controller, keeps the object.
-func (s *search) heldByOutage(at state, n *name) bool {
-	outages := outagesIn(at.stored.raw())
-	if len(outages) == 0 {
-		return false
-	}
-	w := s.workers[0]
-	for i, p := range at.processes.all {
-		for _, item := range w.started(i, p.view) {
-			if w.nameOf(item.Object) == n && s.isRefused(w, w.begin(i, item, p.view), at.stored, outages) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isRefused reports whether a right is missing for a request of a run.
-func (s *search) isRefused(w *worker, r *run, at *stored, outages []loop.Outage) bool {
-	for range maxRequests {
-		if w.next(r).End != nil {
-			return false
-		}
-		for _, one := range outages {
-			if one.Refusal(&r.request.Request) == http.StatusForbidden {
-				return true
-			}
-		}
-		done := w.do(at, r.request)
-		if done.after != at {
-			return false
-		}
-		r = w.after(r, done.response)
-	}
-	return false
-}
-
-func isOutage(n *name) bool { return n.ref.GroupKind() == loop.OutageResource.GroupKind() }
