@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint"
-	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,8 +63,8 @@ func (e *Edit) patch() (map[string]any, error) {
 }
 
 // externalEdits returns the edits of the fake.
-func (e *Exploration) externalEdits() ([]explore.Edit, error) {
-	var all []explore.Edit
+func (e *Exploration) externalEdits() ([]world.Edit, error) {
+	var all []world.Edit
 	for i := range e.Edits {
 		one := &e.Edits[i]
 		if !one.isExternal(e) {
@@ -77,7 +77,7 @@ func (e *Exploration) externalEdits() ([]explore.Edit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("Edits[%d]%w", i, err)
 		}
-		all = append(all, explore.Edit{Name: one.Name, Object: loop.ExternalRef(), Patch: map[string]any{"state": patch}})
+		all = append(all, world.Edit{Name: one.Name, Object: loop.ExternalRef(), Patch: map[string]any{"state": patch}})
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/document"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
@@ -24,11 +25,11 @@ func (e *Exploration) options(ctx context.Context, name string, app *setpoint.Ap
 	if err != nil {
 		return explore.Options{}, err
 	}
-	document, err := e.document(name, app)
+	fields, err := e.document(name, app)
 	if err != nil {
 		return explore.Options{}, err
 	}
-	x, err := explore.New(manifest.Document{Object: &unstructured.Unstructured{Object: document}}, w)
+	x, err := document.New(manifest.Document{Object: &unstructured.Unstructured{Object: fields}}, w)
 	if err != nil {
 		return explore.Options{}, err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint"
-	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
@@ -55,7 +55,7 @@ func Get[T any](s *State, namespace, name string) *T {
 }
 
 // addFunction sets the function of an invariant, if it has one.
-func (i *Invariant) addFunction(to *explore.Invariant, app *setpoint.App, external *loop.External) {
+func (i *Invariant) addFunction(to *property.Invariant, app *setpoint.App, external *loop.External) {
 	holds := i.Between
 	switch {
 	case i.In != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 )
 
 // stories are the files with stories of a test.
@@ -15,7 +16,7 @@ type stories struct{ folder string }
 
 func storiesOf(t testing.TB) stories {
 	t.Helper()
-	return stories{filepath.Join("testdata", "explore", explore.FileName(t.Name()))}
+	return stories{filepath.Join("testdata", "explore", counterexample.FileName(t.Name()))}
 }
 
 // replay makes the steps of all stories. It reports whether one still violates its property.
@@ -29,7 +30,7 @@ func (s stories) replay(t testing.TB, options explore.Options) (violated bool) {
 		t.Fatal(err)
 	}
 	for _, d := range documents {
-		var story explore.Story
+		var story counterexample.Story
 		err := d.Decode(&story)
 		var replayed *explore.Replayed
 		if err == nil {
@@ -53,9 +54,9 @@ func (s stories) replay(t testing.TB, options explore.Options) (violated bool) {
 }
 
 // save writes a file for each violation.
-func (s stories) save(t testing.TB, violations []explore.Story) {
+func (s stories) save(t testing.TB, violations []counterexample.Story) {
 	t.Helper()
-	files, err := explore.SaveStories(s.folder, "", violations)
+	files, err := counterexample.Save(s.folder, "", violations)
 	if err != nil {
 		t.Fatalf("save the story: %v", err)
 	}

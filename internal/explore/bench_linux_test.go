@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // BenchmarkRemembered reports the states per second of processor time when all steps are remembered, with the checks
@@ -14,7 +15,7 @@ func BenchmarkRemembered(b *testing.B) {
 	for b.Loop() {
 		options := system(b, numbered)
 		options.Workers = 1
-		options.Edits = []explore.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"})}
+		options.Edits = []world.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"})}
 		options.Bounds = explore.Bounds{Edits: 2, Crashes: 1, Faults: 2}
 		began := 0.0
 		report, err := explore.ExploreTwice(b.Context(), options, func() { began = processorSeconds(b) })

@@ -12,7 +12,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -23,23 +26,23 @@ type careless struct {
 	deaf bool
 }
 
-var copied = explore.Item{Controller: "careless", Key: queue.Key{Namespace: "default", Name: "a"}, Object: things.Ref("default", "a").Identity()}
+var copied = world.Item{Controller: "careless", Key: queue.Key{Namespace: "default", Name: "a"}, Object: things.Ref("default", "a").Identity()}
 
-func (careless) Watches(*object.Object) bool              { return true }
-func (careless) Start([]*object.Object) []explore.Item    { return []explore.Item{copied} }
-func (careless) Merge(_, newer explore.Item) explore.Item { return newer }
+func (careless) Watches(*object.Object) bool          { return true }
+func (careless) Start([]*object.Object) []world.Item  { return []world.Item{copied} }
+func (careless) Merge(_, newer world.Item) world.Item { return newer }
 
-func (careless) Observe([]*object.Object, []explore.Event, explore.Event) []explore.Item { return nil }
+func (careless) Observe([]*object.Object, []world.Event, world.Event) []world.Item { return nil }
 
-func (c careless) Deliver(_ []*object.Object, _ []explore.Event, event explore.Event) []explore.Item {
+func (c careless) Deliver(_ []*object.Object, _ []world.Event, event world.Event) []world.Item {
 	if c.deaf || event.Object.Kind() != "Thing" {
 		return nil
 	}
-	return []explore.Item{copied}
+	return []world.Item{copied}
 }
 
 // Step creates the ConfigMap, without an owner, or updates it.
-func (careless) Step(run explore.Run) explore.Step {
+func (careless) Step(run world.Run) world.Step {
 	var from, to *object.Object
 	for _, o := range run.Cached {
 		switch o.Kind() {
@@ -52,37 +55,37 @@ func (careless) Step(run explore.Run) explore.Step {
 		}
 	}
 	if from == nil || len(run.Exchanges) > 0 {
-		return explore.Step{End: &explore.End{}}
+		return world.Step{End: &world.End{}}
 	}
 	var parent thing
 	if err := json.Unmarshal(from.JSON(), &parent); err != nil {
-		return explore.Step{Err: err}
+		return world.Step{Err: err}
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
 	request := loop.Request{Method: http.MethodPost, Target: path, ContentType: "application/json", Body: configMap("c", parent.Spec.Text)}
 	switch {
 	case to != nil && text(to.JSON()) == parent.Spec.Text:
-		return explore.Step{End: &explore.End{}}
+		return world.Step{End: &world.End{}}
 	case to != nil:
 		request.Method, request.Target = http.MethodPut, path+"/c"
 	}
-	return explore.Step{Request: &request}
+	return world.Step{Request: &request}
 }
 
 // TestCarelessControllers plants mistakes that Setpoint does not let a hook make.
 func TestCarelessControllers(t *testing.T) {
-	for want, test := range map[explore.Property]struct {
+	for want, test := range map[property.Property]struct {
 		process careless
-		edit    explore.Edit
+		edit    world.Edit
 		text    string
 	}{
-		explore.Owned:   {careless{}, deletion(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone"},
-		explore.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
+		property.Owned:   {careless{}, deletion(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone"},
+		property.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
 	} {
 		options := system(t, numbered)
-		options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return test.process, nil }}}
-		options.Edits, options.Bounds = []explore.Edit{test.edit}, explore.Bounds{Edits: 1}
-		options.Unchecked = []explore.Property{explore.SameEnd} // Both mistakes also make the end depend on the way.
+		options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return test.process, nil }}}
+		options.Edits, options.Bounds = []world.Edit{test.edit}, explore.Bounds{Edits: 1}
+		options.Unchecked = []property.Property{property.SameEnd} // Both mistakes also make the end depend on the way.
 		report := run(t, options)
 		wantViolations(t, report, want)
 		wantText(t, report.Text(), test.text)
@@ -92,13 +95,13 @@ func TestCarelessControllers(t *testing.T) {
 // TestOwnedAtEachRest shows that what one object left behind is found while another one is still there.
 func TestOwnedAtEachRest(t *testing.T) {
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return careless{}, nil }}}
+	options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return careless{}, nil }}}
 	other := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`
 	options.Objects = append(options.Objects, apiservertest.Parse(t, other))
-	options.Edits, options.Bounds = []explore.Edit{deletion()}, explore.Bounds{Edits: 1}
-	options.Unchecked = []explore.Property{explore.SameEnd}
+	options.Edits, options.Bounds = []world.Edit{deletion()}, explore.Bounds{Edits: 1}
+	options.Unchecked = []property.Property{property.SameEnd}
 	report := run(t, options)
-	wantViolations(t, report, explore.Owned)
+	wantViolations(t, report, property.Owned)
 	wantText(t, report.Text(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone")
 }
 
@@ -107,9 +110,9 @@ func TestAFinalizerThatStays(t *testing.T) {
 	program := programOf(numbered)
 	program.Finalize, program.Finalizer = program.Sync, "example.com/things"
 	options := systemOf(t.Context(), t, program)
-	options.Edits, options.Bounds = []explore.Edit{deletion()}, explore.Bounds{Edits: 1}
+	options.Edits, options.Bounds = []world.Edit{deletion()}, explore.Bounds{Edits: 1}
 	report := run(t, options)
-	wantViolations(t, report, explore.Finalized)
+	wantViolations(t, report, property.Finalized)
 	wantText(t, report.Text(), "Thing default/a is being deleted for ever; its finalizers: example.com/things")
 }
 
@@ -121,28 +124,28 @@ type scripted struct {
 	end     error
 }
 
-func (s scripted) Deliver([]*object.Object, []explore.Event, explore.Event) []explore.Item {
+func (s scripted) Deliver([]*object.Object, []world.Event, world.Event) []world.Item {
 	return nil
 }
 
-func (s scripted) Step(run explore.Run) explore.Step {
+func (s scripted) Step(run world.Run) world.Step {
 	if len(run.Exchanges) == 0 {
 		if request := s.request(run.Cached); request != nil {
-			return explore.Step{Request: request}
+			return world.Step{Request: request}
 		}
-		return explore.Step{End: &explore.End{}}
+		return world.Step{End: &world.End{}}
 	}
-	step := explore.Step{End: &explore.End{Err: s.end}}
+	step := world.Step{End: &world.End{Err: s.end}}
 	if stored, err := object.Parse(run.Exchanges[0].Response.Body); err == nil && stored.Kind() == "ConfigMap" {
-		step.Wrote = []explore.Event{{Object: stored, Writer: "scripted"}}
+		step.Wrote = []world.Event{{Object: stored, Writer: "scripted"}}
 	}
 	return step
 }
 
-func (s scripted) explore(t *testing.T, bounds explore.Bounds, unchecked ...explore.Property) *explore.Report {
+func (s scripted) explore(t *testing.T, bounds explore.Bounds, unchecked ...property.Property) *explore.Report {
 	t.Helper()
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "scripted", Start: func() (explore.Process, error) { return s, nil }}}
+	options.Memo, options.Controllers = nil, []world.Controller{{Name: "scripted", Start: func() (world.Process, error) { return s, nil }}}
 	options.Bounds, options.Unchecked = bounds, unchecked
 	return run(t, options)
 }
@@ -158,8 +161,8 @@ func TestAnIdleProcessMayCrash(t *testing.T) {
 		}
 		return &loop.Request{Method: http.MethodPut, Target: configMapsPath + "/c", ContentType: "application/json", Body: configMap("c", "second")}
 	}}
-	report := s.explore(t, explore.Bounds{Crashes: 1}, explore.Desired)
-	if !slices.ContainsFunc(report.Violations, func(v explore.Story) bool { return v.Property == explore.SameEnd }) {
+	report := s.explore(t, explore.Bounds{Crashes: 1}, property.Desired)
+	if !slices.ContainsFunc(report.Violations, func(v counterexample.Story) bool { return v.Property == property.SameEnd }) {
 		t.Errorf("a crash after the write was not explored: %s", report.Text())
 	}
 }
@@ -170,8 +173,8 @@ func TestARefusedUpdateThatIsHandledIsValid(t *testing.T) {
 		return &loop.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("not a name", "")}
 	}
 	invalid := fmt.Errorf("apply: %w", errors.Join(errConflict, apierrors.NewBadRequest("not a name")))
-	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}), explore.Reconciled)
-	wantViolations(t, scripted{request: refused, end: invalid}.explore(t, explore.Bounds{}), explore.Valid)
+	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}), property.Reconciled)
+	wantViolations(t, scripted{request: refused, end: invalid}.explore(t, explore.Bounds{}), property.Valid)
 }
 
 var errConflict = errors.New("an object changed meanwhile")

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/playback"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -49,13 +50,13 @@ func newOther(t *testing.T) *otherServer {
 
 func TestStoriesReplayOnACluster(t *testing.T) {
 	for _, m := range mistakes {
-		if m.want == explore.Deterministic {
+		if m.want == property.Deterministic {
 			continue // The story of a hook that differs is the difference.
 		}
 		t.Run(m.name, func(t *testing.T) {
 			story := run(t, m.options(t)).Violations[0]
 			cluster := newOther(t)
-			replay, err := explore.ReplayOn(t.Context(), m.options(t), story, cluster)
+			replay, err := playback.ReplayOn(t.Context(), m.options(t), story, cluster)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,14 +72,14 @@ func TestStoriesReplayOnACluster(t *testing.T) {
 }
 
 func TestWhatAClusterDoesOtherwise(t *testing.T) {
-	m := mistakes[slices.IndexFunc(mistakes, func(m mistake) bool { return m.want == explore.Settles })]
+	m := mistakes[slices.IndexFunc(mistakes, func(m mistake) bool { return m.want == property.Settles })]
 	story := run(t, m.options(t)).Violations[0]
 	for fails, want := range map[string]string{
 		"POST /api/v1/namespaces/elsewhere/configmaps": "404",
 	} {
 		cluster := newOther(t)
 		cluster.fails = fails
-		replay, err := explore.ReplayOn(t.Context(), m.options(t), story, cluster)
+		replay, err := playback.ReplayOn(t.Context(), m.options(t), story, cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,11 +90,11 @@ func TestWhatAClusterDoesOtherwise(t *testing.T) {
 // TestALaterRestOnACluster replays a story after which there is more to do. The cluster makes the steps of the story.
 func TestALaterRestOnACluster(t *testing.T) {
 	options := system(t, numbered)
-	options.Invariants = []explore.Invariant{{Name: "nothing", Eventually: "children.size() == 0"}}
+	options.Invariants = []property.Invariant{{Name: "nothing", Eventually: "children.size() == 0"}}
 	story := run(t, options).Violations[0]
 	all := len(story.Steps)
 	story.Steps = story.Steps[:1]
-	replay, err := explore.ReplayOn(t.Context(), options, story, newOther(t))
+	replay, err := playback.ReplayOn(t.Context(), options, story, newOther(t))
 	if err != nil || !replay.Violated || replay.Difference != "" || replay.Made != 1 || replay.Later != all-1 {
 		t.Errorf("%+v, %v; the story has %d steps", replay, err, all)
 	}

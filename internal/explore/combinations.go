@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // maxCombinations is how often invariants are evaluated for what groups have stored; if that is not enough, all objects
@@ -13,9 +17,9 @@ const maxCombinations = 100_000
 
 // contents is what the objects of a group were, without what expressions cannot see: resource versions.
 type contents struct {
-	versions []*version
+	versions []*state.Version
 	// spent are the fewest edits and faults that lead here; rest is set for states of rest, after are what follows.
-	spent budget
+	spent state.Budget
 	rest  bool
 	after map[int]bool
 }
@@ -23,17 +27,17 @@ type contents struct {
 // contentsOf returns the contents of a search, each once.
 func (s *search) contentsOf() []*contents {
 	var all []*contents
-	common, index, known := s.commonNames(s.initial()), map[string]int{}, map[uint32]int{}
+	common, index, known := s.CommonNames(s.initial), map[string]int{}, map[uint32]int{}
 	at := func(id uint32) int {
 		if i, is := known[id]; is {
 			return i
 		}
-		var k key
-		one := &contents{spent: budget{edits: MaxBudget, faults: MaxBudget}, after: map[int]bool{}}
-		for _, slot := range s.stores.at(id).slots {
-			if slot.version != nil && !common[slot.name] {
-				one.versions = append(one.versions, slot.version)
-				k = k.number(slot.name.id).number(slot.version.body)
+		var k []byte
+		one := &contents{spent: state.Budget{Edits: MaxBudget, Faults: MaxBudget}, after: map[int]bool{}}
+		for _, slot := range s.Contents(id).Slots {
+			if slot.Version != nil && !common[slot.Name] {
+				one.versions = append(one.versions, slot.Version)
+				k = fmt.Append(k, slot.Name.ID, " ", slot.Version.Body, " ")
 			}
 		}
 		i, is := index[string(k)]
@@ -44,14 +48,14 @@ func (s *search) contentsOf() []*contents {
 		known[id] = i
 		return i
 	}
-	for i := range s.nodes {
-		n := &s.nodes[i]
-		from := at(n.state.stored)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		from := at(n.State.Stored)
 		one := all[from]
-		one.spent.edits, one.spent.faults = min(one.spent.edits, n.state.spent.edits), min(one.spent.faults, n.state.spent.faults)
-		one.rest = one.rest || s.rests[n.state.stored]
-		for _, e := range n.edges {
-			if to := at(s.nodes[e.to].state.stored); to != from {
+		one.spent.Edits, one.spent.Faults = min(one.spent.Edits, n.State.Spent.Edits), min(one.spent.Faults, n.State.Spent.Faults)
+		one.rest = one.rest || s.rests[n.State.Stored]
+		for _, e := range n.Edges {
+			if to := at(s.Nodes[e.To].State.Stored); to != from {
 				one.after[to] = true
 			}
 		}
@@ -61,7 +65,7 @@ func (s *search) contentsOf() []*contents {
 
 // together evaluates the invariants of authors for what groups have stored at once.
 type together struct {
-	*engine
+	*state.Space
 
 	ctx   context.Context //nolint:containedctx // It ends with the search.
 	parts [][]*contents
@@ -76,24 +80,24 @@ func brokenTogether(ctx context.Context, options Options, searches []*search) (w
 	if len(options.Invariants) == 0 {
 		return "", nil
 	}
-	e, err := newEngine(options.System, options.Bounds.budget())
+	e, err := state.New(options.System, options.Bounds.budget())
 	if err != nil {
 		return "", err
 	}
-	t := &together{engine: e, ctx: ctx}
+	t := &together{Space: e, ctx: ctx}
 	t.visit = t.broken
 	evaluations := 1
 	for _, s := range searches {
 		t.parts = append(t.parts, s.contentsOf())
 		evaluations *= len(t.parts[len(t.parts)-1])
 	}
-	if e.hasSteps() {
+	if e.HasSteps() {
 		evaluations *= t.mostSteps()
 	}
 	if evaluations > maxCombinations {
 		return fmt.Sprintf("the invariants speak of all, and there are %d combinations of what is stored", evaluations), nil
 	}
-	return t.combine(budget{}), nil
+	return t.combine(state.Budget{}), nil
 }
 
 // mostSteps is the largest number of steps from one combination.
@@ -110,14 +114,14 @@ func (t *together) mostSteps() int {
 }
 
 // combine chooses contents of the groups that have none yet, in all ways that the bounds allow.
-func (t *together) combine(spent budget) string {
+func (t *together) combine(spent state.Budget) string {
 	at := len(t.chosen)
 	if at == len(t.parts) {
 		return t.visit()
 	}
 	for _, one := range t.parts[at] {
-		next := budget{edits: spent.edits + one.spent.edits, faults: spent.faults + one.spent.faults}
-		if next.edits > t.most.edits || next.faults > t.most.faults || t.ctx.Err() != nil {
+		next := state.Budget{Edits: spent.Edits + one.spent.Edits, Faults: spent.Faults + one.spent.Faults}
+		if next.Edits > t.Most.Edits || next.Faults > t.Most.Faults || t.ctx.Err() != nil {
 			continue
 		}
 		t.chosen = append(t.chosen, one)
@@ -133,25 +137,25 @@ func (t *together) combine(spent budget) string {
 // broken returns which invariant does not hold in the chosen contents, or in a step from there.
 func (t *together) broken() string {
 	here := t.stored()
-	found := t.engine.broken(here, false)
+	found := t.Space.Broken(here, false)
 	if !slices.ContainsFunc(t.chosen, func(one *contents) bool { return !one.rest }) {
-		found = append(found, t.engine.broken(here, true)...)
+		found = append(found, t.Space.Broken(here, true)...)
 	}
-	if t.hasSteps() {
+	if t.HasSteps() {
 		found = append(found, t.brokenSteps(here)...)
 	}
 	if len(found) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the invariant %q may not hold", found[0].property)
+	return fmt.Sprintf("the invariant %q may not hold", found[0].Property)
 }
 
-func (t *together) brokenSteps(here *stored) []finding {
-	var all []finding
+func (t *together) brokenSteps(here *state.Contents) []property.Finding {
+	var all []property.Finding
 	for i, one := range t.chosen {
 		for _, next := range slices.Sorted(maps.Keys(one.after)) {
 			t.chosen[i] = t.parts[i][next]
-			all = append(all, t.brokenStep(here, t.stored())...)
+			all = append(all, t.BrokenStep(here, t.stored())...)
 		}
 		t.chosen[i] = one
 	}
@@ -159,13 +163,13 @@ func (t *together) brokenSteps(here *stored) []finding {
 }
 
 // stored returns what is stored if each group has its chosen contents.
-func (t *together) stored() *stored {
-	var slots []slot
+func (t *together) stored() *state.Contents {
+	var slots []state.Slot
 	for _, one := range t.chosen {
 		for _, v := range one.versions {
-			slots = append(slots, slot{name: v.name, version: v})
+			slots = append(slots, state.Slot{Name: v.Name, Version: v})
 		}
 	}
-	slices.SortFunc(slots, func(a, b slot) int { return compareRefs(a.name.ref, b.name.ref) })
-	return &stored{slots: slots}
+	slices.SortFunc(slots, func(a, b state.Slot) int { return world.CompareRefs(a.Name.Ref, b.Name.Ref) })
+	return &state.Contents{Slots: slots}
 }

@@ -14,6 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/document"
+	"github.com/setpoint-dev/setpoint/internal/explore/playback"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -84,7 +88,7 @@ const header = "-- exploration.yaml --\napiVersion: test.setpoint.dev/v1alpha1\n
 
 func TestTheDefaultExploration(t *testing.T) {
 	w := open(t, files+sample)
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil || len(all) != 1 || all[0].Name != "things" {
 		t.Fatal(all, err)
 	}
@@ -119,7 +123,7 @@ invariants:
 unchecked: [SameEnd]
 bounds: {edits: 0, crashes: 1, time: 10s, states: 100, writes: 7}
 `)
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,7 @@ objects:
 - {apiVersion: example.com/v1, kind: Thing, metadata: {name: b, namespace: shop}}
 edits: [{name: away, of: {kind: Namespace}, delete: true}]
 `)
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +173,7 @@ func TestExplorationsWithErrors(t *testing.T) {
 		"edits: [{name: a, create: {kind: Pod, apiVersion: v1}}]": "edits[0].create: metadata.name: is required",
 	} {
 		w := open(t, files+sample+header+text+"\n")
-		all, err := explore.Read(w)
+		all, err := document.Read(w)
 		if err == nil {
 			_, err = all[0].Options(t.Context(), w, explore.Bounds{})
 		}
@@ -178,7 +182,7 @@ func TestExplorationsWithErrors(t *testing.T) {
 		}
 	}
 	w := open(t, files+header)
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +267,7 @@ func dependentOn(t *testing.T, finalize func(children int) string) explore.Optio
 	}))
 	t.Cleanup(server.Close)
 	w := open(t, strings.ReplaceAll(dependent, "HOOK", server.URL))
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,11 +302,11 @@ func TestDeletionThatNeedsAChild(t *testing.T) {
 		return `{"children":[],"finalized":true}`
 	})
 	report := run(t, options)
-	wantViolations(t, report, explore.Finalized)
+	wantViolations(t, report, property.Finalized)
 	wantText(t, report.Text(), "Thing explored/a is being deleted for ever")
 	deletion := options.Passes[len(options.Passes)-1].Options
-	deletion.Edits = slices.DeleteFunc(deletion.Edits, func(e explore.Edit) bool { return e.Object.Kind.Kind == "Namespace" })
-	_, err := explore.ReplayOn(t.Context(), deletion, run(t, deletion).Violations[0], nil)
+	deletion.Edits = slices.DeleteFunc(deletion.Edits, func(e world.Edit) bool { return e.Object.Kind.Kind == "Namespace" })
+	_, err := playback.ReplayOn(t.Context(), deletion, run(t, deletion).Violations[0], nil)
 	if err == nil || !strings.Contains(err.Error(), "takes a kind or a right away, which is not done to a cluster that others use: ") {
 		t.Errorf("%v", err)
 	}
@@ -311,7 +315,7 @@ func TestDeletionThatNeedsAChild(t *testing.T) {
 // TestAnEditOfTheOnlySample has no object of its own, although a second one is explored.
 func TestAnEditOfTheOnlySample(t *testing.T) {
 	w := open(t, files+sample+header+"edits: [{name: two, patch: {spec: {size: 2}}}]\n")
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +339,7 @@ func exploreSamples(t *testing.T, nameOf func(parent string) string) *explore.Re
 	}))
 	t.Cleanup(server.Close)
 	w := open(t, strings.Replace(files, "http://127.0.0.1:1", server.URL, 1)+sample)
-	all, err := explore.Read(w)
+	all, err := document.Read(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,6 +358,6 @@ func TestTwoOfEachKind(t *testing.T) {
 		"Edits of spec.size of Thing default/a never changed anything.", "Without invariants nothing is said of the way",
 		"Not varied: the order of the writes of one response; what the hook at 127.0.0.1:")
 	report = exploreSamples(t, func(string) string { return "fixed" })
-	wantViolations(t, report, explore.Reconciled)
+	wantViolations(t, report, property.Reconciled)
 	wantText(t, report.Text(), "create ConfigMap default/fixed: it already exists and is owned by Thing a")
 }

@@ -9,25 +9,27 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // deletion is the edit in which a user deletes the thing.
-func deletion() explore.Edit {
-	return explore.Edit{Name: "delete", Object: things.Ref("default", "a"), Delete: true}
+func deletion() world.Edit {
+	return world.Edit{Name: "delete", Object: things.Ref("default", "a"), Delete: true}
 }
 
 func TestACorrectControllerHolds(t *testing.T) {
 	options := system(t, numbered)
-	options.Edits = []explore.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"}), deletion()}
+	options.Edits = []world.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"}), deletion()}
 	options.Bounds = explore.Bounds{Edits: 1, Crashes: 1, Faults: 1}
-	options.Invariants = []explore.Invariant{
+	options.Invariants = []property.Invariant{
 		{Name: "not too many", Never: "children.size() > 2"},
 		{Name: "as many as desired", Eventually: "parents.all(p, p.spec.size == children.size())"},
 		{Name: "at most one at a time", Step: "after.children.size() - before.children.size() <= 1"},
 	}
 	report := run(t, options)
 	wantViolations(t, report)
-	if report.Cut != "" || len(report.Holds) != len(explore.Properties)+3 {
+	if report.Cut != "" || len(report.Holds) != len(property.Properties)+3 {
 		t.Errorf("cut: %s, holds: %v", report.Cut, report.Holds)
 	}
 }
@@ -47,8 +49,8 @@ func moving(parent thing, r *hook.Request) *hook.Response {
 func TestReadYourWritesIsNecessary(t *testing.T) {
 	options := func() explore.Options {
 		options := system(t, moving)
-		options.Edits = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}
-		options.Invariants = []explore.Invariant{{Name: "at most one", Always: "children.size() <= 1"}}
+		options.Edits = []world.Edit{editOf("other text", map[string]any{"text": "y"})}
+		options.Invariants = []property.Invariant{{Name: "at most one", Always: "children.size() <= 1"}}
 		options.Bounds = explore.Bounds{Edits: 1, Crashes: 1}
 		return options
 	}
@@ -57,7 +59,7 @@ func TestReadYourWritesIsNecessary(t *testing.T) {
 	late := options()
 	late.LateWrites = true
 	report := run(t, late)
-	wantViolations(t, report, explore.NoRecreate, "at most one")
+	wantViolations(t, report, property.NoRecreate, "at most one")
 	story := report.Violations[1]
 	if len(story.Steps) > 9 {
 		t.Errorf("the story has %d steps", len(story.Steps))
@@ -66,17 +68,17 @@ func TestReadYourWritesIsNecessary(t *testing.T) {
 }
 
 // ending is an environment in which pods succeed.
-type ending struct{ server explore.Server }
+type ending struct{ server world.Server }
 
-func (e ending) Moves(stored explore.Stored) []explore.Move {
-	var moves []explore.Move
+func (e ending) Moves(stored world.Stored) []world.Move {
+	var moves []world.Move
 	for _, at := range stored {
 		if at.Object == nil || at.Object.Kind() != "Pod" {
 			continue
 		}
-		after, err := e.server.Edit(stored, explore.Edit{Object: at.Ref, Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
+		after, err := e.server.Edit(stored, world.Edit{Object: at.Ref, Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
 		if err == nil {
-			moves = append(moves, explore.Move{Name: "succeeds", Object: at.Ref, After: after})
+			moves = append(moves, world.Move{Name: "succeeds", Object: at.Ref, After: after})
 		}
 	}
 	return moves
@@ -101,7 +103,7 @@ func TestPodsThatEnd(t *testing.T) {
 	wantText(t, report.Text(), "It comes to rest only as long as no pod ends")
 	options = system(t, pod("Pod"))
 	options.Environment = ending{options.Server}
-	wantViolations(t, run(t, options), explore.Settles, explore.NoRecreate)
+	wantViolations(t, run(t, options), property.Settles, property.NoRecreate)
 }
 
 // TestTwoObjects explores runs of two objects that are in flight at once.
@@ -110,7 +112,7 @@ func TestTwoObjects(t *testing.T) {
 		options := system(t, numbered)
 		options.Unreduced = unreduced
 		options.Objects = append(options.Objects, apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`))
-		options.Invariants = []explore.Invariant{{Name: "all", Eventually: "children.size() == 3"}, {Name: "not more", Never: "children.size() > 3"}}
+		options.Invariants = []property.Invariant{{Name: "all", Eventually: "children.size() == 3"}, {Name: "not more", Never: "children.size() > 3"}}
 		report := run(t, options)
 		wantViolations(t, report)
 		if report.Cut != "" {
@@ -122,7 +124,7 @@ func TestTwoObjects(t *testing.T) {
 // TestAllViolationsAtOnce shows that a layer goes on after a violation, and that each property has its own story.
 func TestAllViolationsAtOnce(t *testing.T) {
 	options := system(t, numbered)
-	options.Invariants = []explore.Invariant{
+	options.Invariants = []property.Invariant{
 		{Name: "none", Always: "children.size() == 0"},
 		{Name: "one at most", Never: "children.size() > 1"},
 		{Name: "three at rest", Eventually: "children.size() == 3"},

@@ -5,6 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/graph"
+	"github.com/setpoint-dev/setpoint/internal/explore/outcome"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
 )
 
 // ExploreTwice explores the same states twice. The second time all steps are remembered; between is called before it.
@@ -16,8 +20,8 @@ func ExploreTwice(ctx context.Context, options Options, between func()) (*Report
 	if err != nil {
 		return nil, err
 	}
-	again := &search{engine: s.engine, options: s.options, workers: s.workers, began: time.Now(), ends: newEnds(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
-	again.graph, again.pending, again.notes = newGraph(s.unpack(s.nodes[0].state), len(s.pending), s.effects.at), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
+	again := &search{Space: s.Space, options: s.options, initial: s.initial, workers: s.workers, began: time.Now(), ends: outcome.New(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
+	again.Graph, again.pending, again.notes = graph.New(s.Unpack(s.Nodes[0].State), len(s.pending), s.Effect), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
 	again.push(0)
 	between()
 	if err := again.run(ctx); err != nil {
@@ -40,20 +44,20 @@ func Rests(ctx context.Context, options Options, apart bool) (map[string]bool, e
 	if err := searchEach(ctx, options, groups, searches); err != nil {
 		return nil, err
 	}
-	t := &together{engine: searches[0].engine, ctx: ctx}
+	t := &together{Space: searches[0].Space, ctx: ctx}
 	for _, s := range searches {
 		t.parts = append(t.parts, slices.DeleteFunc(s.contentsOf(), func(c *contents) bool { return !c.rest }))
 	}
 	all := map[string]bool{}
 	t.visit = func() string {
 		var text []byte
-		for _, at := range t.stored().slots {
-			text = append(append(text, at.version.object.JSON()...), '\n')
+		for _, at := range t.stored().Slots {
+			text = append(append(text, at.Version.Object.JSON()...), '\n')
 		}
 		all[resourceVersions.ReplaceAllString(string(text), "")] = true
 		return ""
 	}
-	t.combine(budget{})
+	t.combine(state.Budget{})
 	return all, nil
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/document"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
@@ -27,7 +29,7 @@ func TestGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edits, err := explore.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)
+	edits, err := document.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGenerateWithoutSchema(t *testing.T) {
-	edits, err := explore.Generate(apiservertest.Parse(t, gadget), nil, 3)
+	edits, err := document.Generate(apiservertest.Parse(t, gadget), nil, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestGenerateWithoutSchema(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"key":"YQ=="}}`: `data.key from "YQ==" to "b3RoZXI=", back to the first data, delete`,
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"}}`:               "delete",
 	} {
-		edits, err := explore.Generate(apiservertest.Parse(t, text), nil, 3)
+		edits, err := document.Generate(apiservertest.Parse(t, text), nil, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +100,7 @@ func TestGenerateWithoutSchema(t *testing.T) {
 // TestEditsThatAreNeverMade fails an exploration whose edits the API server refuses, and notes those that change nothing.
 func TestEditsThatAreNeverMade(t *testing.T) {
 	for name, test := range map[string]struct {
-		edit   explore.Edit
+		edit   world.Edit
 		edits  int
 		want   string
 		failed bool
@@ -111,7 +113,7 @@ func TestEditsThatAreNeverMade(t *testing.T) {
 		"not tried":  {editOf("huge", map[string]any{"size": 9}), 0, "", false},
 	} {
 		o := system(t, numbered)
-		o.Edits, o.Bounds.Edits = []explore.Edit{test.edit}, test.edits
+		o.Edits, o.Bounds.Edits = []world.Edit{test.edit}, test.edits
 		report := run(t, o)
 		wantViolations(t, report)
 		if report.Passed() == test.failed || (len(report.Unmade) == 0) != (test.want == "") {
@@ -124,7 +126,7 @@ func TestEditsThatAreNeverMade(t *testing.T) {
 // TestEditsThatNeedOthers are made if another one comes first: what is refused at the beginning is no failure.
 func TestEditsThatNeedOthers(t *testing.T) {
 	o := system(t, numbered)
-	o.Edits, o.Bounds.Edits = []explore.Edit{editOf("back", map[string]any{"size": 2}), editOf("one", map[string]any{"size": 1})}, 2
+	o.Edits, o.Bounds.Edits = []world.Edit{editOf("back", map[string]any{"size": 2}), editOf("one", map[string]any{"size": 1})}, 2
 	if report := run(t, o); !report.Passed() || len(report.Unmade) > 0 {
 		t.Errorf("%+v", report.Unmade)
 	}
@@ -135,7 +137,7 @@ func TestGeneratedEditsAreGuesses(t *testing.T) {
 	o := system(t, numbered)
 	guess := editOf("spec.size from 2 to 9", map[string]any{"size": 9})
 	guess.Generated = true
-	o.Edits, o.Bounds.Edits = []explore.Edit{guess}, 1
+	o.Edits, o.Bounds.Edits = []world.Edit{guess}, 1
 	report := run(t, o)
 	if !report.Passed() || len(report.Unmade) > 0 {
 		t.Errorf("%+v", report.Unmade)
@@ -150,7 +152,7 @@ func TestRefusalsInAPart(t *testing.T) {
 		passed bool
 	}{"too large": {map[string]any{"size": 9}, true}, "misspelled": {map[string]any{"sice": 1}, false}} {
 		o := system(t, numbered)
-		o.Edits, o.Bounds = []explore.Edit{editOf("an edit", test.spec), editOf("another", map[string]any{"size": 1})}, explore.Bounds{Edits: 2, States: 20}
+		o.Edits, o.Bounds = []world.Edit{editOf("an edit", test.spec), editOf("another", map[string]any{"size": 1})}, explore.Bounds{Edits: 2, States: 20}
 		report := run(t, o)
 		if report.Cut == "" || len(report.Unmade) != 1 || report.Passed() != test.passed {
 			t.Errorf("%s: %s", name, report.Text())

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // group is objects of users that are explored apart from others, with their edits.
 type group struct {
 	objects []*object.Object
-	edits   []Edit
+	edits   []world.Edit
 }
 
 func (g *group) String() string {
@@ -147,13 +150,13 @@ func searchEach(ctx context.Context, options Options, groups []group, searches [
 
 // touching returns two groups that are not independent, and why; an empty text if all are.
 func touching(searches []*search) (i, j int, why string) {
-	footprints := make([]*footprint, len(searches))
+	footprints := make([]*state.Footprint, len(searches))
 	for i, s := range searches {
-		footprints[i] = s.workers[0].footprint(s.initial())
+		footprints[i] = s.workers[0].Footprint(s.initial)
 	}
 	for i, one := range footprints {
 		for j, other := range footprints[:i] {
-			if why := cmp.Or(one.touches(other), other.touches(one)); why != "" {
+			if why := cmp.Or(one.Touches(other), other.Touches(one)); why != "" {
 				return j, i, why
 			}
 		}
@@ -177,7 +180,7 @@ func reportApart(ctx context.Context, options Options, groups []group, searches 
 		unrest := slices.ContainsFunc(searches, func(s *search) bool { return s.allNotes().rests == 0 })
 		for _, i := range options.Invariants {
 			if i.Eventually == "" || !unrest {
-				report.Holds = append(report.Holds, Property(i.Name))
+				report.Holds = append(report.Holds, property.Property(i.Name))
 			}
 		}
 	}
@@ -198,7 +201,7 @@ func (r *Report) add(other *Report) {
 	if other.Cut != "" && r.Cut == "" {
 		r.Cut, r.Complete = other.Cut, other.Complete
 	}
-	r.Holds = slices.DeleteFunc(r.Holds, func(p Property) bool { return !slices.Contains(other.Holds, p) })
+	r.Holds = slices.DeleteFunc(r.Holds, func(p property.Property) bool { return !slices.Contains(other.Holds, p) })
 	r.Unmade, r.Suggested = append(r.Unmade, other.Unmade...), append(r.Suggested, other.Suggested...)
 	for _, note := range other.Notes {
 		if !slices.Contains(r.Notes, note) {

@@ -15,6 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,14 +27,14 @@ func withOther(t *testing.T, options explore.Options) explore.Options {
 	t.Helper()
 	options.Objects = []*object.Object{apiservertest.Parse(t, strings.ReplaceAll(otherThing, `"name":"b"`, `"name":"a"`)), apiservertest.Parse(t, otherThing)}
 	for i, name := range []string{"one", "two"} {
-		other := explore.Edit{Name: name, Object: things.Ref("default", "b"), Patch: map[string]any{"spec": map[string]any{"size": i + 1}}}
+		other := world.Edit{Name: name, Object: things.Ref("default", "b"), Patch: map[string]any{"spec": map[string]any{"size": i + 1}}}
 		options.Edits = append(options.Edits, other)
 	}
 	return options
 }
 
-func violated(report *explore.Report) []explore.Property {
-	var all []explore.Property
+func violated(report *explore.Report) []property.Property {
+	var all []property.Property
 	for _, v := range report.Violations {
 		all = append(all, v.Property)
 	}
@@ -74,7 +76,7 @@ func TestGroupsFindTheSame(t *testing.T) {
 		"a mistake of one": func() explore.Options { return system(t, keeping) },
 	}
 	// Where something is written for ever, there is no end to the states of two objects.
-	endless := []explore.Property{explore.Deterministic, explore.Quiet, explore.Settles, explore.NoRecreate}
+	endless := []property.Property{property.Deterministic, property.Quiet, property.Settles, property.NoRecreate}
 	for _, m := range mistakes {
 		if !slices.Contains(endless, m.want) {
 			systems[m.name] = func() explore.Options { return m.options(t) }
@@ -141,7 +143,7 @@ func TestWhatObjectsHaveInCommon(t *testing.T) {
 		}(),
 		`All objects were explored together: the invariant "two" may not hold.`: func() explore.Options {
 			options := withOther(t, system(t, numbered))
-			options.Invariants = []explore.Invariant{{Name: "two", Never: "children.size() == 2"}}
+			options.Invariants = []property.Invariant{{Name: "two", Never: "children.size() == 2"}}
 			return options
 		}(),
 	} {

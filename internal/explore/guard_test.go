@@ -6,12 +6,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // broken is an environment with a defect.
-type broken struct{ explore.Environment }
+type broken struct{ world.Environment }
 
-func (broken) Moves(explore.Stored) []explore.Move { panic("a defect") }
+func (broken) Moves(world.Stored) []world.Move { panic("a defect") }
 
 // A defect of ours is the error of one exploration, on whichever goroutine it is met.
 func TestDefectsAreErrors(t *testing.T) {

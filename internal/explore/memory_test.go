@@ -10,6 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // TestMemoryOfHooksIsFound explores a hook that responds equally to equal requests until it has seen another one.
@@ -20,10 +22,10 @@ func TestMemoryOfHooksIsFound(t *testing.T) {
 		return &hook.Response{Status: json.RawMessage(fmt.Sprintf(`{"texts":%d}`, len(seen)))}
 	})
 	options.Workers = 1 // The hook is no test of concurrent calls.
-	options.Edits = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}
+	options.Edits = []world.Edit{editOf("other text", map[string]any{"text": "y"})}
 	options.Bounds = explore.Bounds{Edits: 1}
 	report := run(t, options)
-	if len(report.Violations) == 0 || report.Violations[0].Property != explore.Deterministic {
+	if len(report.Violations) == 0 || report.Violations[0].Property != property.Deterministic {
 		t.Fatalf("violations: %v", report.Violations)
 	}
 	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: the response depends on earlier calls; they differ in status.texts")
@@ -44,7 +46,7 @@ func TestARestartShowsWhatHooksRemember(t *testing.T) {
 	}
 	options := systemOf(t.Context(), t, remembering())
 	options.Workers = 1 // The hook is no test of concurrent calls.
-	options.Edits = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}
+	options.Edits = []world.Edit{editOf("other text", map[string]any{"text": "y"})}
 	options.Bounds = explore.Bounds{Edits: 1}
 	restarts := 0
 	options.Restart = func(context.Context) (loop.Programs, func(), error) {
@@ -52,7 +54,7 @@ func TestARestartShowsWhatHooksRemember(t *testing.T) {
 		return loop.Programs{Compose: []composite.Program{remembering()}}, func() { restarts-- }, nil
 	}
 	report := run(t, options)
-	wantViolations(t, report, explore.Deterministic)
+	wantViolations(t, report, property.Deterministic)
 	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: a process that has just started responds otherwise; they differ in children[0].data.text")
 	if restarts != 0 {
 		t.Errorf("%d processes were not stopped", restarts)

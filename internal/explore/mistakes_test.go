@@ -10,16 +10,18 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // mistake is a system with a mistake, and what finds it.
 type mistake struct {
 	name       string
 	do         sync
-	edits      []explore.Edit
+	edits      []world.Edit
 	bounds     explore.Bounds
-	invariants []explore.Invariant
-	want       explore.Property
+	invariants []property.Invariant
+	want       property.Property
 	text       []string
 }
 
@@ -50,12 +52,12 @@ var mistakes = []mistake{
 			}
 			return one("a")
 		},
-		want: explore.Settles, text: []string{"it never comes to rest", "writes of ConfigMap default/c", "These steps repeat for ever"},
+		want: property.Settles, text: []string{"it never comes to rest", "writes of ConfigMap default/c", "These steps repeat for ever"},
 	},
 	{
 		name: "a hook that returns something else each time",
 		do:   func(thing, *hook.Request) *hook.Response { return one(fmt.Sprint(rand.Int())) },
-		want: explore.Deterministic, text: []string{"the hook things sync responds to one request in two ways"},
+		want: property.Deterministic, text: []string{"the hook things sync responds to one request in two ways"},
 	},
 	{
 		name: "what was created stays",
@@ -63,15 +65,15 @@ var mistakes = []mistake{
 			parent.Spec.Size = max(parent.Spec.Size, len(r.Children[0].Objects))
 			return numbered(parent, r)
 		},
-		edits: []explore.Edit{editOf("one", map[string]any{"size": 1}), editOf("two", map[string]any{"size": 2})}, bounds: explore.Bounds{Edits: 1},
-		want: explore.SameEnd, text: []string{"with the same specs it also comes to rest otherwise: ConfigMap default/a-1", "The other end:"},
+		edits: []world.Edit{editOf("one", map[string]any{"size": 1}), editOf("two", map[string]any{"size": 2})}, bounds: explore.Bounds{Edits: 1},
+		want: property.SameEnd, text: []string{"with the same specs it also comes to rest otherwise: ConfigMap default/a-1", "The other end:"},
 	},
 	{
 		name: "a child that the API server rejects",
 		do: func(thing, *hook.Request) *hook.Response {
 			return &hook.Response{Children: []json.RawMessage{configMap("C!", "a")}}
 		},
-		want: explore.Valid, text: []string{"the API server rejects a write", "C!"},
+		want: property.Valid, text: []string{"the API server rejects a write", "C!"},
 	},
 	{
 		name: "a hook that panics",
@@ -81,8 +83,8 @@ var mistakes = []mistake{
 			}
 			return &hook.Response{}
 		},
-		edits: []explore.Edit{editOf("none", map[string]any{"size": 0})}, bounds: explore.Bounds{Edits: 1},
-		want: explore.Valid, text: []string{"the reconcile panics", "no pods", "A user edits Thing default/a: none (spec.size is 0, was 2)."},
+		edits: []world.Edit{editOf("none", map[string]any{"size": 0})}, bounds: explore.Bounds{Edits: 1},
+		want: property.Valid, text: []string{"the reconcile panics", "no pods", "A user edits Thing default/a: none (spec.size is 0, was 2)."},
 	},
 	{
 		name: "a child that is made twice",
@@ -105,7 +107,7 @@ var mistakes = []mistake{
 			}
 			return response
 		},
-		want: explore.NoRecreate, text: []string{"ConfigMap default/c is created, deleted and created again"},
+		want: property.NoRecreate, text: []string{"ConfigMap default/c is created, deleted and created again"},
 	},
 	{
 		name: "a counter",
@@ -116,37 +118,37 @@ var mistakes = []mistake{
 			}
 			return one(fmt.Sprint(min(n+1, 30)))
 		},
-		want: explore.Quiet, text: []string{"ConfigMap default/c is written more than 20 times without an edit"},
+		want: property.Quiet, text: []string{"ConfigMap default/c is written more than 20 times without an edit"},
 	},
 	{
 		name: "an invariant on states",
-		do:   numbered, edits: []explore.Edit{editOf("three", map[string]any{"size": 3})}, bounds: explore.Bounds{Edits: 1},
-		invariants: []explore.Invariant{{Name: "few", Never: "children.size() > 2"}},
+		do:   numbered, edits: []world.Edit{editOf("three", map[string]any{"size": 3})}, bounds: explore.Bounds{Edits: 1},
+		invariants: []property.Invariant{{Name: "few", Never: "children.size() > 2"}},
 		want:       "few", text: []string{"it must never be so: children.size() > 2", "three (spec.size is 3, was 2)", "create ConfigMap default/a-2"},
 	},
 	{
 		name: "an invariant at rest",
-		do:   numbered, invariants: []explore.Invariant{{Name: "odd", Eventually: "children.size() % 2 == 1"}},
+		do:   numbered, invariants: []property.Invariant{{Name: "odd", Eventually: "children.size() % 2 == 1"}},
 		want: "odd", text: []string{"it is not so at rest"},
 	},
 	{
 		name: "an invariant on steps",
-		do:   numbered, edits: []explore.Edit{editOf("none", map[string]any{"size": 0})}, bounds: explore.Bounds{Edits: 1},
-		invariants: []explore.Invariant{{Name: "grows", Step: "after.children.size() >= before.children.size()"}},
+		do:   numbered, edits: []world.Edit{editOf("none", map[string]any{"size": 0})}, bounds: explore.Bounds{Edits: 1},
+		invariants: []property.Invariant{{Name: "grows", Step: "after.children.size() >= before.children.size()"}},
 		want:       "grows", text: []string{"delete ConfigMap default/a-"},
 	},
 	{
 		name: "an invariant that cannot be evaluated",
-		do:   numbered, invariants: []explore.Invariant{{Name: "typo", Always: "parents.all(p, p.spec.sise == 2)"}},
+		do:   numbered, invariants: []property.Invariant{{Name: "typo", Always: "parents.all(p, p.spec.sise == 2)"}},
 		want: "typo", text: []string{"the expression cannot be evaluated: no such key: sise"},
 	},
 }
 
 // TestSuggestedInvariants takes what the report of a right hook suggests, and finds a wrong one with it.
 func TestSuggestedInvariants(t *testing.T) {
-	options := func(do sync, invariants ...explore.Invariant) explore.Options {
+	options := func(do sync, invariants ...property.Invariant) explore.Options {
 		options := system(t, do)
-		options.Edits, options.Bounds, options.Invariants = []explore.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}, invariants
+		options.Edits, options.Bounds, options.Invariants = []world.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}, invariants
 		return options
 	}
 	report := run(t, options(numbered))
@@ -159,7 +161,7 @@ func TestSuggestedInvariants(t *testing.T) {
 		}
 		return all
 	}
-	wantViolations(t, run(t, options(oldest, report.Suggested...)), explore.Property(report.Suggested[0].Name))
+	wantViolations(t, run(t, options(oldest, report.Suggested...)), property.Property(report.Suggested[0].Name))
 }
 
 func TestMistakesAreFound(t *testing.T) {
@@ -186,7 +188,7 @@ func TestReductionsFindTheSame(t *testing.T) {
 // TestWorkersDoNotMatter compares reports of one worker and of several.
 func TestWorkersDoNotMatter(t *testing.T) {
 	for _, m := range mistakes {
-		if m.want == explore.Deterministic {
+		if m.want == property.Deterministic {
 			continue
 		}
 		var texts []string
@@ -208,11 +210,11 @@ func TestWorkersDoNotMatter(t *testing.T) {
 
 // TestWithoutRest shows that nothing is said of states of rest where there are none.
 func TestWithoutRest(t *testing.T) {
-	m := mistakes[slices.IndexFunc(mistakes, func(m mistake) bool { return m.want == explore.Settles })]
+	m := mistakes[slices.IndexFunc(mistakes, func(m mistake) bool { return m.want == property.Settles })]
 	options := m.options(t)
-	options.Invariants = []explore.Invariant{{Name: "impossible", Eventually: "false"}}
+	options.Invariants = []property.Invariant{{Name: "impossible", Eventually: "false"}}
 	report := run(t, options)
-	for _, p := range []explore.Property{explore.Desired, explore.SameEnd, explore.Owned, explore.Finalized, "impossible"} {
+	for _, p := range []property.Property{property.Desired, property.SameEnd, property.Owned, property.Finalized, "impossible"} {
 		if slices.Contains(report.Holds, p) {
 			t.Errorf("%s is said to hold", p)
 		}

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
 )
 
 // Options of Explore. Controllers, Server and Objects are required.
 type Options struct {
-	System
+	state.System
 
 	// Names are those of the controllers, for stories.
 	Names  []string
 	Bounds Bounds
 	// Unchecked are properties that are not meant to hold.
-	Unchecked []Property
+	Unchecked []property.Property
 	// Memo has the responses of hooks, for the report; nil if there are none.
 	Memo *loop.Memo
 	// Restart starts the processes of the hooks once more, until stop is called; nil if that is not possible.
@@ -63,12 +65,12 @@ type Bounds struct {
 	Writes int `json:"writes,omitempty"`
 }
 
-// defaultBoundOfTime is how long a search may take.
-const defaultBoundOfTime = 30 * time.Second
+// DefaultBoundOfTime is how long a search may take.
+const DefaultBoundOfTime = 30 * time.Second
 
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
-	o.Bounds.Time = cmp.Or(o.Bounds.Time, defaultBoundOfTime)
+	o.Bounds.Time = cmp.Or(o.Bounds.Time, DefaultBoundOfTime)
 	o.Bounds.States = cmp.Or(o.Bounds.States, 2_000_000)
 	o.Bounds.Memory = cmp.Or(o.Bounds.Memory, 2<<30)
 	o.Bounds.Writes = cmp.Or(o.Bounds.Writes, 20)
@@ -82,12 +84,12 @@ func (o Options) withDefaults() Options {
 const MaxBudget = 20
 
 // budget returns the steps that are limited.
-func (b Bounds) budget() budget {
-	return budget{edits: uint8(b.Edits), crashes: uint8(b.Crashes), faults: uint8(b.Faults)}
+func (b Bounds) budget() state.Budget {
+	return state.Budget{Edits: uint8(b.Edits), Crashes: uint8(b.Crashes), Faults: uint8(b.Faults)}
 }
 
-// check reports budgets that make no sense, by the names of their fields.
-func (b Bounds) check() error {
+// Check reports budgets that make no sense, by the names of their fields.
+func (b Bounds) Check() error {
 	for _, budget := range []struct {
 		name  string
 		value int

@@ -6,25 +6,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // listener is a process that notes the orders in which events of objects reach its cache, and does nothing.
 type listener struct{ orders map[string]bool }
 
-func (*listener) Watches(o *object.Object) bool         { return o.Kind() == "ConfigMap" || o.Kind() == "Pod" }
-func (*listener) Start([]*object.Object) []explore.Item { return nil }
-func (*listener) Merge(_, newer explore.Item) explore.Item {
+func (*listener) Watches(o *object.Object) bool       { return o.Kind() == "ConfigMap" || o.Kind() == "Pod" }
+func (*listener) Start([]*object.Object) []world.Item { return nil }
+func (*listener) Merge(_, newer world.Item) world.Item {
 	return newer
 }
-func (*listener) Step(explore.Run) explore.Step { return explore.Step{End: &explore.End{}} }
+func (*listener) Step(world.Run) world.Step { return world.Step{End: &world.End{}} }
 
-func (*listener) Observe([]*object.Object, []explore.Event, explore.Event) []explore.Item { return nil }
+func (*listener) Observe([]*object.Object, []world.Event, world.Event) []world.Item { return nil }
 
-func (l *listener) Deliver(seen []*object.Object, _ []explore.Event, event explore.Event) []explore.Item {
+func (l *listener) Deliver(seen []*object.Object, _ []world.Event, event world.Event) []world.Item {
 	var before []string
 	for _, o := range seen {
 		before = append(before, o.Name())
@@ -35,20 +36,20 @@ func (l *listener) Deliver(seen []*object.Object, _ []explore.Event, event explo
 
 // creating is an environment that creates ConfigMaps b and a, in this order, and a pod.
 type creating struct {
-	server  explore.Server
+	server  world.Server
 	objects []*object.Object
 }
 
-func (c creating) Moves(stored explore.Stored) []explore.Move {
-	var moves []explore.Move
+func (c creating) Moves(stored world.Stored) []world.Move {
+	var moves []world.Move
 	for _, o := range c.objects {
 		exists := func(slot apiserver.Slot) bool { return slot.Ref == o.Ref().Identity() && slot.Object != nil }
 		if slices.ContainsFunc(stored, exists) {
 			continue
 		}
-		after, err := c.server.Edit(stored, explore.Edit{Object: o.Ref(), Create: o})
+		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: o})
 		if err == nil {
-			moves = append(moves, explore.Move{Name: "is created", Object: o.Ref().Identity(), After: after})
+			moves = append(moves, world.Move{Name: "is created", Object: o.Ref().Identity(), After: after})
 		}
 		if o.Kind() == "ConfigMap" {
 			break
@@ -62,8 +63,8 @@ func (c creating) Moves(stored explore.Stored) []explore.Move {
 func TestTheOrderOfEvents(t *testing.T) {
 	l := &listener{orders: map[string]bool{}}
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "listener", Start: func() (explore.Process, error) { return l, nil }}}
-	options.Workers, options.Unchecked = 1, explore.Properties
+	options.Memo, options.Controllers = nil, []world.Controller{{Name: "listener", Start: func() (world.Process, error) { return l, nil }}}
+	options.Workers, options.Unchecked = 1, property.Properties
 	pod := apiservertest.Parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)
 	configMapOf := func(name string) *object.Object {
 		return apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"default"}}`)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,28 +18,28 @@ type overtaking struct {
 	noticed *bool
 }
 
-func (o overtaking) Step(run explore.Run) explore.Step {
+func (o overtaking) Step(run world.Run) world.Step {
 	if len(run.Exchanges) == 0 {
-		return explore.Step{Request: &loop.Request{
+		return world.Step{Request: &loop.Request{
 			Method: http.MethodPatch, Target: "/apis/example.com/v1/namespaces/default/things/a",
 			ContentType: "application/merge-patch+json", Body: []byte(`{"metadata":{"labels":{"a":"b"}}}`),
 		}}
 	}
-	step := explore.Step{End: &explore.End{}}
+	step := world.Step{End: &world.End{}}
 	if stored, err := object.Parse(run.Exchanges[0].Response.Body); err == nil && stored.Kind() == "Thing" {
-		step.Wrote = []explore.Event{{Object: stored, Writer: "overtaking"}}
+		step.Wrote = []world.Event{{Object: stored, Writer: "overtaking"}}
 	}
 	return step
 }
 
-func (o overtaking) Deliver(_ []*object.Object, own []explore.Event, event explore.Event) []explore.Item {
+func (o overtaking) Deliver(_ []*object.Object, own []world.Event, event world.Event) []world.Item {
 	if len(own) == 0 || own[0].Object.Version() == event.Object.Version() {
 		return nil
 	}
 	if own[0].Writer == "overtaking" && own[0].Object.Version() > event.Object.Version() {
 		*o.noticed = true
 	}
-	return []explore.Item{copied}
+	return []world.Item{copied}
 }
 
 // TestOvertakenEventsArrive shows that the event of another client's change arrives after an own write that has overtaken
@@ -46,8 +47,8 @@ func (o overtaking) Deliver(_ []*object.Object, own []explore.Event, event explo
 func TestOvertakenEventsArrive(t *testing.T) {
 	noticed := false
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return overtaking{noticed: &noticed}, nil }}}
-	options.Edits, options.Bounds = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}, explore.Bounds{Edits: 1}
+	options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return overtaking{noticed: &noticed}, nil }}}
+	options.Edits, options.Bounds = []world.Edit{editOf("other text", map[string]any{"text": "y"})}, explore.Bounds{Edits: 1}
 	options.Workers = 1
 	wantViolations(t, run(t, options))
 	if !noticed {

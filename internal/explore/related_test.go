@@ -9,6 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 // siblings makes the ConfigMaps x and y as long as that exists which the thing has in its text. That one is not a copy.
@@ -35,7 +37,7 @@ func TestAChildThatIsRelated(t *testing.T) {
 	options := systemOf(t.Context(), t, program)
 	options.Objects[0] = apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"text":"source"}}`)
 	options.Objects = append(options.Objects, apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"source","namespace":"default"}}`))
-	options.Edits = []explore.Edit{
+	options.Edits = []world.Edit{
 		editOf("another source", map[string]any{"text": "x"}),
 		{Name: "delete the source", Object: configMaps.Ref("default", "source"), Delete: true},
 	}
@@ -54,13 +56,13 @@ func TestAChildThatTwoWant(t *testing.T) {
 		return response
 	})
 	options.Objects = append(options.Objects, apiservertest.Parse(t, otherThing))
-	options.Bounds, options.Unchecked = explore.Bounds{Faults: 1}, []explore.Property{explore.NoRecreate, explore.Reconciled}
+	options.Bounds, options.Unchecked = explore.Bounds{Faults: 1}, []property.Property{property.NoRecreate, property.Reconciled}
 	report := run(t, options)
 	wantViolations(t, report)
 	wantText(t, report.Text(), "states of rest a reconcile fails: create ConfigMap default/c: it already exists and is owned by Thing")
 	// Unless the author allows it, it is a mistake that one of them never gets it.
-	options.Unchecked = []explore.Property{explore.NoRecreate}
+	options.Unchecked = []property.Property{property.NoRecreate}
 	report = run(t, options)
-	wantViolations(t, report, explore.Reconciled)
+	wantViolations(t, report, property.Reconciled)
 	wantText(t, report.Text(), "every reconcile of Thing default/b for things fails: create ConfigMap default/c: it already exists and is owned by Thing a")
 }

@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/explore/graph"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -15,7 +20,7 @@ type Replayed struct {
 	Violated  bool
 	Violation string
 	// Steps are those that were made, Stopped says why no more were; empty if all were made.
-	Steps   []StoryStep
+	Steps   []counterexample.StoryStep
 	Stopped string
 	// Notes say what differs from when the story was written.
 	Notes []string
@@ -23,20 +28,20 @@ type Replayed struct {
 
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
-func Replay(ctx context.Context, options Options, story Story) (*Replayed, error) {
+func Replay(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
 	return Guarded(func() (*Replayed, error) { return follow(ctx, options, story) })
 }
 
 // follow is Replay without a guard.
-func follow(ctx context.Context, options Options, story Story) (*Replayed, error) {
+func follow(ctx context.Context, options Options, story counterexample.Story) (*Replayed, error) {
 	s, err := replayed(options, &story)
 	if err != nil {
 		return nil, err
 	}
-	r := &Replayed{Notes: story.outdated(options.Version, options.Files)}
+	r := &Replayed{Notes: story.Outdated(options.Version, options.Files)}
 	nodes, broken, stopped := s.follow(ctx, story.Steps)
-	if s.workers[0].err != nil {
-		return nil, s.workers[0].err
+	if s.workers[0].Err != nil {
+		return nil, s.workers[0].Err
 	}
 	if stopped != "" && len(nodes) == 1 && ctx.Err() == nil {
 		return nil, fmt.Errorf("nothing was replayed: %s", stopped) // It would pass, whatever the logic does.
@@ -46,7 +51,7 @@ func follow(ctx context.Context, options Options, story Story) (*Replayed, error
 		return r, nil
 	}
 	rests := true
-	if isAboutRest(story.Property, story.Invariants) {
+	if property.IsAboutRest(story.Property, story.Invariants) {
 		nodes, rests = s.rest(ctx, nodes)
 	}
 	r.Steps = s.stepsOf(nodes, -1)
@@ -63,24 +68,24 @@ func follow(ctx context.Context, options Options, story Story) (*Replayed, error
 }
 
 // otherEnd returns the state of rest to which the other way of a story leads; noParent if it has none.
-func (s *search) otherEnd(ctx context.Context, story *Story) (end uint32, stopped string) {
+func (s *search) otherEnd(ctx context.Context, story *counterexample.Story) (end uint32, stopped string) {
 	if len(story.Other) == 0 {
-		return noParent, ""
+		return graph.NoParent, ""
 	}
 	way, _, stopped := s.follow(ctx, story.Other)
 	if stopped != "" {
-		return noParent, stopped
+		return graph.NoParent, stopped
 	}
 	way, rests := s.rest(ctx, way)
 	if !rests {
-		return noParent, "it does not come to rest"
+		return graph.NoParent, "it does not come to rest"
 	}
 	return way[len(way)-1], ""
 }
 
 // replayed returns a search that has not begun, with what is in a story.
-func replayed(options Options, story *Story) (*search, error) {
-	if err := story.check(); err != nil {
+func replayed(options Options, story *counterexample.Story) (*search, error) {
+	if err := story.Check(); err != nil {
 		return nil, err
 	}
 	options.Objects = nil
@@ -91,7 +96,7 @@ func replayed(options Options, story *Story) (*search, error) {
 		}
 		options.Objects = append(options.Objects, o)
 	}
-	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.invariants(options.Invariants), story.LateWrites
+	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.WithFunctions(options.Invariants), story.LateWrites
 	options.Unreduced, options.Workers, options.Unchecked = true, 1, nil
 	all := len(story.Steps) + len(story.Other)
 	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, MaxBudget), min(all, MaxBudget), min(all, MaxBudget)
@@ -100,58 +105,58 @@ func replayed(options Options, story *Story) (*search, error) {
 
 // follow makes steps from the initial state. It returns the nodes on the way, what these steps violate in themselves,
 // and why it stopped. What steps beside the way violate is of no interest.
-func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, broken []finding, stopped string) {
+func (s *search) follow(ctx context.Context, steps []counterexample.StoryStep) (nodes []uint32, broken []property.Finding, stopped string) {
 	nodes = []uint32{0}
 	for i := range steps {
 		if ctx.Err() != nil {
 			return nodes, broken, "it was interrupted"
 		}
 		at := nodes[len(nodes)-1]
-		all := s.workers[0].expand(s.unpack(s.nodes[at].state))
+		all := s.workers[0].Expand(s.Unpack(s.Nodes[at].State))
 		s.merge(at, all)
-		step := slices.IndexFunc(all, func(t transition) bool { return SameAction(s.export(t.action), steps[i].Action) })
+		step := slices.IndexFunc(all, func(t state.Transition) bool { return world.SameAction(s.Export(t.Action), steps[i].Action) })
 		if step < 0 {
 			return nodes, broken, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
 		}
-		nodes = append(nodes, s.nodes[at].edges[step].to)
-		broken = append(broken, all[step].findings...)
+		nodes = append(nodes, s.Nodes[at].Edges[step].To)
+		broken = append(broken, all[step].Findings...)
 	}
 	return nodes, broken, ""
 }
 
 // stillViolated returns how the property of a story is violated at the end of its steps; empty if it is not.
-func (s *search) stillViolated(story *Story, nodes []uint32, broken []finding, other uint32) string {
+func (s *search) stillViolated(story *counterexample.Story, nodes []uint32, broken []property.Finding, other uint32) string {
 	for _, f := range broken {
-		if f.property == story.Property {
-			return f.text
+		if f.Property == story.Property {
+			return f.Text
 		}
 	}
 	s.found = nil
 	end := nodes[len(nodes)-1]
-	at := s.unpack(s.nodes[end].state)
-	for _, f := range s.brokenIn(at.stored) {
+	at := s.Unpack(s.Nodes[end].State)
+	for _, f := range s.BrokenIn(at.Stored) {
 		s.violated(f, nodes, -1)
 	}
 	switch story.Property {
-	case Settles:
-		if s.repeats(nodes, story.Repeats) {
+	case property.Settles:
+		if s.Repeats(nodes, story.Repeats) {
 			return fmt.Sprintf("the last %d steps lead back to where they began", story.Repeats)
 		}
-	case NoRecreate:
-		text, _ := s.recreated()
+	case property.NoRecreate:
+		text, _ := s.Recreated()
 		return text
-	case Quiet:
-		return s.overwrittenOn(nodes, s.options.Bounds.Writes)
+	case property.Quiet:
+		return s.OverwrittenOn(nodes, s.options.Bounds.Writes)
 	default:
-		if other != noParent {
+		if other != graph.NoParent {
 			s.checkRest(other)
 			s.found = nil
 		}
 		s.checkRest(end)
 	}
 	for _, f := range s.found {
-		if f.property == story.Property {
-			return f.text
+		if f.Property == story.Property {
+			return f.Text
 		}
 	}
 	return ""
@@ -168,14 +173,14 @@ func (s *search) rest(ctx context.Context, nodes []uint32) (way []uint32, rests 
 	quiet := map[uint32]int{} // How long the way to each state is in which nothing but the end of a pod changes anything.
 	for range maxToRest {
 		last := way[len(way)-1]
-		next := s.nextChange(ctx, last, s.keepsPods)
+		next := s.nextChange(ctx, last, s.KeepsPods)
 		if len(next) == 0 {
-			at := s.nodes[last].state.stored
+			at := s.Nodes[last].State.Stored
 			if length, isBack := quiet[at]; isBack {
 				return way[:length], ctx.Err() == nil
 			}
 			quiet[at] = len(way)
-			if next = s.nextChange(ctx, last, s.isNatural); len(next) == 0 {
+			if next = s.nextChange(ctx, last, s.IsNatural); len(next) == 0 {
 				return way, ctx.Err() == nil
 			}
 		}
@@ -185,16 +190,16 @@ func (s *search) rest(ctx context.Context, nodes []uint32) (way []uint32, rests 
 }
 
 // nextChange returns the shortest way of some steps to a change of what is stored; none if there is none.
-func (s *search) nextChange(ctx context.Context, from uint32, follows func(edge) bool) []uint32 {
-	at := s.nodes[from].state.stored
-	return shortest(from, func(id uint32, visit visitor[uint32]) {
+func (s *search) nextChange(ctx context.Context, from uint32, follows func(graph.Edge) bool) []uint32 {
+	at := s.Nodes[from].State.Stored
+	return graph.Shortest(from, func(id uint32, visit graph.Visitor[uint32]) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.merge(id, s.workers[0].expand(s.unpack(s.nodes[id].state)))
-		for _, e := range s.nodes[id].edges {
+		s.merge(id, s.workers[0].Expand(s.Unpack(s.Nodes[id].State)))
+		for _, e := range s.Nodes[id].Edges {
 			if follows(e) {
-				visit(e.to, s.nodes[e.to].state.stored != at)
+				visit(e.To, s.Nodes[e.To].State.Stored != at)
 			}
 		}
 	})
@@ -212,10 +217,10 @@ func Guarded[T any](do func() (T, error)) (result T, err error) {
 }
 
 // Begin returns what makes the steps of a story, and the state before them.
-func Begin(options Options, story *Story) (*worker, state, error) {
+func Begin(options Options, story *counterexample.Story) (*state.Worker, state.State, error) {
 	s, err := replayed(options, story)
 	if err != nil {
-		return nil, state{}, err
+		return nil, state.State{}, err
 	}
-	return s.workers[0], s.unpack(s.nodes[0].state), nil
+	return s.workers[0], s.Unpack(s.Nodes[0].State), nil
 }

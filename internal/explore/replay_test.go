@@ -9,11 +9,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 )
 
 func TestStoriesReplay(t *testing.T) {
 	for _, m := range mistakes {
-		if m.want == explore.Deterministic {
+		if m.want == property.Deterministic {
 			continue // The story of a hook that differs is the difference.
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -22,7 +25,7 @@ func TestStoriesReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var read explore.Story
+			var read counterexample.Story
 			if err := json.Unmarshal(data, &read); err != nil {
 				t.Fatal(err)
 			}
@@ -52,8 +55,8 @@ func TestStoriesReplay(t *testing.T) {
 func TestStepsBesideAStory(t *testing.T) {
 	options := func(do sync) explore.Options {
 		o := system(t, do)
-		o.Edits = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}
-		o.Invariants = []explore.Invariant{{Name: "none goes", Step: "before.children.size() <= after.children.size()"}}
+		o.Edits = []world.Edit{editOf("other text", map[string]any{"text": "y"})}
+		o.Invariants = []property.Invariant{{Name: "none goes", Step: "before.children.size() <= after.children.size()"}}
 		o.Bounds = explore.Bounds{Edits: 1}
 		return o
 	}
@@ -74,7 +77,7 @@ func TestStepsBesideAStory(t *testing.T) {
 func TestStoriesOfRestGoOn(t *testing.T) {
 	options := func(do sync) explore.Options {
 		o := system(t, do)
-		o.Invariants = []explore.Invariant{{Name: "both", Eventually: "children.size() == 2"}}
+		o.Invariants = []property.Invariant{{Name: "both", Eventually: "children.size() == 2"}}
 		return o
 	}
 	upTo := func(limit int) sync {
@@ -94,7 +97,7 @@ func TestStoriesOfRestGoOn(t *testing.T) {
 }
 
 // changed returns steps with another first one.
-func changed(steps []explore.StoryStep, change func(*explore.Action)) []explore.StoryStep {
+func changed(steps []counterexample.StoryStep, change func(*world.Action)) []counterexample.StoryStep {
 	all := slices.Clone(steps)
 	change(&all[0].Action)
 	return all
@@ -104,27 +107,27 @@ func TestStoriesThatDoNotFit(t *testing.T) {
 	m := mistakes[0]
 	story := run(t, m.options(t)).Violations[0]
 	for name, test := range map[string]struct {
-		change func(*explore.Story, *explore.Options)
+		change func(*counterexample.Story, *explore.Options)
 		want   string
 	}{
-		"another kind":     {func(s *explore.Story, _ *explore.Options) { s.Kind = "Case" }, `kind: is "Case"`},
-		"another API":      {func(s *explore.Story, _ *explore.Options) { s.APIVersion = "test.setpoint.dev/v9" }, "apiVersion"},
-		"no steps":         {func(s *explore.Story, _ *explore.Options) { s.Steps = nil }, "steps: is empty"},
-		"another property": {func(s *explore.Story, _ *explore.Options) { s.Property = "Perfect" }, `property: "Perfect" is neither`},
-		"an unknown step": {func(s *explore.Story, _ *explore.Options) {
-			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Step = "wait" })
+		"another kind":     {func(s *counterexample.Story, _ *explore.Options) { s.Kind = "Case" }, `kind: is "Case"`},
+		"another API":      {func(s *counterexample.Story, _ *explore.Options) { s.APIVersion = "test.setpoint.dev/v9" }, "apiVersion"},
+		"no steps":         {func(s *counterexample.Story, _ *explore.Options) { s.Steps = nil }, "steps: is empty"},
+		"another property": {func(s *counterexample.Story, _ *explore.Options) { s.Property = "Perfect" }, `property: "Perfect" is neither`},
+		"an unknown step": {func(s *counterexample.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *world.Action) { a.Step = "wait" })
 		}, `steps[0].step: "wait" is no step; there are deliver, reconcile, `},
-		"a step without a key": {func(s *explore.Story, _ *explore.Options) {
-			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Key = "" })
+		"a step without a key": {func(s *counterexample.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *world.Action) { a.Key = "" })
 		}, "steps[0].key: is required for the step reconcile"},
-		"an unknown edit": {func(s *explore.Story, _ *explore.Options) {
+		"an unknown edit": {func(s *counterexample.Story, _ *explore.Options) {
 			object := things.Ref("default", "a")
-			s.Steps = changed(s.Steps, func(a *explore.Action) { *a = explore.Action{Step: "edit", Object: &object, Name: "other"} })
+			s.Steps = changed(s.Steps, func(a *world.Action) { *a = world.Action{Step: "edit", Object: &object, Name: "other"} })
 		}, `steps[0].name: "other" is not among the edits of Thing default/a in the story`},
-		"an impossible step": {func(s *explore.Story, _ *explore.Options) {
-			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Key = "default/z" })
+		"an impossible step": {func(s *counterexample.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *world.Action) { a.Key = "default/z" })
 		}, "nothing was replayed: step 1 cannot happen any more"},
-		"a broken object": {func(s *explore.Story, _ *explore.Options) { s.Objects = []json.RawMessage{[]byte("3")} }, "objects[0]"},
+		"a broken object": {func(s *counterexample.Story, _ *explore.Options) { s.Objects = []json.RawMessage{[]byte("3")} }, "objects[0]"},
 	} {
 		other, options := story, m.options(t)
 		test.change(&other, &options)

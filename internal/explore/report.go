@@ -8,7 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Report is what a search has found.
@@ -28,13 +33,13 @@ type Report struct {
 	Complete string `json:"complete"`
 	Cut      string `json:"cut,omitempty"`
 	// Holds are the properties without a violation within the bounds, Unchecked those that were left out.
-	Holds      []Property `json:"holds,omitempty"`
-	Unchecked  []Property `json:"unchecked,omitempty"`
-	Violations []Story    `json:"violations,omitempty"`
+	Holds      []property.Property    `json:"holds,omitempty"`
+	Unchecked  []property.Property    `json:"unchecked,omitempty"`
+	Violations []counterexample.Story `json:"violations,omitempty"`
 	// NotVaried is what was the same in all states.
 	NotVaried []string `json:"notVaried,omitempty"`
 	// Suggested are invariants that hold, if there are none and nothing is violated.
-	Suggested []Invariant `json:"suggested,omitempty"`
+	Suggested []property.Invariant `json:"suggested,omitempty"`
 	// Unmade are the edits of authors that were never made.
 	Unmade []UnmadeEdit `json:"unmade,omitempty"`
 	Notes  []string     `json:"notes,omitempty"`
@@ -48,11 +53,11 @@ func (r *Report) Passed() bool {
 // report sums the search up.
 func (s *search) report() *Report {
 	r := &Report{
-		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()),
-		Requests: int(s.computed.requests.Load()),
+		States: len(s.Nodes), Steps: s.Steps, Runs: int(s.Computed.Steps.Load()), Deliveries: int(s.Computed.Deliveries.Load()),
+		Requests: int(s.Computed.Requests.Load()),
 		Seconds:  s.took.Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
 	}
-	for _, p := range s.workers[0].processes {
+	for _, p := range s.workers[0].Processes {
 		if omitting, does := p.(interface{ Omissions() []string }); does {
 			r.Notes = append(r.Notes, omitting.Omissions()...)
 		}
@@ -61,7 +66,9 @@ func (s *search) report() *Report {
 		r.Violations = append(r.Violations, s.story(f))
 	}
 	order := s.allProperties()
-	slices.SortStableFunc(r.Violations, func(a, b Story) int { return slices.Index(order, a.Property) - slices.Index(order, b.Property) })
+	slices.SortStableFunc(r.Violations, func(a, b counterexample.Story) int {
+		return slices.Index(order, a.Property) - slices.Index(order, b.Property)
+	})
 	for _, p := range order {
 		if !slices.Contains(s.options.Unchecked, p) && !r.violates(p) && s.wasChecked(p) {
 			r.Holds = append(r.Holds, p)
@@ -88,20 +95,20 @@ func (s *search) addNotes(r *Report) {
 	if s.graphChecked && all.rests == 0 {
 		r.Notes = append(r.Notes, "No state of rest was found, so what speaks of one was not checked.")
 	}
-	if all.failing > 0 && slices.Contains(s.options.Unchecked, Reconciled) {
+	if all.failing > 0 && slices.Contains(s.options.Unchecked, property.Reconciled) {
 		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", all.failing, all.rests, all.failure))
 	}
-	r.Notes = append(r.Notes, s.ends.ineffective(s.Edits)...)
+	r.Notes = append(r.Notes, s.ends.Ineffective(s.Edits)...)
 	if all.renewing {
 		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
 	}
 }
 
 // allProperties are the built-in ones and the invariants.
-func (s *search) allProperties() []Property {
-	all := slices.Clone(Properties)
+func (s *search) allProperties() []property.Property {
+	all := slices.Clone(property.Properties)
 	for _, i := range s.options.Invariants {
-		all = append(all, Property(i.Name))
+		all = append(all, property.Property(i.Name))
 	}
 	return all
 }
@@ -114,24 +121,24 @@ func (s *search) allNotes() (all notes) {
 }
 
 // wasChecked reports whether the search has looked for violations of a property.
-func (s *search) wasChecked(p Property) bool {
+func (s *search) wasChecked(p property.Property) bool {
 	switch {
-	case p == Deterministic || p == Valid:
+	case p == property.Deterministic || p == property.Valid:
 		return true
-	case isAboutRest(p, s.options.Invariants):
+	case property.IsAboutRest(p, s.options.Invariants):
 		return s.graphChecked && s.allNotes().rests > 0
 	}
-	return s.graphChecked || !slices.Contains(Properties, p)
+	return s.graphChecked || !slices.Contains(property.Properties, p)
 }
 
-func (r *Report) violates(p Property) bool {
-	return slices.ContainsFunc(r.Violations, func(v Story) bool { return v.Property == p })
+func (r *Report) violates(p property.Property) bool {
+	return slices.ContainsFunc(r.Violations, func(v counterexample.Story) bool { return v.Property == p })
 }
 
 // notExplored returns an error if no call of a hook succeeded: then nothing of the logic was explored.
 func (r *Report) notExplored(memo *loop.Memo) error {
-	fails := func(v Story) bool { return v.Property == Reconciled }
-	if memo == nil || slices.ContainsFunc(r.Violations, func(v Story) bool { return !fails(v) }) {
+	fails := func(v counterexample.Story) bool { return v.Property == property.Reconciled }
+	if memo == nil || slices.ContainsFunc(r.Violations, func(v counterexample.Story) bool { return !fails(v) }) {
 		return nil
 	}
 	calls, errs, first := 0, 0, error(nil)
@@ -163,13 +170,14 @@ const slowCall = 50 * time.Millisecond
 func (s *search) completeness() string {
 	bounds := s.options.Bounds
 	if s.stopped == "" {
-		return fmt.Sprintf("everything with at most %s, %s and %s", count(bounds.Edits, "edit"), count(bounds.Crashes, "crash"),
-			count(bounds.Faults, "fault"))
+		return fmt.Sprintf("everything with at most %s, %s and %s", phrase.Count(bounds.Edits, "edit"),
+			phrase.Count(bounds.Crashes, "crash"),
+			phrase.Count(bounds.Faults, "fault"))
 	}
 	if s.depth >= len(s.pending[s.layer]) {
 		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)
 	}
-	text := fmt.Sprintf("with %d of edits, crashes and faults everything to a depth of %s", s.layer, count(s.depth, "step"))
+	text := fmt.Sprintf("with %d of edits, crashes and faults everything to a depth of %s", s.layer, phrase.Count(s.depth, "step"))
 	if s.layer > 0 {
 		text = fmt.Sprintf("everything with at most %d of edits, crashes and faults; ", s.layer-1) + text
 	}
@@ -204,7 +212,7 @@ func (r *Report) Text() string {
 		if r.Cut != "" {
 			where = "in what was explored"
 		}
-		fmt.Fprintf(&b, "No violation %s: %s.\n", where, join(r.Holds))
+		fmt.Fprintf(&b, "No violation %s: %s.\n", where, property.Join(r.Holds))
 	}
 	if len(r.Suggested) > 0 {
 		b.WriteString("Which child goes first is not checked. If it is meant, invariants keep what was so without faults:\n")
@@ -213,7 +221,7 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&b, "- {name: %q, step: %q}\n", i.Name, i.Step)
 	}
 	if len(r.Unchecked) > 0 {
-		fmt.Fprintf(&b, "Not checked: %s.\n", join(r.Unchecked))
+		fmt.Fprintf(&b, "Not checked: %s.\n", property.Join(r.Unchecked))
 	}
 	for i := range r.Violations {
 		b.WriteString("\nViolated: ")
@@ -226,7 +234,7 @@ func (r *Report) Text() string {
 func (r *Report) addPass(name string, p *Report) {
 	r.addFound(p)
 	r.Holds = slices.DeleteFunc(r.Holds, r.violates)
-	note := fmt.Sprintf("%s: %s", name, count(p.States, "state"))
+	note := fmt.Sprintf("%s: %s", name, phrase.Count(p.States, "state"))
 	if p.Cut != "" {
 		note += "; not all was explored: " + p.Cut
 		r.Cut = cmp.Or(r.Cut, p.Cut)
@@ -272,8 +280,62 @@ func (r *Report) addDifferences(o *Options) {
 	case d.Restarted:
 		ways += ": a process that has just started responds otherwise"
 	}
-	story := o.story(Deterministic, fmt.Sprintf("the hook %s responds to one request %s; they differ in %s",
+	story := o.story(property.Deterministic, fmt.Sprintf("the hook %s responds to one request %s; they differ in %s",
 		d.Hook, ways, strings.Join(d.Fields, ", ")))
 	r.Violations, r.Holds = slices.Insert(r.Violations, 0, story), nil
 	r.Notes = slices.DeleteFunc(r.Notes, func(note string) bool { return strings.HasPrefix(note, exploredApart) })
+}
+
+// UnmadeEdit is an edit of users that was tried, and never made.
+type UnmadeEdit struct {
+	Name   string     `json:"name"`
+	Object object.Ref `json:"object"`
+	// Reason is why: the error of the API server, or that it changes nothing.
+	Reason string `json:"reason"`
+	// Failed is set if the exploration fails because of it.
+	Failed bool `json:"failed"`
+}
+
+func (u UnmadeEdit) String() string {
+	return fmt.Sprintf("The edit %q of %s was never made: %s", u.Name, u.Object, u.Reason)
+}
+
+// unmade returns the edits that were tried in vain. Those that come from a schema are guesses: they have a note, and only
+// if the API server refuses them.
+func (s *search) unmade() (written []UnmadeEdit, note string) {
+	var guesses []string
+	for i, one := range s.Attempts.All {
+		e := &s.options.Edits[i]
+		switch refused := one.Err != nil && !errors.Is(one.Err, world.ErrUnchanged); {
+		case one.Made || one.Err == nil:
+		case e.Generated && refused:
+			guesses = append(guesses, fmt.Sprintf("%s (%v)", e.Name, one.Err))
+		case e.Generated:
+		default:
+			written = append(written, UnmadeEdit{e.Name, e.Object, s.reasonOf(one.Err), refused && s.isFailure(one.Err)})
+		}
+	}
+	if len(guesses) > 0 {
+		note = "The API server refuses these generated edits: " + strings.Join(guesses, "; ") + "."
+	}
+	return written, note
+}
+
+// isFailure reports whether an exploration fails because the API server has refused an edit in all states. Its author
+// wants to know what follows the edit, and without it the exploration holds too easily. If the search ended early, the edit
+// may be possible in a later state, and a slow machine must not make a test fail. An unknown field is one in any state.
+//
+// An edit that changes nothing is no failure: one that takes back another needs a bound of two edits.
+func (s *search) isFailure(err error) bool { return s.stopped == "" || world.UnknownFields(err) != "" }
+
+func (s *search) reasonOf(err error) string {
+	switch {
+	case errors.Is(err, world.ErrUnchanged):
+		return "it changes nothing in what was explored, with at most " + phrase.Count(s.options.Bounds.Edits, "edit")
+	case world.UnknownFields(err) != "":
+		return world.UnknownFields(err)
+	case s.isFailure(err):
+		return "the API server refuses it: " + err.Error()
+	}
+	return "the API server refused it in what was explored: " + err.Error()
 }

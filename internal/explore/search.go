@@ -1,3 +1,8 @@
+// Package explore searches all interleavings of a controller, its API server, its users and its environment
+// within bounds, and reports the properties that do not hold, each with a shortest story.
+//
+// It contains the search, in groups of objects where they have nothing in common, what is checked of it, the report, and the
+// replay of stories. The states, the graph, the properties and the stories are values of the packages below it.
 package explore
 
 import (
@@ -12,6 +17,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/graph"
+	"github.com/setpoint-dev/setpoint/internal/explore/outcome"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
 )
 
 // batch is how many states are expanded before their results are merged.
@@ -20,11 +30,13 @@ const batch = 2048
 // search explores the states of an engine. Layers with fewer edits, crashes and faults come first, and within a layer
 // smaller depths. The result does not depend on the number of workers: they expand, and one goroutine merges in order.
 type search struct {
-	*engine
-	*graph
+	*state.Space
+	*graph.Graph
 
 	options Options
-	workers []*worker
+	workers []*state.Worker
+	// initial is what is stored at the beginning.
+	initial *state.Contents
 	began   time.Time
 	took    time.Duration
 	// pending are the nodes to expand, by layer and depth.
@@ -34,9 +46,9 @@ type search struct {
 	// stopped says why the search ended before everything was explored; empty if it was.
 	stopped string
 	found   []*found
-	ends    *ends
+	ends    *outcome.Set
 	// creators are the objects whose runs have created one of a name.
-	creators map[*name][]*name
+	creators map[*state.Name][]*state.Name
 	// rests are what is stored in states of rest, by number.
 	rests map[uint32]bool
 	// notes are those of each layer.
@@ -137,48 +149,34 @@ func (s *search) explore(ctx context.Context) error {
 
 func newSearch(options Options) (*search, error) {
 	options = options.withDefaults()
-	if err := options.Bounds.check(); err != nil {
+	if err := options.Bounds.Check(); err != nil {
 		return nil, err
 	}
-	e, err := newEngine(options.System, options.Bounds.budget())
+	workers, initial, err := state.Begin(options.System, options.Bounds.budget(), options.Workers)
 	if err != nil {
 		return nil, err
 	}
-	s := &search{engine: e, options: options, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{},
-		nextCheck: firstCheck}
-	for range options.Workers {
-		w, err := s.newWorker()
-		if err != nil {
-			return nil, err
-		}
-		s.workers = append(s.workers, w)
+	layers := options.Bounds.Edits + options.Bounds.Crashes + options.Bounds.Faults + 1
+	s := &search{
+		Space: workers[0].Space, Graph: graph.New(initial, layers, workers[0].Effect), options: options, workers: workers,
+		initial: initial.Stored, began: time.Now(), pending: make([][][]uint32, layers), notes: make([]notes, layers), ends: outcome.New(),
+		creators: map[*state.Name][]*state.Name{}, rests: map[uint32]bool{}, nextCheck: firstCheck,
 	}
-	raw, err := s.storeObjects()
-	if err != nil {
-		return nil, err
-	}
-	initial := s.workers[0].initial(raw)
-	bounds := options.Bounds
-	layers := bounds.Edits + bounds.Crashes + bounds.Faults + 1
-	s.graph, s.pending, s.notes = newGraph(initial, layers, e.effects.at), make([][][]uint32, layers), make([]notes, layers)
 	s.push(0)
-	for _, f := range s.brokenIn(initial.stored) {
+	for _, f := range s.BrokenIn(initial.Stored) {
 		s.violated(f, []uint32{0}, -1)
 	}
-	return s, s.workers[0].err
+	return s, nil
 }
-
-// initial returns what is stored at the beginning.
-func (s *search) initial() *stored { return s.stores.at(s.nodes[0].state.stored) }
 
 // push adds a node to those that are to be expanded.
 func (s *search) push(id uint32) {
-	n := &s.nodes[id]
-	layer := &s.pending[n.state.spent.total()]
-	for len(*layer) <= int(n.depth) {
+	n := &s.Nodes[id]
+	layer := &s.pending[n.State.Spent.Total()]
+	for len(*layer) <= int(n.Depth) {
 		*layer = append(*layer, nil)
 	}
-	(*layer)[n.depth] = append((*layer)[n.depth], id)
+	(*layer)[n.Depth] = append((*layer)[n.Depth], id)
 }
 
 // run explores layer by layer, until all is explored, or one in which something is violated.
@@ -229,25 +227,25 @@ func (s *search) exploreLayer(ctx context.Context) error {
 // expandAll expands nodes in parallel, and merges the results in order. It returns how many it has expanded: slow hooks
 // hold up neither the end nor the progress.
 func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
-	results := make([][]transition, len(ids))
+	results := make([][]state.Transition, len(ids))
 	var next atomic.Int64
 	var all sync.WaitGroup
 	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
 			_, err := Guarded(func() (any, error) {
-				for ctx.Err() == nil && w.err == nil && time.Since(began) < pace {
+				for ctx.Err() == nil && w.Err == nil && time.Since(began) < pace {
 					i := next.Add(1) - 1
 					if i >= int64(len(ids)) {
 						break
 					}
-					if n := &s.nodes[ids[i]]; !n.expanded {
-						results[i] = w.expand(s.unpack(n.state))
+					if n := &s.Nodes[ids[i]]; !n.Expanded {
+						results[i] = w.Expand(s.Unpack(n.State))
 					}
 				}
 				return nil, nil
 			})
-			w.err = cmp.Or(err, w.err)
+			w.Err = cmp.Or(err, w.Err)
 		})
 	}
 	all.Wait()
@@ -265,33 +263,33 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
 // failure returns the error of a worker.
 func (s *search) failure() error {
 	for _, w := range s.workers {
-		if w.err != nil {
-			return w.err
+		if w.Err != nil {
+			return w.Err
 		}
 	}
 	return nil
 }
 
 // merge adds the steps from a node.
-func (s *search) merge(id uint32, steps []transition) {
-	if s.nodes[id].expanded {
+func (s *search) merge(id uint32, steps []state.Transition) {
+	if s.Nodes[id].Expanded {
 		return
 	}
-	s.nodes[id].expanded = true
-	edges := make([]edge, len(steps))
+	s.Nodes[id].Expanded = true
+	edges := make([]graph.Edge, len(steps))
 	for i := range steps {
-		to, added := s.add(steps[i].to.pack(), id, i)
-		if added || s.shorten(to, id, i) {
+		to, added := s.Add(steps[i].To.Pack(), id, i)
+		if added || s.Shorten(to, id, i) {
 			s.push(to)
 		}
-		edges[i] = edge{to, steps[i].effect}
-		s.noteCreator(s.effect(steps[i].effect))
-		for _, f := range steps[i].findings {
-			s.violated(f, s.path(id), i)
+		edges[i] = graph.Edge{To: to, Effect: steps[i].Effect}
+		s.noteCreator(s.Effect(steps[i].Effect))
+		for _, f := range steps[i].Findings {
+			s.violated(f, s.Path(id), i)
 		}
 	}
-	s.nodes[id].edges = edges
-	s.steps += len(steps)
+	s.Nodes[id].Edges = edges
+	s.Steps += len(steps)
 }
 
 // limit returns which limit is reached; empty if none is.
@@ -302,7 +300,7 @@ func (s *search) limit(ctx context.Context) string {
 		return fmt.Sprintf("the time is over (%s)", bounds.Time)
 	case ctx.Err() != nil:
 		return "it was interrupted"
-	case len(s.nodes) >= bounds.States:
+	case len(s.Nodes) >= bounds.States:
 		return fmt.Sprintf("the limit of states is reached (%d)", bounds.States)
 	case heap() >= bounds.Memory:
 		return fmt.Sprintf("the limit of memory is reached (%d MiB)", bounds.Memory>>20)
@@ -323,7 +321,7 @@ func (s *search) showProgress() {
 		return
 	}
 	s.shown = time.Now()
-	s.options.Progress(Progress{States: len(s.nodes), Deviations: s.layer, All: len(s.pending) - 1, Depth: s.depth,
+	s.options.Progress(Progress{States: len(s.Nodes), Deviations: s.layer, All: len(s.pending) - 1, Depth: s.depth,
 		Elapsed: time.Since(s.began)})
 }
 
@@ -363,23 +361,23 @@ func (n *notes) add(more notes) {
 // checkLayer checks what the graph of a layer shows.
 func (s *search) checkLayer() {
 	s.notes[s.layer] = notes{}
-	layer := s.layers[s.layer]
-	parts := s.componentsOf(layer, s.isNatural)
-	for _, members := range parts.bottoms() {
+	layer := s.Layers[s.layer]
+	parts := s.ComponentsOf(layer, s.IsNatural)
+	for _, members := range parts.Bottoms() {
 		s.checkBottom(members)
 	}
-	text, way := s.recreated()
-	s.violatedOn(way, NoRecreate, text)
-	text, way = parts.overwritten(layer, s.options.Bounds.Writes)
-	s.violatedOn(way, Quiet, text)
+	text, way := s.Recreated()
+	s.violatedOn(way, property.NoRecreate, text)
+	text, way = parts.Overwritten(layer, s.options.Bounds.Writes)
+	s.violatedOn(way, property.Quiet, text)
 	s.graphChecked = true
 }
 
 // checkBottom checks states that nothing but an edit, a crash or a fault leads out of. It is rest if what is stored
 // stays the same: runs that write nothing may go on.
 func (s *search) checkBottom(members []uint32) {
-	at := s.nodes[members[0]].state.stored
-	if !slices.ContainsFunc(members, func(id uint32) bool { return s.nodes[id].state.stored != at }) {
+	at := s.Nodes[members[0]].State.Stored
+	if !slices.ContainsFunc(members, func(id uint32) bool { return s.Nodes[id].State.Stored != at }) {
 		s.rested(members[0])
 		return
 	}
@@ -387,13 +385,13 @@ func (s *search) checkBottom(members []uint32) {
 	for _, id := range members {
 		inside[id] = true
 	}
-	if cycle := s.cycleIn(members, inside); cycle != nil {
+	if cycle := s.CycleIn(members, inside); cycle != nil {
 		s.neverRests(cycle)
 		return
 	}
 	// It rests as long as no pod ends: new pods replace those that do.
 	s.notes[s.layer].renewing = true
-	for _, some := range s.componentsOf(members, s.keepsPods).bottoms() {
+	for _, some := range s.ComponentsOf(members, s.KeepsPods).Bottoms() {
 		s.rested(some[0])
 	}
 }
@@ -401,20 +399,21 @@ func (s *search) checkBottom(members []uint32) {
 // rested checks a state of rest.
 func (s *search) rested(id uint32) {
 	s.notes[s.layer].rests++
-	s.rests[s.nodes[id].state.stored] = true
+	s.rests[s.Nodes[id].State.Stored] = true
 	s.checkRest(id)
 }
 
 // neverRests records that states follow each other for ever.
 func (s *search) neverRests(cycle []uint32) {
-	nodes := s.path(cycle[0])
+	nodes := s.Path(cycle[0])
 	written := map[string]bool{}
 	for i, id := range cycle[1:] {
-		if e := s.effect(s.edgeBetween(cycle[i], id).effect); e.name != nil {
-			written[e.name.ref.String()] = true
+		if e := s.Effect(s.EdgeBetween(cycle[i], id).Effect); e.Name != nil {
+			written[e.Name.Ref.String()] = true
 		}
 	}
-	f := finding{property: Settles, text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s",
-		len(cycle)-1, strings.Join(slices.Sorted(maps.Keys(written)), ", "))}
+	f := property.Finding{Property: property.Settles,
+		Text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s",
+			len(cycle)-1, strings.Join(slices.Sorted(maps.Keys(written)), ", "))}
 	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
 }

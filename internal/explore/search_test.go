@@ -10,13 +10,15 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestLimits(t *testing.T) {
 	options := func() explore.Options {
 		options := system(t, numbered)
-		options.Edits = []explore.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"}), deletion()}
+		options.Edits = []world.Edit{editOf("one", map[string]any{"size": 1}), editOf("other text", map[string]any{"text": "y"}), deletion()}
 		options.Bounds = explore.Bounds{Edits: 3, Crashes: 2, Faults: 2}
 		return options
 	}
@@ -56,7 +58,7 @@ func TestAnInterruption(t *testing.T) {
 		return numbered(parent, r)
 	})
 	options.Workers = 1
-	options.Edits, options.Bounds = []explore.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}
+	options.Edits, options.Bounds = []world.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}
 	report, err := explore.Explore(ctx, options)
 	if err != nil {
 		t.Fatal(err)
@@ -68,20 +70,20 @@ func TestAnInterruption(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	for want, change := range map[string]func(*explore.Options){
 		"bounds.edits: must be from 0 to 20, is -1":                   func(o *explore.Options) { o.Bounds.Edits = -1 },
-		"invariants[0].always: 1:11: undeclared reference to 'child'": func(o *explore.Options) { o.Invariants = []explore.Invariant{{Name: "a", Always: "1 == 2 || child"}} },
-		"invariants[0].name: is required":                             func(o *explore.Options) { o.Invariants = []explore.Invariant{{Always: "true"}} },
-		"invariants[0]: has no expression":                            func(o *explore.Options) { o.Invariants = []explore.Invariant{{Name: "a"}} },
+		"invariants[0].always: 1:11: undeclared reference to 'child'": func(o *explore.Options) { o.Invariants = []property.Invariant{{Name: "a", Always: "1 == 2 || child"}} },
+		"invariants[0].name: is required":                             func(o *explore.Options) { o.Invariants = []property.Invariant{{Always: "true"}} },
+		"invariants[0]: has no expression":                            func(o *explore.Options) { o.Invariants = []property.Invariant{{Name: "a"}} },
 		"invariants[0]: has always and never": func(o *explore.Options) {
-			o.Invariants = []explore.Invariant{{Name: "a", Always: "true", Never: "true"}}
+			o.Invariants = []property.Invariant{{Name: "a", Always: "true", Never: "true"}}
 		},
 		`invariants[1].name: "a" is the name of an earlier one`: func(o *explore.Options) {
-			o.Invariants = []explore.Invariant{{Name: "a", Always: "true"}, {Name: "a", Never: "false"}}
+			o.Invariants = []property.Invariant{{Name: "a", Always: "true"}, {Name: "a", Never: "false"}}
 		},
 		"store ConfigMap C!: ": func(o *explore.Options) {
 			o.Objects = []*object.Object{apiservertest.Parse(t, string(configMap("C!", "a")))}
 		},
 		"start broken: no such program": func(o *explore.Options) {
-			o.Controllers = []explore.Controller{{Name: "broken", Start: func() (explore.Process, error) { return nil, errors.New("no such program") }}}
+			o.Controllers = []world.Controller{{Name: "broken", Start: func() (world.Process, error) { return nil, errors.New("no such program") }}}
 		},
 	} {
 		options := system(t, numbered)

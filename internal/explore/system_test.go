@@ -13,6 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -64,9 +67,9 @@ func systemWith(ctx context.Context, t testing.TB, programs loop.Programs) explo
 	t.Helper()
 	server := apiservertest.New(t, []object.Resource{configMaps, pods}, thingsCRD)
 	memo := loop.NewMemo()
-	inMemory, environment := explore.InMemory(server)
-	return explore.Options{Memo: memo, System: explore.System{
-		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource)},
+	inMemory, environment := world.InMemory(server)
+	return explore.Options{Memo: memo, System: state.System{
+		Controllers: []world.Controller{world.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource)},
 		Server:      inMemory, Environment: environment,
 		Objects: []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
 	}}
@@ -109,8 +112,8 @@ func numbered(parent thing, _ *hook.Request) *hook.Response {
 }
 
 // editOf returns an edit of the thing.
-func editOf(name string, spec map[string]any) explore.Edit {
-	return explore.Edit{Name: name, Object: things.Ref("default", "a"), Patch: map[string]any{"spec": spec}}
+func editOf(name string, spec map[string]any) world.Edit {
+	return world.Edit{Name: name, Object: things.Ref("default", "a"), Patch: map[string]any{"spec": spec}}
 }
 
 func run(t testing.TB, options explore.Options) *explore.Report {
@@ -129,7 +132,7 @@ func run(t testing.TB, options explore.Options) *explore.Report {
 }
 
 // wantViolations compares the violated properties.
-func wantViolations(t *testing.T, report *explore.Report, want ...explore.Property) {
+func wantViolations(t *testing.T, report *explore.Report, want ...property.Property) {
 	t.Helper()
 	var got []string
 	for _, v := range report.Violations {

@@ -22,6 +22,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/explore/document"
+	"github.com/setpoint-dev/setpoint/internal/explore/playback"
 	"github.com/setpoint-dev/setpoint/internal/explore/realcluster"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -63,12 +66,12 @@ func (f *exploreFlags) check() error {
 type testPlan struct {
 	workspace    *workspace.Workspace
 	cases        []*testcase.Case
-	explorations []*explore.Exploration
+	explorations []*document.Exploration
 	stories      []*story
 	// recordings are files.
 	recordings []string
 	// known are all explorations, for the replay of what they found.
-	known []*explore.Exploration
+	known []*document.Exploration
 	// progress shows how far explorations are; only on a terminal.
 	progress *progress.Reporter
 	// cluster is where stories are replayed too; nil for nowhere.
@@ -92,7 +95,7 @@ func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testP
 	if t.cases, err = testcase.Read(w); err != nil {
 		return nil, err
 	}
-	if t.known, err = explore.Read(w); err != nil {
+	if t.known, err = document.Read(w); err != nil {
 		return nil, err
 	}
 	if t.stories, err = readStories(w); err != nil {
@@ -193,7 +196,7 @@ func (t *testPlan) replay(ctx context.Context, s *story, f *exploreFlags) storyR
 
 // replayed returns what came of a story in memory and, in words, on the cluster.
 func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (replay *explore.Replayed, onCluster string, err error) {
-	e, err := explore.ForStory(t.workspace, t.known, &s.Story)
+	e, err := document.ForStory(t.workspace, t.known, &s.Story)
 	if err != nil {
 		return nil, "", err
 	}
@@ -212,13 +215,13 @@ func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (rep
 }
 
 // options returns the options of a search.
-func (t *testPlan) options(ctx context.Context, e *explore.Exploration, f *exploreFlags) (explore.Options, error) {
+func (t *testPlan) options(ctx context.Context, e *document.Exploration, f *exploreFlags) (explore.Options, error) {
 	options, err := e.Options(ctx, t.workspace, f.bounds)
 	options.Version, options.Files = command.ReadVersion().Version, t.workspace.Digests()
 	return options, err
 }
 
-func (t *testPlan) explore(ctx context.Context, e *explore.Exploration, f *exploreFlags) explorationResult {
+func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *exploreFlags) explorationResult {
 	result := explorationResult{Name: e.Name, File: e.Document.File, Line: e.Document.Line}
 	options, err := t.options(ctx, e, f)
 	if err == nil {
@@ -228,7 +231,7 @@ func (t *testPlan) explore(ctx context.Context, e *explore.Exploration, f *explo
 		t.progress.Close()
 	}
 	if err == nil {
-		result.Saved, err = explore.SaveStories(f.stories, e.Name+"-", result.Report.Violations)
+		result.Saved, err = counterexample.Save(f.stories, e.Name+"-", result.Report.Violations)
 		for i := range result.Report.Violations {
 			found := &result.Report.Violations[i]
 			err = errors.Join(err, t.addTimeline(ctx, e.Name+"-"+found.Metadata.Name, options, found))
@@ -333,7 +336,7 @@ func (t *testPlan) replayedOn(ctx context.Context, s *story, options explore.Opt
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, place.Close(ctx)) }()
-	made, err := explore.ReplayOn(ctx, options, s.Story, place)
+	made, err := playback.ReplayOn(ctx, options, s.Story, place)
 	if err != nil {
 		return nil, "", err
 	}
@@ -341,7 +344,7 @@ func (t *testPlan) replayedOn(ctx context.Context, s *story, options explore.Opt
 }
 
 // describeReplay says what came of a story on a cluster.
-func describeReplay(made *explore.ClusterReplay) string {
+func describeReplay(made *playback.ClusterReplay) string {
 	switch {
 	case made.Difference != "":
 		return made.Difference

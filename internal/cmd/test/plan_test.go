@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/playback"
 )
 
 // TestTheClusterTookNoPart says so for stories that are not violated any more.
 func TestTheClusterTookNoPart(t *testing.T) {
-	for want, made := range map[string]explore.ClusterReplay{
+	for want, made := range map[string]playback.ClusterReplay{
 		"Nothing was done on the cluster: the property is not violated in memory any more.": {},
 		"Nothing was done on the cluster: not all steps can be made in memory.":             {Replayed: explore.Replayed{Stopped: "step 2 cannot happen any more"}},
 		"The cluster did the same in all 3 steps.":                                          {Replayed: explore.Replayed{Violated: true}, Made: 3},

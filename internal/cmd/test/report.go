@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -205,7 +206,7 @@ type storyResult struct {
 
 // story is a story in a file.
 type story struct {
-	explore.Story
+	counterexample.Story
 
 	document manifest.Document
 }

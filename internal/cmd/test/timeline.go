@@ -11,16 +11,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/explore/playback"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // addTimeline adds the timeline of a story to the page of --timeline.
-func (t *testPlan) addTimeline(ctx context.Context, name string, options explore.Options, s *explore.Story) error {
+func (t *testPlan) addTimeline(ctx context.Context, name string, options explore.Options, s *counterexample.Story) error {
 	if t.timelines == nil || len(s.Steps) == 0 {
 		return nil
 	}
 	options.Progress = nil
-	ways, err := explore.Timeline(ctx, options, *s)
+	ways, err := playback.Timeline(ctx, options, *s)
 	if err != nil {
 		return err
 	}
@@ -38,7 +41,7 @@ func (t *testPlan) addTimeline(ctx context.Context, name string, options explore
 	return nil
 }
 
-func timelineSteps(steps []explore.TimelineStep) []dashboard.StoryStep {
+func timelineSteps(steps []playback.Step) []dashboard.StoryStep {
 	all := make([]dashboard.StoryStep, len(steps))
 	for i := range steps {
 		step := dashboard.StoryStep{Number: i + 1, Lane: steps[i].Lane(), Text: steps[i].Text}
@@ -53,7 +56,7 @@ func timelineSteps(steps []explore.TimelineStep) []dashboard.StoryStep {
 	return all
 }
 
-func timelineChange(c explore.ObjectChange) dashboard.StoryChange {
+func timelineChange(c playback.Change) dashboard.StoryChange {
 	change := dashboard.StoryChange{Object: c.Object.String(), What: "changed"}
 	switch {
 	case c.Before == nil:
@@ -98,6 +101,6 @@ func (f *testFlags) newTimelines() *dashboard.StoryPage {
 	if f.timeline == "" {
 		return nil
 	}
-	lanes := []string{explore.LaneUsers, explore.LaneSetpoint, explore.LaneServer, explore.LaneOthers}
+	lanes := []string{world.LaneUsers, world.LaneSetpoint, world.LaneServer, world.LaneOthers}
 	return &dashboard.StoryPage{Version: command.ReadVersion().Version, Lanes: lanes}
 }

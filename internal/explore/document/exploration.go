@@ -1,0 +1,366 @@
+// Package document makes explorations of the files of a workspace: of documents of kind Exploration, or of samples, with edits
+// that follow from schemas, and further passes over pairs and deletions.
+package document
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/explore/environment"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/schema"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// Exploration says what to explore of the controllers of a workspace.
+type Exploration struct {
+	// Name and Document say where it is; the Document is empty for the default one.
+	Name     string
+	Document manifest.Document
+	// External is what hooks call outside of the cluster; nil for nothing.
+	External *loop.External
+
+	spec explorationSpec
+	// chosen are the controllers to explore; empty for all.
+	chosen []*workspace.Controller
+}
+
+// explorationSpec are the fields of a document of kind Exploration.
+type explorationSpec struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	// Controller is the name of a controller, or KIND/NAME. Without it all are explored together.
+	Controller string               `json:"controller"`
+	Objects    []json.RawMessage    `json:"objects"`
+	Edits      []editSpec           `json:"edits"`
+	Invariants []property.Invariant `json:"invariants"`
+	Unchecked  []property.Property  `json:"unchecked"`
+	Bounds     boundsSpec           `json:"bounds"`
+}
+
+// boundsSpec are the bounds of a document: those that are not set are those of the command line.
+type boundsSpec struct {
+	Edits   *int   `json:"edits"`
+	Crashes *int   `json:"crashes"`
+	Faults  *int   `json:"faults"`
+	Time    string `json:"time"`
+	States  int    `json:"states"`
+	Writes  int    `json:"writes"`
+}
+
+// Read returns the explorations of a workspace. If there are none, each controller has a default one, of its samples.
+// It returns all errors.
+func Read(w *workspace.Workspace) ([]*Exploration, error) {
+	var all []*Exploration
+	var problems []error
+	for _, d := range w.Tests {
+		if d.Object.GetKind() != workspace.ExplorationKind {
+			continue
+		}
+		x, err := New(d, w)
+		problems = append(problems, err)
+		if err == nil {
+			all = append(all, x)
+		}
+	}
+	if len(all) == 0 && errors.Join(problems...) == nil {
+		for _, c := range w.Controllers {
+			if len(c.Programs)+len(c.Handlers) > 0 && len(w.SamplesOf(c)) > 0 {
+				all = append(all, &Exploration{Name: c.Object.Name(), chosen: []*workspace.Controller{c}})
+			}
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// New returns the exploration of a document.
+func New(d manifest.Document, w *workspace.Workspace) (*Exploration, error) {
+	x := &Exploration{Name: d.Object.GetName(), Document: d}
+	if err := d.Decode(&x.spec); err != nil {
+		return nil, err
+	}
+	err := x.check(w)
+	if err != nil && d.File != "" {
+		err = fmt.Errorf("%s: %s: %w", d.Locate(err), x.Name, err)
+	}
+	return x, err
+}
+
+// check checks what needs no server.
+func (x *Exploration) check(w *workspace.Workspace) error {
+	if x.spec.Controller != "" {
+		if err := x.choose(w, x.spec.Controller); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
+	}
+	for _, p := range x.spec.Unchecked {
+		if !slices.Contains(property.Properties, p) {
+			return fmt.Errorf("unchecked: %q is no property; there are %s", p, property.Join(property.Properties))
+		}
+	}
+	if _, err := x.bounds(explore.Bounds{}); err != nil {
+		return err
+	}
+	return property.Check(x.spec.Invariants)
+}
+
+// choose adds a controller to those to explore, by its name or KIND/NAME.
+func (x *Exploration) choose(w *workspace.Workspace, name string) error {
+	at := slices.IndexFunc(w.Controllers, func(c *workspace.Controller) bool {
+		return c.Object.Name() == name || strings.EqualFold(c.String(), name)
+	})
+	if at < 0 {
+		return fmt.Errorf("%q is not in the files", name)
+	}
+	x.chosen = append(x.chosen, w.Controllers[at])
+	return nil
+}
+
+// bounds returns the bounds of the document, completed by those of the command line.
+func (x *Exploration) bounds(bounds explore.Bounds) (explore.Bounds, error) {
+	for _, b := range []struct {
+		from *int
+		to   *int
+	}{{x.spec.Bounds.Edits, &bounds.Edits}, {x.spec.Bounds.Crashes, &bounds.Crashes}, {x.spec.Bounds.Faults, &bounds.Faults}} {
+		if b.from != nil {
+			*b.to = *b.from
+		}
+	}
+	if x.spec.Bounds.States > 0 {
+		bounds.States = x.spec.Bounds.States
+	}
+	if x.spec.Bounds.Writes > 0 {
+		bounds.Writes = x.spec.Bounds.Writes
+	}
+	if x.spec.Bounds.Time != "" {
+		d, err := time.ParseDuration(x.spec.Bounds.Time)
+		if err != nil || d <= 0 {
+			return bounds, fmt.Errorf("bounds.time: %q must be a duration such as 30s", x.spec.Bounds.Time)
+		}
+		bounds.Time = d
+	}
+	return bounds, bounds.Check()
+}
+
+// controllers returns what is explored.
+func (x *Exploration) controllers(w *workspace.Workspace) []*workspace.Controller {
+	if len(x.chosen) > 0 {
+		return x.chosen
+	}
+	return w.Controllers
+}
+
+// resources returns the kinds that the controllers manage, write and read.
+func (x *Exploration) resources(w *workspace.Workspace) (managed, written, read []object.Resource) {
+	for _, c := range x.controllers(w) {
+		m, wr, r := c.Resources()
+		managed, written, read = append(managed, m...), append(written, wr...), append(read, r...)
+	}
+	return managed, written, read
+}
+
+// generatedEdits is how many edits of fields are generated for each object.
+const generatedEdits = 8
+
+// Options returns what Explore and Replay need, with the bounds of the command line where the exploration has none.
+func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bounds explore.Bounds) (explore.Options, error) {
+	o, err := x.world(ctx, w, loop.NewMemo())
+	if err != nil {
+		return o, err
+	}
+	o.Invariants, o.Unchecked, o.Restart = x.spec.Invariants, x.spec.Unchecked, x.restart(w)
+	if o.Bounds, err = x.bounds(bounds); err != nil {
+		return o, err
+	}
+	if o.Edits, err = x.edits(w, o.Objects); err != nil {
+		return o, err
+	}
+	o.NotVaried = x.notVaried(ctx, w, &o)
+	for _, further := range []func(context.Context, *workspace.Workspace, *explore.Options) (*explore.Pass, error){x.pairs, x.deletion} {
+		pass, err := further(ctx, w, &o)
+		if err != nil {
+			return o, err
+		}
+		if pass != nil {
+			o.Passes = append(o.Passes, *pass)
+		}
+	}
+	return o, nil
+}
+
+// passTime is how long a further search may take: a third of the time of the exploration, in addition.
+func passTime(main *explore.Options) time.Duration {
+	return (cmp.Or(main.Bounds.Time, explore.DefaultBoundOfTime) / 3).Round(time.Millisecond)
+}
+
+// world returns the processes, the API server and the objects of an exploration.
+func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *loop.Memo) (explore.Options, error) {
+	server, err := x.server(ctx, w)
+	if err != nil {
+		return explore.Options{}, err
+	}
+	o := explore.Options{System: state.System{External: x.External}, Memo: memo}
+	o.Server, o.Environment = world.InMemory(server, environment.New(server).Steps)
+	var programs loop.Programs
+	shared := &sync.Mutex{}
+	for _, c := range x.controllers(w) {
+		o.Names = append(o.Names, c.String())
+		programs.Compose = append(programs.Compose, c.Programs...)
+		programs.Handle = append(programs.Handle, c.Handlers...)
+		if c.Index != nil {
+			programs.Indexes, programs.Memory = append(programs.Indexes, c.Index), shared
+		}
+	}
+	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
+	o.Controllers = []world.Controller{world.Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External,
+		Resolve: w.Kinds.Resolve},
+		server.Resource)}
+	o.Objects, err = x.objects(ctx, w)
+	return o, err
+}
+
+// restart returns what starts the hooks of a workspace once more; nil if its functions are in this process.
+func (x *Exploration) restart(w *workspace.Workspace) func(ctx context.Context) (loop.Programs, func(), error) {
+	if !w.CanOpenAgain() {
+		return nil
+	}
+	return func(ctx context.Context) (loop.Programs, func(), error) {
+		again, err := w.Again(ctx)
+		if err != nil {
+			return loop.Programs{}, nil, err
+		}
+		var programs loop.Programs
+		for _, c := range again.Controllers {
+			programs.Compose, programs.Handle = append(programs.Compose, c.Programs...), append(programs.Handle, c.Handlers...)
+		}
+		return programs, again.Close, nil
+	}
+}
+
+// server returns an API server with all kinds that the controllers and the objects have.
+func (x *Exploration) server(ctx context.Context, w *workspace.Workspace) (*apiserver.Server, error) {
+	options := apiserver.Options{}
+	for _, crd := range w.CRDs {
+		options.CRDs = append(options.CRDs, crd.JSON())
+	}
+	add := func(all ...object.Resource) {
+		for _, r := range all {
+			defined := slices.ContainsFunc(w.Kinds.Defined(), func(s schema.Served) bool { return s.GroupKind() == r.GroupKind() })
+			if !defined && !slices.Contains(options.Kinds, r) && r.GroupKind() != object.Namespaces.GroupKind() {
+				options.Kinds = append(options.Kinds, r)
+			}
+		}
+	}
+	managed, written, read := x.resources(w)
+	add(slices.Concat(managed, written, read)...)
+	add(plan.ControllerRevisions, loop.OutageResource)
+	if x.External != nil {
+		add(loop.ExternalKind)
+	}
+	objects, err := x.objects(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	add(x.related(ctx, w, objects)...)
+	for _, o := range objects {
+		r, err := w.Kinds.ResolveKind(ctx, o.APIVersion(), o.Kind())
+		if err != nil {
+			return nil, err
+		}
+		add(r)
+		isNamespace := func(other *object.Object) bool {
+			return other.GroupKind() == object.Namespaces.GroupKind() && other.Name() == o.Namespace()
+		}
+		if o.Namespace() != "" && !slices.ContainsFunc(objects, isNamespace) {
+			options.Namespaces = append(options.Namespaces, o.Namespace())
+		}
+	}
+	return apiserver.New(options)
+}
+
+// objects returns those of the document, or the first sample of each kind that is managed, and all of related kinds.
+func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*object.Object, error) {
+	var all []*object.Object
+	for i, raw := range x.spec.Objects {
+		o, err := object.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		if o, err = inNamespace(w, o); err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		all = append(all, o)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	for _, c := range x.controllers(w) {
+		for _, sample := range w.SamplesOf(c) {
+			sameKind := func(o *object.Object) bool { return o.GroupKind() == sample.GroupKind() }
+			if !slices.ContainsFunc(all, sameKind) {
+				all = append(all, sample)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("objects: is empty, and the files have no samples of what the controllers manage")
+	}
+	for _, kind := range x.related(ctx, w, all) {
+		for _, sample := range w.Objects {
+			if sample.GroupKind() == kind.GroupKind() && !slices.Contains(all, sample) {
+				all = append(all, sample)
+			}
+		}
+	}
+	return all, nil
+}
+
+// inNamespace puts a namespaced object without a namespace into the default one.
+func inNamespace(w *workspace.Workspace, o *object.Object) (*object.Object, error) {
+	if o.Name() == "" {
+		return nil, errors.New("metadata.name: is required")
+	}
+	r, err := w.Kinds.ResolveKind(context.Background(), o.APIVersion(), o.Kind())
+	if err != nil || !r.Namespaced || o.Namespace() != "" {
+		return o, err
+	}
+	return o.With([]byte(`"default"`), "metadata", "namespace")
+}
+
+// ForStory returns an exploration of the controllers and objects of a story, with the bounds of the one that found it if
+// that is among the known ones.
+func ForStory(w *workspace.Workspace, known []*Exploration, story *counterexample.Story) (*Exploration, error) {
+	x := &Exploration{Name: story.Metadata.Name}
+	for _, each := range known {
+		if strings.HasPrefix(story.Metadata.Name, each.Name+"-") {
+			x.spec.Bounds, x.chosen = each.spec.Bounds, each.chosen
+		}
+	}
+	if len(story.Controllers) > 0 {
+		x.chosen = nil
+	}
+	for i, name := range story.Controllers {
+		if err := x.choose(w, name); err != nil {
+			return nil, fmt.Errorf("controllers[%d]: %w", i, err)
+		}
+	}
+	x.spec.Objects = append(x.spec.Objects, story.Objects...)
+	return x, nil
+}

@@ -1,0 +1,526 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// draft is a state in the making.
+type draft struct {
+	*Worker
+
+	stored    *Contents
+	processes []*process
+	spent     Budget
+}
+
+func (w *Worker) draft(from State) *draft {
+	return &draft{Worker: w, stored: from.Stored, processes: slices.Clone(from.processes.all), spent: from.Spent}
+}
+
+func (d *draft) finish() State {
+	if !d.Unrenamed {
+		d.rename()
+	}
+	return State{Stored: d.stored, processes: d.processesOf(d.processes), Spent: d.spent}
+}
+
+// store makes a change of the API server's contents, and sends its events.
+func (d *draft) store(after *Contents) {
+	changed := d.Changes(d.stored, after)
+	d.stored = after
+	for i := range d.processes {
+		for _, c := range changed {
+			d.send(i, c)
+		}
+	}
+}
+
+// Change is a name whose object changed: after may be the last version.
+type Change struct{ Before, After *Version }
+
+// Changes returns how two contents differ. An object that was replaced by another of its name is two differences.
+func (e *Space) Changes(before, after *Contents) []Change {
+	if before == after {
+		return nil
+	}
+	var all []Change
+	for _, now := range after.Slots {
+		was := before.Get(now.Name)
+		switch {
+		case was.Version == now.Version:
+		case now.Version == nil:
+			all = append(all, Change{was.Version, e.asGone(was.Version, max(now.written, was.Version.number))})
+		case was.Version != nil && was.born != now.born:
+			all = append(all, Change{was.Version, e.asGone(was.Version, now.Version.number)}, Change{nil, now.Version})
+		default:
+			all = append(all, Change{was.Version, now.Version})
+		}
+	}
+	for _, was := range before.Slots {
+		if _, kept := after.find(was.Name); !kept && was.Version != nil {
+			all = append(all, Change{was.Version, e.asGone(was.Version, was.Version.number)})
+		}
+	}
+	return all
+}
+
+// send queues the event of a change for a process. An object that the watches no longer select is gone for it.
+func (d *draft) send(i int, c Change) {
+	p := d.processes[i]
+	watched := func(v *Version) bool { return v != nil && d.Worker.Processes[i].Watches(v.Object) }
+	v := c.After
+	switch {
+	case c.After.Gone && watched(c.Before), watched(c.After):
+	case watched(c.Before):
+		v = d.asGone(c.After, c.After.number)
+	default:
+		return
+	}
+	d.processes[i] = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
+}
+
+// enqueue adds items to what a process has to reconcile.
+func (d *draft) enqueue(i int, items ...world.Item) {
+	if len(items) == 0 {
+		return
+	}
+	p := d.processes[i]
+	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Worker.Processes[i], p.keys.items, items...)), p.runs)
+}
+
+// restart ends a process and starts it with a list of what is stored.
+func (d *draft) restart(i int) {
+	var listed []*Version
+	for _, at := range d.stored.Slots {
+		if at.Version != nil && d.Worker.Processes[i].Watches(at.Version.Object) {
+			listed = append(listed, at.Version)
+		}
+	}
+	v := d.viewOf(listed)
+	d.processes[i] = d.processOf(v, d.eventsOf(nil), d.keysOf(nil), nil)
+	d.enqueue(i, d.started(i, v)...)
+}
+
+// restartLate is restart with lists as old as the cache: each is of one version of its kind, the earliest that has all
+// that the cache has.
+func (d *draft) restartLate(i int) {
+	for at := d.lastOwn(i); at >= 0; at = d.lastOwn(i) {
+		first, _ := d.processes[i].events.kindOf(d.processes[i].events.all[at].Name)
+		d.arrive(i, first)
+	}
+	p := d.processes[i]
+	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(nil), nil)
+	d.enqueue(i, d.started(i, p.view)...)
+}
+
+// lastOwn returns where the last event of an own write is that the cache has; -1 if none is.
+func (d *draft) lastOwn(i int) int {
+	for at, one := range slices.Backward(d.processes[i].events.all) {
+		if one.writers != nil {
+			return at
+		}
+	}
+	return -1
+}
+
+// started returns what a process queues that has just listed objects.
+func (w *Worker) started(i int, v *view) []world.Item {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.started == nil {
+		v.started = map[int][]world.Item{}
+	}
+	items, known := v.started[i]
+	if !known {
+		items = w.Processes[i].Start(v.objects())
+		v.started[i] = items
+	}
+	return items
+}
+
+// rename makes the state canonical: what differs only by how often objects were written becomes equal. The resource
+// versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
+// so this waits until there are none.
+func (d *draft) rename() {
+	for _, p := range d.processes {
+		if len(p.runs) > 0 || refers(p.keys.items) {
+			return
+		}
+	}
+	d.renameBirths()
+	slots, changed := d.stored.Slots, false
+	for i, at := range d.stored.Slots {
+		numbers := d.numbers(at)
+		if isRanks(numbers) && (len(numbers) == 0 || at.written == numbers[len(numbers)-1]) && (len(numbers) > 0 || at.written == 0) {
+			continue
+		}
+		if !changed {
+			slots, changed = slices.Clone(slots), true
+		}
+		d.renameEvents(at.Name, numbers)
+		slots[i].written = uint64(len(numbers))
+		if at.Version != nil {
+			slots[i].Version = d.renumbered(at.Version, rank(numbers, at.Version.number))
+		}
+	}
+	if changed {
+		d.stored = d.storedOf(slots)
+	}
+}
+
+// numbers returns the resource versions of an object that the state refers to, sorted.
+func (d *draft) numbers(at Slot) []uint64 {
+	all := make([]uint64, 0, 8)
+	add := func(v *Version) {
+		if i, found := slices.BinarySearch(all, v.number); !found {
+			all = slices.Insert(all, i, v.number)
+		}
+	}
+	if at.Version != nil {
+		add(at.Version)
+	}
+	for _, p := range d.processes {
+		if v := p.view.get(at.Name); v != nil {
+			add(v)
+		}
+		for _, e := range p.events.all {
+			if e.Name == at.Name {
+				add(e.Version)
+			}
+		}
+	}
+	return all
+}
+
+func isRanks(numbers []uint64) bool {
+	return len(numbers) == 0 || numbers[0] == 1 && numbers[len(numbers)-1] == uint64(len(numbers))
+}
+
+func rank(numbers []uint64, number uint64) uint64 {
+	i, _ := slices.BinarySearch(numbers, number)
+	return uint64(i) + 1
+}
+
+// renameEvents renames the versions of an object in the caches and on their way there.
+func (d *draft) renameEvents(n *Name, numbers []uint64) {
+	for i, p := range d.processes {
+		seen, coming := p.view, slices.Clone(p.events.all)
+		if v := seen.get(n); v != nil {
+			seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
+		}
+		for at, e := range coming {
+			if e.Name == n {
+				coming[at].Version = d.renumbered(e.Version, rank(numbers, e.number))
+			}
+		}
+		d.processes[i] = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
+	}
+}
+
+// birthSize is how many digits at the end of a UID count the objects that had the name.
+const birthSize = 12
+
+// renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
+// often an object was deleted and created again.
+func (d *draft) renameBirths() {
+	reborn := false
+	for _, at := range d.stored.Slots {
+		reborn = reborn || at.born > 1 || at.born == 1 && at.Version == nil
+	}
+	if !reborn {
+		return
+	}
+	uids := d.uids()
+	renamed := map[string]string{}
+	slots := make([]Slot, 0, len(d.stored.Slots))
+	for _, at := range d.stored.Slots {
+		births := birthsOf(at.Name, uids)
+		for i, birth := range births {
+			if birth != uint64(i)+1 {
+				renamed[uidOf(at.Name, birth)] = uidOf(at.Name, uint64(i)+1)
+			}
+		}
+		at.born = uint64(len(births))
+		if at.Version != nil || at.born > 0 || len(d.numbers(at)) > 0 {
+			slots = append(slots, at)
+		}
+	}
+	d.stored = d.storedOf(slots)
+	if len(renamed) > 0 {
+		d.renameUIDs(renamed)
+	}
+}
+
+// uids returns the UIDs that anything refers to.
+func (d *draft) uids() map[string]bool {
+	all := map[string]bool{}
+	add := func(v *Version) {
+		for _, uid := range v.uids {
+			all[uid] = true
+		}
+	}
+	for _, at := range d.stored.Slots {
+		if at.Version != nil {
+			add(at.Version)
+		}
+	}
+	for _, p := range d.processes {
+		for _, v := range p.view.versions {
+			add(v)
+		}
+		for _, v := range p.events.all {
+			add(v.Version)
+		}
+	}
+	return all
+}
+
+// birthsOf returns which objects of a name are referred to, sorted.
+func birthsOf(n *Name, uids map[string]bool) []uint64 {
+	prefix := n.uid.Load()
+	if prefix == nil {
+		return nil
+	}
+	var births []uint64
+	for uid := range uids {
+		if len(uid) != len(*prefix)+birthSize || uid[:len(*prefix)] != *prefix {
+			continue
+		}
+		if birth, err := strconv.ParseUint(uid[len(*prefix):], 16, 64); err == nil {
+			births = append(births, birth)
+		}
+	}
+	slices.Sort(births)
+	return births
+}
+
+func uidOf(n *Name, birth uint64) string {
+	return fmt.Sprintf("%s%0*x", *n.uid.Load(), birthSize, birth)
+}
+
+// renameUIDs replaces UIDs everywhere.
+func (d *draft) renameUIDs(renamed map[string]string) {
+	slots := slices.Clone(d.stored.Slots)
+	for i, at := range slots {
+		if at.Version != nil {
+			slots[i].Version = d.withUIDs(at.Version, renamed)
+		}
+	}
+	d.stored = d.storedOf(slots)
+	for i, p := range d.processes {
+		seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
+		for j := range seen {
+			seen[j] = d.withUIDs(seen[j], renamed)
+		}
+		for j := range coming {
+			coming[j].Version = d.withUIDs(coming[j].Version, renamed)
+		}
+		d.processes[i] = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
+	}
+}
+
+// withUIDs returns a version with other UIDs. They change in one pass from the lowest, so that no new one is replaced.
+func (e *Space) withUIDs(v *Version, renamed map[string]string) *Version {
+	if !slices.ContainsFunc(v.uids, func(uid string) bool { return renamed[uid] != "" }) {
+		return v
+	}
+	data := v.Object.JSONWithManagedFields()
+	old := slices.Compact(slices.Sorted(slices.Values(v.uids)))
+	for _, uid := range old {
+		if to := renamed[uid]; to != "" {
+			data = bytes.ReplaceAll(data, []byte(uid), []byte(to))
+		}
+	}
+	o, err := object.ParseWithManagedFields(data, v.Object.APIVersion(), v.Object.Kind())
+	if err != nil {
+		panic("rename the UIDs of " + v.Name.Ref.String() + ": " + err.Error()) // It was parsed before.
+	}
+	return e.versionOf(o, v.Gone)
+}
+
+// kindOf returns where the events of a kind begin and end.
+func (e *events) kindOf(n *Name) (first, end int) {
+	first, _ = slices.BinarySearchFunc(e.all, n, func(one event, n *Name) int { return world.CompareKinds(one.Name.Ref, n.Ref) })
+	for end = first; end < len(e.all) && world.CompareKinds(e.all[end].Name.Ref, n.Ref) == 0; end++ {
+	}
+	return first, end
+}
+
+// next returns where the next event of an object is; -1 if none is.
+func (e *events) next(n *Name) int {
+	return slices.IndexFunc(e.all, func(one event) bool { return one.Name == n })
+}
+
+// with returns the events with one more, the last of its kind: a watch never reorders what it sends.
+func (e *events) with(v *Version) []event {
+	_, end := e.kindOf(v.Name)
+	return slices.Insert(slices.Clone(e.all), end, event{Version: v})
+}
+
+// heads are where the next event of each kind is.
+func (e *events) heads() []int {
+	var all []int
+	for at := 0; at < len(e.all); _, at = e.kindOf(e.all[at].Name) {
+		all = append(all, at)
+	}
+	return all
+}
+
+// own returns the events of own writes that a cache already has.
+func (e *events) own() []event {
+	var all []event
+	for _, one := range e.all {
+		if one.writers != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// cached returns what the cache of a process has: what events have made, and own writes.
+func (e *Space) cached(p *process) *view {
+	v := p.view
+	for _, one := range p.events.own() {
+		v = e.with(v, one.Version)
+	}
+	return v
+}
+
+// deliver passes the next event of a kind to a cache, and events of own writes that come next and bring nothing new.
+func (d *draft) deliver(i, at int) {
+	p := d.processes[i]
+	next := p.events.all[at]
+	items := d.queuedBy(i, p, next)
+	d.arrive(i, at)
+	d.enqueue(i, items...)
+	d.confirm(i)
+}
+
+// arrive moves an event into what a process has seen.
+func (d *draft) arrive(i, at int) {
+	p := d.processes[i]
+	rest := slices.Delete(slices.Clone(p.events.all), at, at+1)
+	d.processes[i] = d.processOf(d.with(p.view, p.events.all[at].Version), d.eventsOf(rest), p.keys, p.runs)
+}
+
+// confirm delivers the events of own writes that are the next of their kinds and queue nothing: the cache has them, so
+// that nothing depends on when they arrive.
+func (d *draft) confirm(i int) {
+	confirmed := func(at int) bool {
+		p := d.processes[i]
+		return p.events.all[at].writers != nil && len(d.queuedBy(i, p, p.events.all[at])) == 0
+	}
+	for {
+		heads := d.processes[i].events.heads()
+		at := slices.IndexFunc(heads, confirmed)
+		if at < 0 {
+			return
+		}
+		d.arrive(i, heads[at])
+	}
+}
+
+// observeWrite puts the result of an own write into the cache: its event is marked, and others who watch the object
+// hear of it.
+func (d *draft) observeWrite(i int, wrote world.Event) {
+	p := d.processes[i]
+	n := d.nameOf(wrote.Object.Ref())
+	at := slices.IndexFunc(p.events.all, func(one event) bool {
+		same := one.Name == n && one.Gone == wrote.Deleted && one.Object.UID() == wrote.Object.UID()
+		return same && (one.Gone || one.number == wrote.Object.Version())
+	})
+	if at < 0 {
+		return
+	}
+	queued := d.queuedByWrite(i, p, p.events.all[at], wrote)
+	coming := slices.Clone(p.events.all)
+	coming[at].writers = d.writersOf(coming[at].writers, wrote.Writer)
+	d.overtake(i, coming, at)
+	d.enqueue(i, queued...)
+}
+
+// overtake removes the events of an object that an own write has overtaken. The last one stays that the cache takes for
+// another client's change.
+func (d *draft) overtake(i int, coming []event, at int) {
+	p, n := d.processes[i], coming[at].Name
+	overtaken := func(e event) bool { return e.Name == n }
+	kept := slices.DeleteFunc(slices.Clone(coming[:at]), overtaken)
+	own := d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
+	d.processes[i] = own
+	for before := at - 1; before >= 0; before-- {
+		foreign := coming[before]
+		if !overtaken(foreign) || foreign.writers != nil || len(d.queuedBy(i, own, foreign)) == 0 {
+			continue
+		}
+		kept = slices.DeleteFunc(slices.Clone(coming[:at]), func(e event) bool { return overtaken(e) && e.Version != foreign.Version })
+		d.processes[i] = d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
+		return
+	}
+}
+
+// writersOf returns writers with one more.
+func (e *Space) writersOf(before *writers, by any) *writers {
+	if before != nil && slices.Contains(before.all, by) {
+		return before // It has written the same again.
+	}
+	k := written{before, by}
+	if known, found := e.writes.Load(k); found {
+		return known.(*writers)
+	}
+	next := &writers{id: e.writers.Add(1)}
+	if before != nil {
+		next.all = slices.Clone(before.all)
+	}
+	next.all = append(next.all, by)
+	known, _ := e.writes.LoadOrStore(k, next)
+	return known.(*writers)
+}
+
+// queuedBy returns what an event queues.
+func (w *Worker) queuedBy(i int, p *process, next event) []world.Item {
+	own := p.events.own()
+	return w.delivered(p.view, delivery{process: i, version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
+		return w.Processes[i].Deliver(seen, writesOf(own), world.Event{Object: next.Object, Deleted: next.Gone})
+	})
+}
+
+// queuedByWrite returns what an own write queues whose event is still to come.
+func (w *Worker) queuedByWrite(i int, p *process, coming event, wrote world.Event) []world.Item {
+	own := p.events.own()
+	k := delivery{process: i, version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
+	return w.delivered(p.view, k, func(seen []*object.Object) []world.Item { return w.Processes[i].Observe(seen, writesOf(own), wrote) })
+}
+
+// delivered returns what is queued by something that reaches a cache.
+func (w *Worker) delivered(v *view, k delivery, deliver func(seen []*object.Object) []world.Item) []world.Item {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	items, known := v.delivered[k]
+	if known {
+		return items
+	}
+	w.Computed.Deliveries.Add(1)
+	items = deliver(v.objects())
+	if v.delivered == nil {
+		v.delivered = map[delivery][]world.Item{}
+	}
+	v.delivered[k] = items
+	return items
+}
+
+// writesOf returns own writes, once for each of their writers.
+func writesOf(own []event) []world.Event {
+	var all []world.Event
+	for _, one := range own {
+		for _, by := range one.writers.all {
+			all = append(all, world.Event{Object: one.Object, Deleted: one.Gone, Writer: by})
+		}
+	}
+	return all
+}

@@ -1,0 +1,470 @@
+package state
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Expand returns all steps from a state, in an order that depends on the state alone.
+func (w *Worker) Expand(from State) []Transition {
+	return w.ExpandTo(from, nil)
+}
+
+// ExpandTo returns the step from a state with an action; all steps if there is none.
+func (w *Worker) ExpandTo(from State, only *world.Action) []Transition {
+	x := &expansion{Worker: w, from: from, only: only}
+	for i := range from.processes.all {
+		x.deliveries(i)
+		x.begins(i)
+		x.requests(i)
+		x.restarts(i)
+	}
+	x.moves()
+	x.edits()
+	x.interference()
+	return x.all
+}
+
+// expansion collects the steps from a state.
+type expansion struct {
+	*Worker
+
+	from State
+	// only is the action to look for; nil for all.
+	only *world.Action
+	all  []Transition
+}
+
+// wants reports whether a step is looked for.
+func (x *expansion) wants(a action) bool {
+	return x.only == nil || world.SameAction(x.Export(a), *x.only)
+}
+
+// wantsOf reports whether a step of one of these kinds may be looked for.
+func (x *expansion) wantsOf(kinds ...world.ActionKind) bool {
+	return x.only == nil || slices.Contains(kinds, x.only.Step)
+}
+
+// add adds a step. Steps that lead nowhere else are left out.
+func (x *expansion) add(a action, to *draft, e Effect, findings ...property.Finding) {
+	after := to.finish()
+	if after == x.from && len(findings) == 0 {
+		return
+	}
+	if len(x.Invariants) > 0 && after.Stored != x.from.Stored {
+		findings = append(findings, x.brokenBetween(x.from.Stored, after.Stored)...)
+	}
+	x.all = append(x.all, Transition{Action: a, To: after, Effect: x.effectOf(e), Findings: findings})
+}
+
+// deliveries are the steps in which the next event of a kind reaches a cache: kinds have watches of their own.
+func (x *expansion) deliveries(i int) {
+	p := x.from.processes.all[i]
+	if !x.Unreduced && x.mayWait(i, p) {
+		return
+	}
+	for _, at := range p.events.heads() {
+		a := action{kind: world.Deliver, process: i, name: p.events.all[at].Name}
+		if x.wants(a) {
+			d := x.draft(x.from)
+			d.deliver(i, at)
+			x.add(a, d, Effect{})
+		}
+	}
+}
+
+// mayWait reports whether all events may wait until a run has ended, because their delivery commutes with all else:
+// a run reads what the cache had when it began, and no other can begin. It is so if everything that is queued, or
+// would be, has a run in flight.
+func (x *expansion) mayWait(i int, p *process) bool {
+	if len(p.runs) == 0 || len(p.events.all) == 0 {
+		return false
+	}
+	inFlight := func(item world.Item) bool { return p.runOf(item) != nil }
+	if slices.ContainsFunc(p.keys.items, func(item world.Item) bool { return !inFlight(item) }) {
+		return false
+	}
+	for _, coming := range p.events.all {
+		for _, item := range x.queuedBy(i, p, coming) {
+			if !inFlight(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runOf returns the run in flight of an item's key.
+func (p *process) runOf(item world.Item) *run {
+	for _, r := range p.runs {
+		if world.CompareItems(r.item, item) == 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// begins are the steps in which a run begins.
+func (x *expansion) begins(i int) {
+	p := x.from.processes.all[i]
+	for at, item := range p.keys.items {
+		a := action{kind: world.Reconcile, process: i, controller: item.Controller, key: item.Key}
+		if p.runOf(item) != nil || !x.wants(a) {
+			continue
+		}
+		d := x.draft(x.from)
+		rest := slices.Delete(slices.Clone(p.keys.items), at, at+1)
+		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
+		r := x.begin(i, item, x.cached(p))
+		findings := d.goOn(i, nil, r)
+		x.add(a, d, Effect{}, findings...)
+	}
+}
+
+// goOn replaces a run by what it is after a response, with what it has put into the cache, or ends it.
+func (d *draft) goOn(i int, before, after *run) []property.Finding {
+	step := d.next(after)
+	p := d.processes[i]
+	runs := slices.DeleteFunc(slices.Clone(p.runs), func(r *run) bool { return r == before })
+	if step.End == nil {
+		at, _ := slices.BinarySearchFunc(runs, after, func(a, b *run) int { return world.CompareItems(a.item, b.item) })
+		runs = slices.Insert(runs, at, after)
+	}
+	d.processes[i] = d.processOf(p.view, p.events, p.keys, runs)
+	if before != nil && !d.LateWrites {
+		for _, wrote := range step.Wrote {
+			d.observeWrite(i, wrote)
+		}
+		d.confirm(i)
+	}
+	if step.End == nil {
+		return nil
+	}
+	d.enqueue(i, step.Queued...)
+	if step.End.Again != nil {
+		d.enqueue(i, *step.End.Again)
+	}
+	return endFindings(step.End)
+}
+
+// restarts are the steps in which a process ends and starts again. An idle one does, too: what it does when it starts may
+// differ from what it did.
+func (x *expansion) restarts(i int) {
+	p := x.from.processes.all[i]
+	if x.from.Spent.Crashes >= x.Most.Crashes {
+		return
+	}
+	crashed := func(text string, start func(d *draft)) {
+		a := action{kind: world.Restart, process: i, text: text}
+		if !x.wants(a) {
+			return
+		}
+		d := x.draft(x.from)
+		d.spent.Crashes++
+		start(d)
+		x.add(a, d, Effect{Deviation: true})
+	}
+	crashed(newList, func(d *draft) { d.restart(i) })
+	// Of a process with other objects, something else may be in flight.
+	every := x.Unreduced || x.Apart
+	if (len(p.runs) > 0 || every) && len(p.events.all) > 0 {
+		crashed(oldList, func(d *draft) { d.restartLate(i) })
+	}
+}
+
+// The lists of a process that starts.
+const (
+	newList = "with a list of what is stored"
+	oldList = "with a list as old as its cache"
+)
+
+// action is an Action in memory.
+type action struct {
+	kind       world.ActionKind
+	process    int
+	name       *Name
+	controller string
+	key        queue.Key
+	text       string
+}
+
+// Export returns the action for a file.
+func (e *Space) Export(a action) world.Action {
+	out := world.Action{Step: a.kind, Controller: a.controller, Name: a.text}
+	if a.process >= 0 && len(e.Controllers) > 1 {
+		out.Process = e.Controllers[a.process].Name
+	}
+	if a.key != (queue.Key{}) {
+		out.Key = a.key.String()
+	}
+	if a.name != nil {
+		ref := a.name.Ref
+		out.Object = &ref
+	}
+	return out
+}
+
+// Transition is a step from one state to the next.
+type Transition struct {
+	Action action
+	To     State
+	Effect uint32
+	// Findings are what is wrong with the step itself.
+	Findings []property.Finding
+}
+
+// move is a change of what is stored that no controller under test makes.
+type move struct {
+	action action
+	after  *Contents
+	effect Effect
+	fault  bool
+}
+
+// movesFrom returns what the environment and the garbage collector may do.
+func (w *Worker) movesFrom(at *Contents) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.moves != nil {
+		return *at.moves
+	}
+	raw := at.Raw()
+	all := w.movesOf(at, world.Collect, w.Server.Collect(raw))
+	if w.Environment != nil {
+		all = append(all, w.movesOf(at, world.Proceed, w.Environment.Moves(raw))...)
+	}
+	at.moves = &all
+	return all
+}
+
+func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) []move {
+	var all []move
+	for _, m := range raw {
+		after := w.storedFrom(m.After)
+		changed := w.Changes(at, after)
+		e := effectOn(changed)
+		e.Ends = kind == world.Proceed && slices.ContainsFunc(changed, func(c Change) bool {
+			return !hasEnded(c.Before) &&
+				hasEnded(c.After)
+		})
+		e.Deviation, e.Resets = m.Fault, m.Fault || e.Ends
+		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, m.Fault})
+	}
+	return all
+}
+
+// hasEnded reports whether a version is of a pod that runs no more.
+func hasEnded(v *Version) bool {
+	if v == nil || v.Gone {
+		return false
+	}
+	phase := string(v.Object.Field("status", "phase"))
+	return phase == `"Succeeded"` || phase == `"Failed"`
+}
+
+// editsOf returns what users may do.
+func (w *Worker) editsOf(at *Contents) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.edits == nil {
+		all := w.made(at, world.MakeEdit, w.Edits, w.Attempts.add)
+		at.edits = &all
+	}
+	return *at.edits
+}
+
+// made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out, with a
+// note of what came of each.
+func (w *Worker) made(at *Contents, kind world.ActionKind, edits []world.Edit, note func(edit int, err error)) []move {
+	var all []move
+	raw := at.Raw()
+	for i, one := range edits {
+		after, err := w.edited(at, raw, one)
+		note(i, err)
+		if err != nil {
+			continue
+		}
+		a := action{kind: kind, process: -1, name: w.nameOf(one.Object), text: one.Name}
+		all = append(all, move{a, after, Effect{Deviation: true, Resets: true}, true})
+	}
+	return all
+}
+
+// edited returns what is stored after an edit.
+func (w *Worker) edited(at *Contents, raw world.Stored, one world.Edit) (*Contents, error) {
+	result, err := w.Server.Edit(raw, one)
+	if err != nil {
+		return nil, err
+	}
+	after := w.storedFrom(result)
+	if after == at {
+		return nil, world.ErrUnchanged
+	}
+	return after, nil
+}
+
+// interferenceWith returns what other clients may do with children.
+func (w *Worker) interferenceWith(at *Contents) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.interference != nil {
+		return *at.interference
+	}
+	var edits []world.Edit
+	for _, s := range at.Slots {
+		if s.Version == nil || w.Seeds[s.Name] || !world.IsControlled(s.Version.Object) || s.Version.Object.Deleting() {
+			continue
+		}
+		edits = append(edits, world.Edit{Name: "deletes it", Object: s.Name.Ref, Delete: true},
+			world.Edit{Name: "annotates it", Object: s.Name.Ref,
+				Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
+	}
+	all := w.made(at, world.Interfere, edits, func(int, error) {}) // They are tried on any child, whatever it allows.
+	at.interference = &all
+	return all
+}
+
+// attempts remembers what came of the edits of users. It is safe for concurrent use.
+type attempts struct {
+	mu  sync.Mutex
+	All []attempt
+}
+
+// attempt is what came of one edit.
+type attempt struct {
+	Made bool
+	// Err is the error of the API server: that with the smallest text, so that it does not depend on the order in which
+	// workers try. It is errUnchanged if the server has refused nothing, and nil if the edit was never tried.
+	Err error
+}
+
+// add notes the result of an edit.
+func (a *attempts) add(edit int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := &a.All[edit]
+	switch {
+	case err == nil:
+		one.Made = true
+	case one.Err == nil, errors.Is(one.Err, world.ErrUnchanged), !errors.Is(err, world.ErrUnchanged) && err.Error() < one.Err.Error():
+		one.Err = err
+	}
+}
+
+// moves are the steps of other controllers and of the garbage collector.
+func (x *expansion) moves() {
+	if !x.wantsOf(world.Proceed, world.Collect) {
+		return
+	}
+	var natural, failures []move
+	for _, m := range x.movesFrom(x.from.Stored) {
+		if m.fault {
+			failures = append(failures, m)
+		} else {
+			natural = append(natural, m)
+		}
+	}
+	x.change(natural, func(*Budget) {})
+	if x.from.Spent.Faults < x.Most.Faults {
+		x.change(failures, func(b *Budget) { b.Faults++ })
+	}
+}
+
+// edits are the steps of users.
+func (x *expansion) edits() {
+	x.changeWithin(world.MakeEdit, x.from.Spent.Edits, x.Most.Edits, x.editsOf, func(b *Budget) { b.Edits++ })
+}
+
+// interference are the steps of other clients.
+func (x *expansion) interference() {
+	x.changeWithin(world.Interfere, x.from.Spent.Faults, x.Most.Faults, x.interferenceWith, func(b *Budget) { b.Faults++ })
+}
+
+// changeWithin adds changes of one kind that have a budget.
+func (x *expansion) changeWithin(kind world.ActionKind, spent, most uint8, changes func(*Contents) []move, spend func(*Budget)) {
+	if spent < most && x.wantsOf(kind) {
+		x.change(changes(x.from.Stored), spend)
+	}
+}
+
+// change adds changes of what is stored.
+func (x *expansion) change(all []move, spend func(*Budget)) {
+	for _, m := range all {
+		if !x.wants(m.action) {
+			continue
+		}
+		d := x.draft(x.from)
+		spend(&d.spent)
+		d.store(m.after)
+		x.add(m.action, d, m.effect)
+	}
+}
+
+// operation is what a step did to an object that is stored.
+type operation uint8
+
+const (
+	untouched operation = iota
+	Created
+	updated
+	Deleted
+)
+
+// Effect is what a transition means for the properties that are read from the graph.
+type Effect struct {
+	id uint32
+	// Deviation marks edits, crashes and faults: what need not happen.
+	Deviation bool
+	// Resets marks what makes creations and deletions expected: edits and faults.
+	Resets bool
+	Name   *Name
+	What   operation
+	// Ends marks the end of a pod, after which a new one is expected.
+	Ends bool
+	// Own marks writes of the processes; fresh those of runs that know the newest specs.
+	Own, Fresh bool
+	// By is the object whose run has created one; nil for other steps.
+	By *Name
+}
+
+func (e *Space) effectOf(x Effect) uint32 {
+	if x == (Effect{}) {
+		return 0
+	}
+	flags := uint32(x.What)
+	for i, set := range []bool{x.Deviation, x.Resets, x.Own, x.Fresh, x.Ends, x.Name != nil, x.By != nil} {
+		if set {
+			flags |= 1 << (8 + i)
+		}
+	}
+	k := key(nil).number(flags)
+	for _, n := range []*Name{x.Name, x.By} {
+		if n != nil {
+			k = k.number(n.ID)
+		}
+	}
+	return e.effects.add(k, func(id uint32) *Effect {
+		x.id = id
+		return &x
+	}).id
+}
+
+// effectOn returns the effect of a change of what is stored.
+func effectOn(changed []Change) Effect {
+	if len(changed) == 0 {
+		return Effect{}
+	}
+	switch c := changed[0]; {
+	case c.Before == nil:
+		return Effect{Name: c.After.Name, What: Created}
+	case c.After.Gone:
+		return Effect{Name: c.After.Name, What: Deleted}
+	default:
+		return Effect{Name: c.After.Name, What: updated}
+	}
+}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Footprint is what a search of a group of objects has met: what its steps depend on, and what they change.
+type Footprint struct {
+	*Worker
+
+	// names are the objects that existed, paths those of requests for them.
+	names map[object.Ref]bool
+	paths map[string]bool
+	// uids are what the UIDs of these objects begin with, and mentions the beginnings of all UIDs in them, with one of
+	// the objects that have it.
+	uids     map[string]bool
+	mentions map[string]object.Ref
+	// loose are the objects without a controller, and items what was reconciled.
+	loose []*object.Object
+	items []world.Item
+	// open says why anything else may matter to the group; empty if not.
+	open string
+}
+
+// Footprint returns that of a search from an initial state that has ended.
+func (w *Worker) Footprint(initial *Contents) *Footprint {
+	f := &Footprint{Worker: w, names: map[object.Ref]bool{}, paths: map[string]bool{}, uids: map[string]bool{},
+		mentions: map[string]object.Ref{}}
+	common := w.CommonNames(initial)
+	bodies := map[uint32]bool{}
+	for _, v := range w.versions.values {
+		switch {
+		case bodies[v.Body]:
+			continue
+		case common[v.Name] && slices.ContainsFunc(w.versions.values, func(other *Version) bool {
+			return other.Name == v.Name &&
+				other.Body != v.Body
+		}):
+			f.open = v.Name.Ref.String() + " changes"
+		case !common[v.Name]:
+			f.addVersion(v)
+		}
+		bodies[v.Body] = true
+	}
+	for _, k := range w.keyLists.values {
+		f.addItems(k.items)
+	}
+	for _, r := range w.requests.values {
+		if p, _, _ := strings.Cut(r.Target, "?"); r.Method != http.MethodPost && !f.paths[p] && !f.paths[path.Dir(p)] {
+			f.open = fmt.Sprintf("%s %s is requested", r.Method, p)
+		}
+	}
+	return f
+}
+
+// CommonNames are those of objects that the API server has by itself, such as namespaces.
+func (e *Space) CommonNames(initial *Contents) map[*Name]bool {
+	common := map[*Name]bool{}
+	for _, at := range initial.Slots {
+		common[at.Name] = !e.Seeds[at.Name]
+	}
+	return common
+}
+
+func (f *Footprint) addVersion(v *Version) {
+	f.names[v.Name.Ref] = true
+	f.paths[f.Server.Path(v.Name.Ref)] = true
+	if prefix := v.Name.uid.Load(); prefix != nil {
+		f.uids[*prefix] = true
+	}
+	for _, uid := range v.uids {
+		if len(uid) > birthSize {
+			f.mentions[uid[:len(uid)-birthSize]] = v.Name.Ref
+		}
+	}
+	if !world.IsControlled(v.Object) {
+		f.loose = append(f.loose, v.Object)
+	}
+}
+
+func (f *Footprint) addItems(items []world.Item) {
+	for _, item := range items {
+		if !slices.ContainsFunc(f.items, func(known world.Item) bool { return world.CompareItems(known, item) == 0 }) {
+			f.items = append(f.items, item)
+		}
+	}
+}
+
+// Touches returns why steps of a group may depend on another one, or change what it depends on; empty if neither. If
+// groups do not touch each other, each step of one is the same whatever the state of the others.
+func (f *Footprint) Touches(other *Footprint) string {
+	if f.open != "" {
+		return f.open
+	}
+	for ref := range f.names {
+		if other.names[ref] {
+			return ref.String() + " belongs to both"
+		}
+	}
+	for uid, by := range f.mentions {
+		if other.uids[uid] {
+			return by.String() + " refers to an object of the other"
+		}
+	}
+	for _, item := range f.items {
+		for _, o := range other.loose {
+			if f.reads(item, o) {
+				return fmt.Sprintf("a reconcile of %s for %s may depend on %s", item.Object, item.Controller, o.Ref().Identity())
+			}
+		}
+	}
+	return f.shareEnvironment(other)
+}
+
+func (f *Footprint) reads(item world.Item, o *object.Object) bool {
+	return slices.ContainsFunc(f.Processes, func(p world.Process) bool {
+		reader, is := p.(world.Reader)
+		return !is || reader.Reads(item, o)
+	})
+}
+
+// shareEnvironment finds claims that pods of the other group could use: the only kind whose model looks at others.
+func (f *Footprint) shareEnvironment(other *Footprint) string {
+	for claim := range f.names {
+		for pod := range other.names {
+			if claim.Kind.Kind == "PersistentVolumeClaim" && pod.Kind.Kind == "Pod" && claim.Namespace == pod.Namespace {
+				return fmt.Sprintf("%s may use %s", pod, claim)
+			}
+		}
+	}
+	return ""
+}

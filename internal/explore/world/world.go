@@ -1,0 +1,173 @@
+// Package world is what explorations explore: processes of controllers, an API server and other controllers, whose methods are
+// functions of values. It has those of Setpoint and those in memory.
+package world
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Controller is a process with one or more controllers to explore.
+type Controller struct {
+	Name string
+	// Start returns a process of it. Each worker of a search has its own, and calls it from one goroutine.
+	Start func() (Process, error)
+}
+
+// Process is what one controller does. All methods are functions of their arguments.
+type Process interface {
+	// Watches reports whether the controller's watches select an object.
+	Watches(o *object.Object) bool
+	// Start returns the items that a process queues that has just listed these objects.
+	Start(cached []*object.Object) []Item
+	// Deliver returns the items that an event queues. Seen are the objects that earlier events have made, own the writes
+	// of the process that it already has in its cache though their events are still to come.
+	Deliver(seen []*object.Object, own []Event, event Event) []Item
+	// Observe returns the items that an own write queues when the cache gets its result.
+	Observe(seen []*object.Object, own []Event, wrote Event) []Item
+	// Step runs a reconcile from its beginning until its next request to the API server, or to its end.
+	Step(run Run) Step
+	// Merge returns one item for two of the same key.
+	Merge(older, newer Item) Item
+}
+
+// Reader is a Process that knows what runs read. Without it, objects are explored together.
+type Reader interface {
+	// Reads reports whether a run of an item may read an object that is neither its own, nor refers to its UID, nor has
+	// a name under which the run writes; or whether an event of the object may queue the item.
+	Reads(item Item, o *object.Object) bool
+}
+
+// Event is an object as it is now or, if deleted, as it was.
+type Event struct {
+	Object  *object.Object
+	Deleted bool
+	// Writer is what the Process needs to know of an own write; it is comparable.
+	Writer any
+}
+
+// Item is an object to reconcile.
+type Item struct {
+	Controller string
+	Key        queue.Key
+	// Object is the identity of the object with the key.
+	Object object.Ref
+	// Digest identifies what the item makes a run do, besides its controller and key.
+	Digest uint64
+	// Value is what the Process needs of it.
+	Value any
+	// Refers is set if the value has objects.
+	Refers bool
+	// Failed is set for a retry.
+	Failed bool
+}
+
+// Run is a reconcile that has begun.
+type Run struct {
+	Item Item
+	// Cached is what the cache had when the run began, sorted like Stored.
+	Cached []*object.Object
+	// Exchanges are its requests so far.
+	Exchanges []loop.Exchange
+}
+
+// Step is what a run does next.
+type Step struct {
+	// Request is nil if the run has ended.
+	Request *loop.Request
+	// Wrote is what the run has put into its cache so far: the results of its own writes.
+	Wrote []Event
+	// Queued are items that the run has queued.
+	Queued []Item
+	End    *End
+	// Err means that the run cannot go on; it aborts the search.
+	Err error
+}
+
+// End is how a run ended.
+type End struct {
+	// Again is the item of the next run, which the run or its failure planned; nil if it planned none.
+	Again *Item
+	// Err is the error of the run; nil if it succeeded.
+	Err error
+	// Panicked is set if Err is a panic.
+	Panicked bool
+}
+
+// Stored is what an API server stores, sorted by group, kind, namespace and name. It is immutable.
+type Stored []apiserver.Slot
+
+// Server is an API server whose state is a value. Its methods are safe for concurrent use.
+type Server interface {
+	// Do handles a request. Objects that it does not change stay as they are.
+	Do(stored Stored, request loop.Request) (Stored, loop.Response)
+	// Edit makes a change that another client requests. An edit that changes nothing, or that the server refuses,
+	// returns an error.
+	Edit(stored Stored, edit Edit) (Stored, error)
+	// Path is that of the requests for an object.
+	Path(ref object.Ref) string
+	// Collect returns what garbage collection and terminating namespaces may lead to next.
+	Collect(stored Stored) []Move
+}
+
+// Environment is what other controllers do. It is safe for concurrent use.
+type Environment interface {
+	Moves(stored Stored) []Move
+}
+
+// Move is a change that neither users nor the controllers make.
+type Move struct {
+	// Name says what happens, such as "becomes ready".
+	Name   string
+	Object object.Ref
+	After  Stored
+	// Writes are the requests of Manager that make it, for another server.
+	Writes  []apiserver.Request
+	Manager string
+	// Fault marks failures, which have a budget.
+	Fault bool
+}
+
+// CompareRefs orders objects by group, kind, namespace and name.
+func CompareRefs(a, b object.Ref) int {
+	return cmp.Or(CompareKinds(a, b),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// CompareKinds orders objects by group and kind.
+func CompareKinds(a, b object.Ref) int {
+	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind.Kind, b.Kind.Kind))
+}
+
+// CompareItems orders items by controller and key.
+func CompareItems(a, b Item) int {
+	return cmp.Or(strings.Compare(a.Controller, b.Controller), compareKeys(a.Key, b.Key))
+}
+
+func compareKeys(a, b queue.Key) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// IsControlled reports whether an object has a controller.
+func IsControlled(o *object.Object) bool {
+	_, controlled := o.Controller()
+	return controlled
+}
+
+// IsOutage reports whether an object stands for an outage.
+func IsOutage(ref object.Ref) bool { return ref.GroupKind() == loop.OutageResource.GroupKind() }
+
+// Get returns the object of a name; nil if there is none.
+func (s Stored) Get(ref object.Ref) *object.Object {
+	at, found := slices.BinarySearchFunc(s, ref, func(s apiserver.Slot, ref object.Ref) int { return CompareRefs(s.Ref, ref) })
+	if !found {
+		return nil
+	}
+	return s[at].Object
+}
