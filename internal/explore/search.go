@@ -27,7 +27,7 @@ import (
 // batch is how many states are expanded before their results are merged.
 const batch = 2048
 
-// search explores the states of an engine. Layers with fewer edits, crashes and faults come first, and within a layer
+// search explores the states of a system. Layers with fewer edits, crashes and faults come first, and within a layer
 // smaller depths. The result does not depend on the number of workers: they expand, and one goroutine merges in order.
 type search struct {
 	*state.Space

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -25,8 +26,6 @@ func (w *Worker) ExpandTo(from State, only *world.Action) []Transition {
 		x.restarts(i)
 	}
 	x.moves()
-	x.edits()
-	x.interference()
 	return x.all
 }
 
@@ -223,23 +222,32 @@ type move struct {
 	action action
 	after  *Contents
 	effect Effect
-	fault  bool
+	// spends is what it takes of the budget.
+	spends Budget
 }
 
-// movesFrom returns what the environment and the garbage collector may do.
-func (w *Worker) movesFrom(at *Contents) []move {
+// once returns what follows from the contents, which is computed once.
+func once[T any](at *Contents, known **[]T, compute func() []T) []T {
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	if at.moves != nil {
-		return *at.moves
+	if *known == nil {
+		all := compute()
+		*known = &all
 	}
-	raw := at.Raw()
-	all := w.movesOf(at, world.Collect, w.Server.Collect(raw))
-	if w.Environment != nil {
-		all = append(all, w.movesOf(at, world.Proceed, w.Environment.Moves(raw))...)
-	}
-	at.moves = &all
-	return all
+	return **known
+}
+
+// movesFrom returns what the environment and the garbage collector may do, failures last.
+func (w *Worker) movesFrom(at *Contents) []move {
+	return once(at, &at.moves, func() []move {
+		raw := at.Raw()
+		all := w.movesOf(at, world.Collect, w.Server.Collect(raw))
+		if w.Environment != nil {
+			all = append(all, w.movesOf(at, world.Proceed, w.Environment.Moves(raw))...)
+		}
+		slices.SortStableFunc(all, func(a, b move) int { return cmp.Compare(a.spends.Faults, b.spends.Faults) })
+		return all
+	})
 }
 
 func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) []move {
@@ -253,7 +261,11 @@ func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) 
 				hasEnded(c.After)
 		})
 		e.Deviation, e.Resets = m.Fault, m.Fault || e.Ends
-		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, m.Fault})
+		spends := Budget{}
+		if m.Fault {
+			spends.Faults = 1
+		}
+		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, spends})
 	}
 	return all
 }
@@ -269,18 +281,12 @@ func hasEnded(v *Version) bool {
 
 // editsOf returns what users may do.
 func (w *Worker) editsOf(at *Contents) []move {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.edits == nil {
-		all := w.made(at, world.MakeEdit, w.Edits, w.Attempts.add)
-		at.edits = &all
-	}
-	return *at.edits
+	return once(at, &at.edits, func() []move { return w.made(at, world.MakeEdit, Budget{Edits: 1}, w.Edits, w.Attempts.add) })
 }
 
 // made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out, with a
 // note of what came of each.
-func (w *Worker) made(at *Contents, kind world.ActionKind, edits []world.Edit, note func(edit int, err error)) []move {
+func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits []world.Edit, note func(edit int, err error)) []move {
 	var all []move
 	raw := at.Raw()
 	for i, one := range edits {
@@ -290,7 +296,7 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, edits []world.Edit, n
 			continue
 		}
 		a := action{kind: kind, process: -1, name: w.nameOf(one.Object), text: one.Name}
-		all = append(all, move{a, after, Effect{Deviation: true, Resets: true}, true})
+		all = append(all, move{a, after, Effect{Deviation: true, Resets: true}, spends})
 	}
 	return all
 }
@@ -310,23 +316,19 @@ func (w *Worker) edited(at *Contents, raw world.Stored, one world.Edit) (*Conten
 
 // interferenceWith returns what other clients may do with children.
 func (w *Worker) interferenceWith(at *Contents) []move {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.interference != nil {
-		return *at.interference
-	}
-	var edits []world.Edit
-	for _, s := range at.Slots {
-		if s.Version == nil || w.Seeds[s.Name] || !world.IsControlled(s.Version.Object) || s.Version.Object.Deleting() {
-			continue
+	return once(at, &at.interference, func() []move {
+		var edits []world.Edit
+		annotation := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}
+		for _, s := range at.Slots {
+			if s.Version == nil || w.Seeds[s.Name] || !world.IsControlled(s.Version.Object) || s.Version.Object.Deleting() {
+				continue
+			}
+			edits = append(edits, world.Edit{Name: "deletes it", Object: s.Name.Ref, Delete: true},
+				world.Edit{Name: "annotates it", Object: s.Name.Ref, Patch: annotation})
 		}
-		edits = append(edits, world.Edit{Name: "deletes it", Object: s.Name.Ref, Delete: true},
-			world.Edit{Name: "annotates it", Object: s.Name.Ref,
-				Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
-	}
-	all := w.made(at, world.Interfere, edits, func(int, error) {}) // They are tried on any child, whatever it allows.
-	at.interference = &all
-	return all
+		// They are tried on any child, whatever it allows.
+		return w.made(at, world.Interfere, Budget{Faults: 1}, edits, func(int, error) {})
+	})
 }
 
 // attempts remembers what came of the edits of users. It is safe for concurrent use.
@@ -339,7 +341,7 @@ type attempts struct {
 type attempt struct {
 	Made bool
 	// Err is the error of the API server: that with the smallest text, so that it does not depend on the order in which
-	// workers try. It is errUnchanged if the server has refused nothing, and nil if the edit was never tried.
+	// workers try. It is world.ErrUnchanged if the server has refused nothing, and nil if the edit was never tried.
 	Err error
 }
 
@@ -356,52 +358,30 @@ func (a *attempts) add(edit int, err error) {
 	}
 }
 
-// moves are the steps of other controllers and of the garbage collector.
+// moves are the steps of other controllers and of the garbage collector, of users, and of other clients.
 func (x *expansion) moves() {
-	if !x.wantsOf(world.Proceed, world.Collect) {
-		return
+	at, spent := x.from.Stored, x.from.Spent
+	if x.wantsOf(world.Proceed, world.Collect) {
+		x.change(x.movesFrom(at))
 	}
-	var natural, failures []move
-	for _, m := range x.movesFrom(x.from.Stored) {
-		if m.fault {
-			failures = append(failures, m)
-		} else {
-			natural = append(natural, m)
-		}
+	if spent.Edits < x.Most.Edits && x.wantsOf(world.MakeEdit) {
+		x.change(x.editsOf(at))
 	}
-	x.change(natural, func(*Budget) {})
-	if x.from.Spent.Faults < x.Most.Faults {
-		x.change(failures, func(b *Budget) { b.Faults++ })
+	if spent.Faults < x.Most.Faults && x.wantsOf(world.Interfere) {
+		x.change(x.interferenceWith(at))
 	}
 }
 
-// edits are the steps of users.
-func (x *expansion) edits() {
-	x.changeWithin(world.MakeEdit, x.from.Spent.Edits, x.Most.Edits, x.editsOf, func(b *Budget) { b.Edits++ })
-}
-
-// interference are the steps of other clients.
-func (x *expansion) interference() {
-	x.changeWithin(world.Interfere, x.from.Spent.Faults, x.Most.Faults, x.interferenceWith, func(b *Budget) { b.Faults++ })
-}
-
-// changeWithin adds changes of one kind that have a budget.
-func (x *expansion) changeWithin(kind world.ActionKind, spent, most uint8, changes func(*Contents) []move, spend func(*Budget)) {
-	if spent < most && x.wantsOf(kind) {
-		x.change(changes(x.from.Stored), spend)
-	}
-}
-
-// change adds changes of what is stored.
-func (x *expansion) change(all []move, spend func(*Budget)) {
+// change adds changes of what is stored, as far as the budget goes.
+func (x *expansion) change(all []move) {
 	for _, m := range all {
-		if !x.wants(m.action) {
-			continue
-		}
 		d := x.draft(x.from)
-		spend(&d.spent)
-		d.store(m.after)
-		x.add(m.action, d, m.effect)
+		d.spent.Edits += m.spends.Edits
+		d.spent.Faults += m.spends.Faults
+		if d.spent.Faults <= x.Most.Faults && x.wants(m.action) {
+			d.store(m.after)
+			x.add(m.action, d, m.effect)
+		}
 	}
 }
 

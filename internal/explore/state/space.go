@@ -209,13 +209,7 @@ func (e *Space) BrokenStep(before, after *Contents) []property.Finding {
 
 // BrokenIn returns the invariants that do not hold in a state.
 func (e *Space) BrokenIn(at *Contents) []property.Finding {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.broken == nil {
-		all := e.Broken(at, false)
-		at.broken = &all
-	}
-	return *at.broken
+	return once(at, &at.broken, func() []property.Finding { return e.Broken(at, false) })
 }
 
 // brokenBetween returns the invariants that a step breaks: those on states after it, and those on steps.
