@@ -52,7 +52,7 @@ func follow(ctx context.Context, options Options, story counterexample.Story) (*
 	}
 	rests := true
 	if property.IsAboutRest(story.Property, story.Invariants) {
-		nodes, rests = s.rest(ctx, nodes)
+		nodes, rests = s.goToRest(ctx, nodes)
 	}
 	r.Steps = s.stepsOf(nodes, -1)
 	other, stopped := s.otherEnd(ctx, &story)
@@ -76,7 +76,7 @@ func (s *search) otherEnd(ctx context.Context, story *counterexample.Story) (end
 	if stopped != "" {
 		return graph.NoParent, stopped
 	}
-	way, rests := s.rest(ctx, way)
+	way, rests := s.goToRest(ctx, way)
 	if !rests {
 		return graph.NoParent, "it does not come to rest"
 	}
@@ -165,10 +165,10 @@ func (s *search) stillViolated(story *counterexample.Story, nodes []uint32, brok
 // maxToRest bounds the changes after a story until nothing changes any more.
 const maxToRest = 200
 
-// rest goes on from the end of a way until nothing changes any more: other logic may still have something to do where
+// goToRest goes on from the end of a way until nothing changes any more: other logic may still have something to do where
 // the story ended. Where pods end and are replaced for ever, that is a state in which nothing else changes. It reports
 // false if there is no such state.
-func (s *search) rest(ctx context.Context, nodes []uint32) (way []uint32, rests bool) {
+func (s *search) goToRest(ctx context.Context, nodes []uint32) (way []uint32, rests bool) {
 	way = slices.Clone(nodes)
 	quiet := map[uint32]int{} // How long the way to each state is in which nothing but the end of a pod changes anything.
 	for range maxToRest {

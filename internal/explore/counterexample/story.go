@@ -134,8 +134,7 @@ func (s *Story) checkStep(a *world.Action) error {
 		return err
 	}
 	if a.Step == world.MakeEdit && !slices.ContainsFunc(s.Edits, func(e world.Edit) bool {
-		return e.Name == a.Name &&
-			e.Object.Identity() == a.Object.Identity()
+		return e.Name == a.Name && e.Object.Identity() == a.Object.Identity()
 	}) {
 		return fmt.Errorf("name: %q is not among the edits of %s in the story", a.Name, a.Object)
 	}

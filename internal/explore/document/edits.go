@@ -216,7 +216,7 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]world.Edit, e
 	for _, name := range intents {
 		if intent, has := fields[name].(map[string]any); has {
 			first[name] = intent
-			g.object(memberOf(schema, name), intent, []string{name})
+			g.fieldsOf(memberOf(schema, name), intent, []string{name})
 		}
 	}
 	var edits []world.Edit
@@ -263,12 +263,12 @@ func memberOf(schema *spec.Schema, name string) *spec.Schema {
 	return nil
 }
 
-func (g *generator) object(schema *spec.Schema, value map[string]any, path []string) {
+func (g *generator) fieldsOf(schema *spec.Schema, value map[string]any, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		below := append(slices.Clone(path), name)
 		member := memberOf(schema, name)
 		if nested, is := value[name].(map[string]any); is {
-			g.object(member, nested, below)
+			g.fieldsOf(member, nested, below)
 			continue
 		}
 		var edits []world.Edit

@@ -41,39 +41,10 @@ func (d *draft) store(after *Contents) {
 	}
 }
 
-// Change is a name whose object changed: after may be the last version.
-type Change struct{ Before, After *Version }
-
-// Changes returns how two contents differ. An object that was replaced by another of its name is two differences.
-func (e *Space) Changes(before, after *Contents) []Change {
-	if before == after {
-		return nil
-	}
-	var all []Change
-	for _, now := range after.Slots {
-		was := before.Get(now.Name)
-		switch {
-		case was.Version == now.Version:
-		case now.Version == nil:
-			all = append(all, Change{was.Version, e.asGone(was.Version, max(now.written, was.Version.number))})
-		case was.Version != nil && was.born != now.born:
-			all = append(all, Change{was.Version, e.asGone(was.Version, now.Version.number)}, Change{nil, now.Version})
-		default:
-			all = append(all, Change{was.Version, now.Version})
-		}
-	}
-	for _, was := range before.Slots {
-		if _, kept := after.find(was.Name); !kept && was.Version != nil {
-			all = append(all, Change{was.Version, e.asGone(was.Version, was.Version.number)})
-		}
-	}
-	return all
-}
-
 // send queues the event of a change for a process. An object that the watches no longer select is gone for it.
 func (d *draft) send(i int, c Change) {
 	p := d.processes[i]
-	watched := func(v *Version) bool { return v != nil && d.Worker.Processes[i].Watches(v.Object) }
+	watched := func(v *Version) bool { return v != nil && d.Processes[i].Watches(v.Object) }
 	v := c.After
 	switch {
 	case c.After.Gone && watched(c.Before), watched(c.After):
@@ -91,20 +62,20 @@ func (d *draft) enqueue(i int, items ...world.Item) {
 		return
 	}
 	p := d.processes[i]
-	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Worker.Processes[i], p.keys.items, items...)), p.runs)
+	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Processes[i], p.keys.items, items...)), p.runs)
 }
 
 // restart ends a process and starts it with a list of what is stored.
 func (d *draft) restart(i int) {
 	var listed []*Version
 	for _, at := range d.stored.Slots {
-		if at.Version != nil && d.Worker.Processes[i].Watches(at.Version.Object) {
+		if at.Version != nil && d.Processes[i].Watches(at.Version.Object) {
 			listed = append(listed, at.Version)
 		}
 	}
 	v := d.viewOf(listed)
 	d.processes[i] = d.processOf(v, d.eventsOf(nil), d.keysOf(nil), nil)
-	d.enqueue(i, d.started(i, v)...)
+	d.enqueue(i, d.itemsAtStart(i, v)...)
 }
 
 // restartLate is restart with lists as old as the cache: each is of one version of its kind, the earliest that has all
@@ -116,7 +87,7 @@ func (d *draft) restartLate(i int) {
 	}
 	p := d.processes[i]
 	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(nil), nil)
-	d.enqueue(i, d.started(i, p.view)...)
+	d.enqueue(i, d.itemsAtStart(i, p.view)...)
 }
 
 // lastOwn returns where the last event of an own write is that the cache has; -1 if none is.
@@ -127,21 +98,6 @@ func (d *draft) lastOwn(i int) int {
 		}
 	}
 	return -1
-}
-
-// started returns what a process queues that has just listed objects.
-func (w *Worker) started(i int, v *view) []world.Item {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.started == nil {
-		v.started = map[int][]world.Item{}
-	}
-	items, known := v.started[i]
-	if !known {
-		items = w.Processes[i].Start(v.objects())
-		v.started[i] = items
-	}
-	return items
 }
 
 // rename makes the state canonical: what differs only by how often objects were written becomes equal. The resource
@@ -223,9 +179,6 @@ func (d *draft) renameEvents(n *Name, numbers []uint64) {
 	}
 }
 
-// birthSize is how many digits at the end of a UID count the objects that had the name.
-const birthSize = 12
-
 // renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
 // often an object was deleted and created again.
 func (d *draft) renameBirths() {
@@ -236,7 +189,7 @@ func (d *draft) renameBirths() {
 	if !reborn {
 		return
 	}
-	uids := d.uids()
+	uids := d.referredUIDs()
 	renamed := map[string]string{}
 	slots := make([]Slot, 0, len(d.stored.Slots))
 	for _, at := range d.stored.Slots {
@@ -257,8 +210,8 @@ func (d *draft) renameBirths() {
 	}
 }
 
-// uids returns the UIDs that anything refers to.
-func (d *draft) uids() map[string]bool {
+// referredUIDs returns the UIDs that anything refers to.
+func (d *draft) referredUIDs() map[string]bool {
 	all := map[string]bool{}
 	add := func(v *Version) {
 		for _, uid := range v.uids {
@@ -372,8 +325,8 @@ func (e *events) heads() []int {
 	return all
 }
 
-// own returns the events of own writes that a cache already has.
-func (e *events) own() []event {
+// ownWrites returns the events of own writes that a cache already has.
+func (e *events) ownWrites() []event {
 	var all []event
 	for _, one := range e.all {
 		if one.writers != nil {
@@ -386,7 +339,7 @@ func (e *events) own() []event {
 // cached returns what the cache of a process has: what events have made, and own writes.
 func (e *Space) cached(p *process) *view {
 	v := p.view
-	for _, one := range p.events.own() {
+	for _, one := range p.events.ownWrites() {
 		v = e.with(v, one.Version)
 	}
 	return v
@@ -484,21 +437,21 @@ func (e *Space) writersOf(before *writers, by any) *writers {
 
 // queuedBy returns what an event queues.
 func (w *Worker) queuedBy(i int, p *process, next event) []world.Item {
-	own := p.events.own()
-	return w.delivered(p.view, delivery{process: i, version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
+	own := p.events.ownWrites()
+	return w.onDelivery(p.view, delivery{process: i, version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
 		return w.Processes[i].Deliver(seen, writesOf(own), world.Event{Object: next.Object, Deleted: next.Gone})
 	})
 }
 
 // queuedByWrite returns what an own write queues whose event is still to come.
 func (w *Worker) queuedByWrite(i int, p *process, coming event, wrote world.Event) []world.Item {
-	own := p.events.own()
+	own := p.events.ownWrites()
 	k := delivery{process: i, version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
-	return w.delivered(p.view, k, func(seen []*object.Object) []world.Item { return w.Processes[i].Observe(seen, writesOf(own), wrote) })
+	return w.onDelivery(p.view, k, func(seen []*object.Object) []world.Item { return w.Processes[i].Observe(seen, writesOf(own), wrote) })
 }
 
-// delivered returns what is queued by something that reaches a cache.
-func (w *Worker) delivered(v *view, k delivery, deliver func(seen []*object.Object) []world.Item) []world.Item {
+// onDelivery returns what is queued by something that reaches a cache.
+func (w *Worker) onDelivery(v *view, k delivery, deliver func(seen []*object.Object) []world.Item) []world.Item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	items, known := v.delivered[k]

@@ -3,9 +3,13 @@ package state
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
-	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -22,10 +26,10 @@ func (w *Worker) ExpandTo(from State, only *world.Action) []Transition {
 	for i := range from.processes.all {
 		x.deliveries(i)
 		x.begins(i)
-		x.requests(i)
+		x.responses(i)
 		x.restarts(i)
 	}
-	x.moves()
+	x.byOthers()
 	return x.all
 }
 
@@ -217,26 +221,6 @@ type Transition struct {
 	Findings []property.Finding
 }
 
-// move is a change of what is stored that no controller under test makes.
-type move struct {
-	action action
-	after  *Contents
-	effect Effect
-	// spends is what it takes of the budget.
-	spends Budget
-}
-
-// once returns what follows from the contents, which is computed once.
-func once[T any](at *Contents, known **[]T, compute func() []T) []T {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if *known == nil {
-		all := compute()
-		*known = &all
-	}
-	return **known
-}
-
 // movesFrom returns what the environment and the garbage collector may do, failures last.
 func (w *Worker) movesFrom(at *Contents) []move {
 	return once(at, &at.moves, func() []move {
@@ -257,8 +241,7 @@ func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) 
 		changed := w.Changes(at, after)
 		e := effectOn(changed)
 		e.Ends = kind == world.Proceed && slices.ContainsFunc(changed, func(c Change) bool {
-			return !hasEnded(c.Before) &&
-				hasEnded(c.After)
+			return !hasEnded(c.Before) && hasEnded(c.After)
 		})
 		e.Deviation, e.Resets = m.Fault, m.Fault || e.Ends
 		spends := Budget{}
@@ -331,35 +314,8 @@ func (w *Worker) interferenceWith(at *Contents) []move {
 	})
 }
 
-// attempts remembers what came of the edits of users. It is safe for concurrent use.
-type attempts struct {
-	mu  sync.Mutex
-	All []attempt
-}
-
-// attempt is what came of one edit.
-type attempt struct {
-	Made bool
-	// Err is the error of the API server: that with the smallest text, so that it does not depend on the order in which
-	// workers try. It is world.ErrUnchanged if the server has refused nothing, and nil if the edit was never tried.
-	Err error
-}
-
-// add notes the result of an edit.
-func (a *attempts) add(edit int, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	one := &a.All[edit]
-	switch {
-	case err == nil:
-		one.Made = true
-	case one.Err == nil, errors.Is(one.Err, world.ErrUnchanged), !errors.Is(err, world.ErrUnchanged) && err.Error() < one.Err.Error():
-		one.Err = err
-	}
-}
-
-// moves are the steps of other controllers and of the garbage collector, of users, and of other clients.
-func (x *expansion) moves() {
+// byOthers are the steps of other controllers and of the garbage collector, of users, and of other clients.
+func (x *expansion) byOthers() {
 	at, spent := x.from.Stored, x.from.Spent
 	if x.wantsOf(world.Proceed, world.Collect) {
 		x.change(x.movesFrom(at))
@@ -388,6 +344,7 @@ func (x *expansion) change(all []move) {
 // operation is what a step did to an object that is stored.
 type operation uint8
 
+// The operations.
 const (
 	untouched operation = iota
 	Created
@@ -447,4 +404,163 @@ func effectOn(changed []Change) Effect {
 	default:
 		return Effect{Name: c.After.Name, What: updated}
 	}
+}
+
+// responses are the steps in which the API server handles the next requests of runs, or fails them.
+func (x *expansion) responses(i int) {
+	for _, r := range x.from.processes.all[i].runs {
+		if a := r.action(world.Send, ""); x.wants(a) {
+			done := x.Do(x.from.Stored, r.request)
+			x.respond(r, a, done.after, done.Response)
+		}
+		if r.request.Method == http.MethodGet || x.from.Spent.Faults >= x.Most.Faults {
+			continue
+		}
+		for _, f := range failures {
+			a, after := r.action(world.Reject, f.name), x.from.Stored
+			if !x.wants(a) {
+				continue
+			}
+			if f.lands {
+				after = x.Do(x.from.Stored, r.request).after
+			}
+			if !f.lands || after != x.from.Stored {
+				x.respond(r, a, after, f.response)
+			}
+		}
+	}
+}
+
+// respond adds the step in which a run gets a response.
+func (x *expansion) respond(r *run, a action, after *Contents, response loop.Response) {
+	d := x.draft(x.from)
+	changed := x.Changes(x.from.Stored, after)
+	e := effectOn(changed)
+	e.Own = len(changed) > 0
+	e.Fresh = e.Own && r.isFresh(x.from.Stored, x.Seeds)
+	if e.Own && e.What == Created {
+		e.By = x.nameOf(r.item.Object)
+	}
+	if a.kind == world.Reject {
+		d.spent.Faults++
+		e.Deviation, e.Resets = true, true
+	}
+	d.store(after)
+	x.add(a, d, e, d.goOn(r.process, r, x.afterResponse(r, response))...)
+}
+
+// failures are how a request fails that a run sends.
+var failures = []struct {
+	name string
+	// lands is set if the API server has handled the request all the same.
+	lands    bool
+	response loop.Response
+}{
+	{"409 Conflict: another client has changed the object", false, refusal(http.StatusConflict, "Conflict",
+		"the object has been modified; please apply your changes to the latest version and try again")},
+	{"500 Internal Server Error", false, refusal(http.StatusInternalServerError, "InternalError", "etcdserver: request timed out")},
+	{"the connection ends before the response, but the request was handled", true,
+		loop.Response{Err: errors.New("read tcp: connection reset by peer")}},
+}
+
+// refusal is a response of the API server.
+func refusal(status int, reason, message string) loop.Response {
+	return loop.Response{Code: status, Body: fmt.Appendf(nil,
+		`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, status)}
+}
+
+// endFindings returns what is wrong with the end of a run.
+func endFindings(end *world.End) []property.Finding {
+	var all []property.Finding
+	if end.Panicked {
+		all = append(all, property.Finding{Property: property.Valid, Text: "the reconcile panics: " + end.Err.Error()})
+		return all
+	}
+	if isRejection(end.Err) {
+		all = append(all, property.Finding{Property: property.Valid, Text: "the API server rejects a write: " + end.Err.Error()})
+	}
+	return all
+}
+
+// isRejection reports whether an error is, or has among its parts, the refusal of a request that cannot succeed. A refused
+// request alone is not enough: Setpoint replaces an object whose update is refused, and that may fail otherwise.
+func isRejection(err error) bool {
+	if status, is := err.(apierrors.APIStatus); is {
+		return slices.Contains(invalidStatuses, int(status.Status().Code))
+	}
+	switch e := err.(type) { //nolint:errorlint // It unwraps.
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), isRejection)
+	case interface{ Unwrap() error }:
+		return isRejection(e.Unwrap())
+	}
+	return false
+}
+
+// invalidStatuses are those of requests that cannot succeed whatever the state.
+var invalidStatuses = []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType,
+	http.StatusMethodNotAllowed}
+
+// Begin returns workers for a system, and the state in which the objects are stored, and all processes have just listed them.
+func Begin(system System, most Budget, workers int) (all []*Worker, initial State, err error) {
+	e, err := New(system, most)
+	if err != nil {
+		return nil, initial, err
+	}
+	for range workers {
+		w, err := e.newWorker()
+		if err != nil {
+			return nil, initial, err
+		}
+		all = append(all, w)
+	}
+	raw, err := e.storeObjects()
+	if err != nil {
+		return nil, initial, err
+	}
+	return all, all[0].initial(raw), all[0].Err
+}
+
+func (e *Space) newWorker() (*Worker, error) {
+	w := &Worker{Space: e}
+	for _, c := range e.Controllers {
+		p, err := c.Start()
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", c.Name, err)
+		}
+		w.Processes = append(w.Processes, p)
+	}
+	return w, nil
+}
+
+func (w *Worker) initial(raw world.Stored) State {
+	at := &draft{Worker: w, stored: w.storedFrom(raw), processes: make([]*process, len(w.Processes))}
+	for i := range w.Processes {
+		at.restart(i)
+	}
+	return at.finish()
+}
+
+// storeObjects creates the initial objects.
+func (e *Space) storeObjects() (world.Stored, error) {
+	var raw world.Stored
+	objects := e.Objects
+	if e.External != nil {
+		external, err := e.External.Object()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(slices.Clone(objects), external)
+	}
+	for _, o := range objects {
+		after, err := e.Server.Edit(raw, world.Edit{Object: o.Ref(), Create: o})
+		if fields := world.UnknownFields(err); fields != "" {
+			return nil, fmt.Errorf("store %s: %s", o.Ref(), fields)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", o.Ref(), err)
+		}
+		raw = after
+	}
+	return raw, nil
 }

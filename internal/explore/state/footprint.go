@@ -40,8 +40,7 @@ func (w *Worker) Footprint(initial *Contents) *Footprint {
 		case bodies[v.Body]:
 			continue
 		case common[v.Name] && slices.ContainsFunc(w.versions.values, func(other *Version) bool {
-			return other.Name == v.Name &&
-				other.Body != v.Body
+			return other.Name == v.Name && other.Body != v.Body
 		}):
 			f.open = v.Name.Ref.String() + " changes"
 		case !common[v.Name]:

@@ -4,8 +4,14 @@ package world
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
@@ -147,11 +153,8 @@ func CompareKinds(a, b object.Ref) int {
 
 // CompareItems orders items by controller and key.
 func CompareItems(a, b Item) int {
-	return cmp.Or(strings.Compare(a.Controller, b.Controller), compareKeys(a.Key, b.Key))
-}
-
-func compareKeys(a, b queue.Key) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(strings.Compare(a.Controller, b.Controller), strings.Compare(a.Key.Namespace, b.Key.Namespace),
+		strings.Compare(a.Key.Name, b.Key.Name))
 }
 
 // IsControlled reports whether an object has a controller.
@@ -170,4 +173,209 @@ func (s Stored) Get(ref object.Ref) *object.Object {
 		return nil
 	}
 	return s[at].Object
+}
+
+// ActionKind is a kind of step.
+type ActionKind string
+
+// The kinds of steps.
+const (
+	Deliver   ActionKind = "deliver"   // the next event of a kind reaches a cache
+	Reconcile ActionKind = "reconcile" // a run begins
+	Send      ActionKind = "request"   // the API server handles the next request of a run
+	Reject    ActionKind = "reject"    // the API server or the network fails the next request of a run
+	Restart   ActionKind = "restart"   // a process ends, and starts again
+	MakeEdit  ActionKind = "edit"      // a user edits an object
+	Interfere ActionKind = "interfere" // another client edits or deletes a child
+	Proceed   ActionKind = "proceed"   // another controller does its work
+	Collect   ActionKind = "collect"   // the garbage collector does, or a namespace that terminates
+)
+
+// Action is one step in a form that survives in a file.
+type Action struct {
+	Step ActionKind `json:"step"`
+	// Process is the name of the process that makes the step, Controller that of its controller.
+	Process    string `json:"process,omitempty"`
+	Controller string `json:"controller,omitempty"`
+	// Key is the parent or the object of a run.
+	Key string `json:"key,omitempty"`
+	// Object is what the step is about.
+	Object *object.Ref `json:"object,omitempty"`
+	// Name is that of an edit, of a failure, or of a change by the environment.
+	Name string `json:"name,omitempty"`
+}
+
+// The lanes of a timeline.
+const (
+	LaneUsers    = "Users and other clients"
+	LaneSetpoint = "Setpoint"
+	LaneServer   = "API server"
+	LaneOthers   = "Other controllers"
+)
+
+// kindsOfActions say who makes a step of each kind, and which fields it needs, in the order of their names in errors.
+var kindsOfActions = []struct {
+	kind                            ActionKind
+	lane                            string
+	controller, key, object, naming bool
+}{
+	{kind: Deliver, lane: LaneServer, object: true},
+	{kind: Reconcile, lane: LaneSetpoint, controller: true, key: true},
+	{kind: Send, lane: LaneSetpoint, controller: true, key: true},
+	{kind: Reject, lane: LaneServer, controller: true, key: true, naming: true},
+	{kind: Restart, lane: LaneSetpoint, naming: true},
+	{kind: MakeEdit, lane: LaneUsers, object: true, naming: true},
+	{kind: Interfere, lane: LaneUsers, object: true, naming: true},
+	{kind: Proceed, lane: LaneOthers, object: true, naming: true},
+	{kind: Collect, lane: LaneOthers, object: true, naming: true},
+}
+
+// Lane returns the one who makes the step.
+func (a *Action) Lane() string {
+	for _, k := range kindsOfActions {
+		if k.kind == a.Step {
+			return k.lane
+		}
+	}
+	return LaneOthers
+}
+
+// Check reports a step that no exploration makes, by the name of its field.
+func (a *Action) Check() error {
+	var names []string
+	for _, needs := range kindsOfActions {
+		names = append(names, string(needs.kind))
+		if needs.kind != a.Step {
+			continue
+		}
+		for _, field := range []struct {
+			name         string
+			needed, gone bool
+		}{
+			{"controller", needs.controller, a.Controller == ""}, {"key", needs.key, a.Key == ""},
+			{"object", needs.object, a.Object == nil}, {"name", needs.naming, a.Name == ""},
+		} {
+			if field.needed && field.gone {
+				return fmt.Errorf("%s: is required for the step %s", field.name, a.Step)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("step: %q is no step; there are %s", a.Step, strings.Join(names, ", "))
+}
+
+// SameAction compares actions as files have them.
+func SameAction(a, b Action) bool {
+	if a.Object != nil && b.Object != nil {
+		first, second := a.Object.Identity(), b.Object.Identity()
+		a.Object, b.Object = &first, &second
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// Edit is a change of one object by a user or another client.
+type Edit struct {
+	Name   string     `json:"name"`
+	Object object.Ref `json:"object"`
+	// Create is the manifest of an object to create.
+	Create *object.Object `json:"-"`
+	// Patch is a merge patch.
+	Patch map[string]any `json:"patch,omitempty"`
+	// Delete deletes the object.
+	Delete bool `json:"delete,omitempty"`
+	// Generated marks edits that no author has written.
+	Generated bool `json:"-"`
+}
+
+// MarshalJSON writes the manifest of an object to create as it is.
+func (e Edit) MarshalJSON() ([]byte, error) {
+	type plain Edit
+	out := struct {
+		plain
+
+		Create json.RawMessage `json:"create,omitempty"`
+	}{plain: plain(e)}
+	if e.Create != nil {
+		out.Create = e.Create.JSON()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Edit) UnmarshalJSON(data []byte) error {
+	type plain Edit
+	in := struct {
+		*plain
+
+		Create json.RawMessage `json:"create,omitempty"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	if in.Create == nil {
+		return nil
+	}
+	var err error
+	e.Create, err = object.Parse(in.Create)
+	return err
+}
+
+// ErrUnchanged is the error of an edit that has nothing to change.
+var ErrUnchanged = errors.New("there is nothing to change")
+
+// Editor is the field manager of edits.
+const Editor = "kubectl"
+
+// RequestOf returns the request of an edit, and whether there is something to change. The object is nil if there is
+// none.
+func RequestOf(resource object.Resource, o *object.Object, edit Edit) (request apiserver.Request, changes bool) {
+	switch {
+	case edit.Create != nil:
+		request = apiserver.CreationOf(resource, edit.Create)
+		request.Strict = true
+		return request, true
+	case o == nil || o.Deleting() && edit.Delete:
+		return apiserver.Request{}, false
+	case edit.Delete:
+		background := metav1.DeletePropagationBackground
+		return apiserver.DeletionOf(resource, o, metav1.DeleteOptions{PropagationPolicy: &background}), true
+	}
+	subresource := ""
+	if _, status := edit.Patch["status"]; status && len(edit.Patch) == 1 && resource.Status {
+		subresource = "status"
+	}
+	request = apiserver.PatchOf(resource, o, subresource, edit.Patch)
+	request.Strict = true // A misspelled field is a mistake, not an edit that changes nothing.
+	return request, true
+}
+
+// AddPaths adds the paths of values, and their names.
+func AddPaths(all map[string][]string, names []string, value map[string]any) {
+	for name, member := range value {
+		below := append(slices.Clone(names), name)
+		if nested, is := member.(map[string]any); is && len(nested) > 0 {
+			AddPaths(all, below, nested)
+		} else {
+			all[pathOf(below)] = below
+		}
+	}
+}
+
+// pathOf joins the names of a path.
+func pathOf(names []string) string {
+	path := ""
+	for _, name := range names {
+		path = object.JoinPath(path, name)
+	}
+	return path
+}
+
+// UnknownFields returns the part of an error that names fields which the schema does not have; empty if it names none. The
+// API server puts the whole object before it.
+func UnknownFields(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, fields, _ := strings.Cut(err.Error(), "strict decoding error: ")
+	return fields
 }
