@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -30,16 +31,9 @@ func judge(context.Context, *Review[corev1.Pod]) error { return nil }
 // compiledReviews are the reviews of an app's controllers, which run in a namespace.
 func compiledReviews(t *testing.T, app *App, o Options, home string) []*compile.Compiled {
 	t.Helper()
-	env, err := sdk.Of(app).OfflineEnvironment(o.convert())
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(sdk.Of(app).OfflineEnvironment(o.convert())).In(t)
 	env.PodNamespace = home
-	all, err := sdk.Of(app).CompileAll(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must.Get(sdk.Of(app).CompileAll(t.Context(), env)).In(t)
 }
 
 func TestReviewsBecomeAProgram(t *testing.T) {
@@ -222,10 +216,7 @@ func TestReviewResponses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate("do", c.do)
-			req, err := sdk.Of(app).Reviewer("do")
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(sdk.Of(app).Reviewer("do")).In(t)
 			got, err := req.Admit(t.Context(), &hook.ReviewRequest{
 				Operation: hook.OperationCreate, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a", Object: json.RawMessage(raw),
 			})
@@ -258,10 +249,7 @@ func TestPermissionsOfReviews(t *testing.T) {
 		"by a URL":           {Options{Namespace: "home", Admission: Admission{URL: "https://x"}}, []string{"[leases]"}, []string{"[secrets]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := app.RBAC(t.Context(), "me", c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(app.RBAC(t.Context(), "me", c.o)).In(t)
 			for _, want := range c.want {
 				if !strings.Contains(string(text), want) {
 					t.Errorf("lacks %q:\n%s", want, text)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -23,16 +24,11 @@ func BenchmarkHandle(b *testing.B) {
 		c.Object.Status.Message = "published"
 		return nil
 	}).OnCreate()
-	h, err := sdk.Of(app).Handler("publish")
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := must.Get(sdk.Of(app).Handler("publish")).In(b)
 	notice := &hook.HandlerRequest{Handler: "publish", Reason: ReasonCreate, Object: benchPod(b), Namespace: "shop", Name: "web"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.Handle(b.Context(), notice); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(h.Handle(b.Context(), notice)).In(b)
 	}
 }
 
@@ -49,32 +45,23 @@ func BenchmarkSync(b *testing.B) {
 		f.Parent.Status.Message = "published"
 		return nil
 	})
-	sync, err := sdk.Of(app).Hook("sync")
-	if err != nil {
-		b.Fatal(err)
-	}
+	sync := must.Get(sdk.Of(app).Hook("sync")).In(b)
 	child := json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web-rate","namespace":"shop","uid":"2","ownerReferences":[` +
 		`{"apiVersion":"v1","kind":"Pod","name":"web","uid":"1","controller":true,"blockOwnerDeletion":true}]},"data":{"rate":"1.1"}}`)
 	request := &hook.Request{Parent: benchPod(b), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Name: "web-rate", Object: child}}}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sync.Call(b.Context(), request); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(sync.Call(b.Context(), request)).In(b)
 	}
 }
 
 // benchPod is the object that both are about.
 func benchPod(b *testing.B) json.RawMessage {
 	b.Helper()
-	o, err := json.Marshal(&corev1.Pod{
+	return must.Get(json.Marshal(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{NodeName: "one", Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return o
+	})).In(b)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -33,10 +34,7 @@ func TestStatusOfAParentIsWhole(t *testing.T) {
 			return nil
 		})
 		parent := json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Rate","metadata":{"name":"eur"}` + c.status + `}`)
-		sync, err := sdk.Of(app).Hook("sync")
-		if err != nil {
-			t.Fatal(err)
-		}
+		sync := must.Get(sdk.Of(app).Hook("sync")).In(t)
 		got, err := sync.Call(t.Context(), &hook.Request{Parent: parent})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

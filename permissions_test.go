@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -40,10 +41,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 			maps.Handle("handle", handleMap).OnCreate()
 			maps.Owns(c.owns)
 			c.say(app)
-			text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: c.namespaces})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: c.namespaces})).In(t)
 			rest := string(text)
 			for part := range strings.SplitSeq(c.want, "*") {
 				_, after, found := strings.Cut(rest, part)
@@ -126,10 +124,7 @@ func TestRBACIsMinimal(t *testing.T) {
 	maps.Deletes(&corev1.Pod{})
 	pods := For[corev1.Pod](app)
 	NewIndex(pods, func(*corev1.Pod) []string { return nil })
-	text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: []string{"a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: []string{"a"}})).In(t)
 	const want = `kind: Role
 metadata:
   name: app

@@ -17,6 +17,7 @@ import (
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
@@ -35,15 +36,8 @@ func problemsOf(app *App, o Options) error {
 // compileApp compiles an app without a cluster, as it would run with the options.
 func compileApp(t *testing.T, app *App, o Options) []*compile.Compiled {
 	t.Helper()
-	env, err := sdk.Of(app).OfflineEnvironment(o.convert())
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := sdk.Of(app).CompileAll(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compiled
+	env := must.Get(sdk.Of(app).OfflineEnvironment(o.convert())).In(t)
+	return must.Get(sdk.Of(app).CompileAll(t.Context(), env)).In(t)
 }
 
 // reaction is the program of the first controller of an app.
@@ -59,15 +53,9 @@ func TestStoredSchemaDecides(t *testing.T) {
 	maps := For[corev1.ConfigMap](app)
 	maps.Handle("handle", handleMap).OnCreate()
 	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
-		env, err := sdk.Of(app).OfflineEnvironment(sdk.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		env := must.Get(sdk.Of(app).OfflineEnvironment(sdk.Options{})).In(t)
 		env.StatusOf = func(context.Context, object.Resource) (compile.Status, error) { return status, nil }
-		compiled, err := sdk.Of(app).CompileAll(t.Context(), env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compiled := must.Get(sdk.Of(app).CompileAll(t.Context(), env)).In(t)
 		if got := compiled[0].Handlers[0]; got.Conditions != status.Conditions || (got.HandledStatusKey != "") != status.Records {
 			t.Errorf("%+v: conditions %v, record %q", status, got.Conditions, got.HandledStatusKey)
 		}
@@ -164,10 +152,7 @@ func TestComposeLimitedToNamespaces(t *testing.T) {
 	if p := compiled[1].Programs[0]; p.Namespace != "" || p.Namespaces != nil {
 		t.Errorf("got %+v", p)
 	}
-	text, err := app.RBAC(t.Context(), "me", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(app.RBAC(t.Context(), "me", o)).In(t)
 	everywhere, inA, _ := strings.Cut(string(text), "kind: Role\n")
 	for _, one := range []string{"configmaps", "secrets", "services"} {
 		if strings.Contains(everywhere, one) || !strings.Contains(inA, one) {
@@ -229,11 +214,7 @@ func TestFilters(t *testing.T) {
 		if text == "" {
 			return nil
 		}
-		o, err := object.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse([]byte(text))).In(t)
 	}
 	const now = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"web"},"annotations":{"mode":"on, now"}},` +
 		`"data":{"size":"3","none":null},"count":{"of":3,"list":[1,2]}}`

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -32,10 +33,7 @@ func TestWatchesBecomeAProgram(t *testing.T) {
 	if h := got.Handlers[0]; !slices.Equal(h.On, []Reason{ReasonRelated}) || !slices.Equal(h.FormerNames, []string{"old"}) {
 		t.Errorf("got %+v", h)
 	}
-	secret, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`))).In(t)
 	if names := related.Map(secret); len(names) != 1 || names[0].Name != "s" {
 		t.Errorf("mapped to %v", names)
 	}
@@ -55,10 +53,7 @@ func TestFunctionOfWatchesPanics(t *testing.T) {
 	if _, err := sdk.Of(app).HandledBy(secret); err == nil || !strings.Contains(err.Error(), "the function of Watches panicked: oh") {
 		t.Errorf("got %v", err)
 	}
-	parsed, err := object.Parse(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(object.Parse(secret)).In(t)
 	if names := reaction(t, app).Related[0].Map(parsed); names != nil {
 		t.Errorf("mapped to %v", names)
 	}

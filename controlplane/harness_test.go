@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // waitTimeout bounds every wait; what is waited for takes a second or two on an idle
@@ -28,10 +29,7 @@ type cluster struct {
 func start(t *testing.T, opts controlplane.Options) cluster {
 	t.Helper()
 	opts.Executable = os.Getenv(binaryVariable)
-	c, err := controlplane.Start(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(controlplane.Start(t.Context(), opts)).In(t)
 	t.Cleanup(func() { _ = c.Stop(context.Background()) })
 	return cluster{c, t}
 }
@@ -136,10 +134,7 @@ func expectGone(t *testing.T, limit time.Duration, pids []int) {
 
 func expectEmpty(t *testing.T, dir string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir)).In(t)
 	for _, entry := range entries {
 		t.Errorf("left behind: %s", entry.Name())
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // The CLI finds a process in a pod by its Lease and reads it by a port-forward, which
@@ -129,23 +130,14 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	t.Helper()
 	port := c.inspectPort()
 	call := func(token string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)).In(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(r)).In(t)
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
 	token := func() string {
-		text, err := base64.StdEncoding.DecodeString(c.kubectl("get", "secret", "setpoint-inspect", "-n", "shop", "-o", "jsonpath={.data.token}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(base64.StdEncoding.DecodeString(c.kubectl("get", "secret", "setpoint-inspect", "-n", "shop", "-o", "jsonpath={.data.token}"))).In(t)
 		return string(text)
 	}
 	before := token()
@@ -275,9 +267,7 @@ func (c cluster) runSetpoint(t *testing.T, pod, inspectAddress string) {
 	var log bytes.Buffer
 	run.Stderr = &log
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run.Start())
 	t.Cleanup(func() {
 		if err := run.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("setpoint run: %v\n%s", err, log.String())

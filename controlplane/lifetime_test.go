@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestDataDirPersists(t *testing.T) {
@@ -33,9 +34,7 @@ func TestDataDirPersists(t *testing.T) {
 		t.Errorf("address was %s, is %s", first.Address(), second.Address())
 	}
 	// A kubeconfig copied from the first run is still good.
-	if err := os.WriteFile(opts.Kubeconfig, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(opts.Kubeconfig, []byte(before), 0o600))
 	second.kubectl("run", "late", "--image=example.com/x")
 	second.await("condition=Ready", "pod/late")
 	second.stop()
@@ -57,23 +56,14 @@ func TestKilledParentKillsComponents(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentVariable+"="+dir)
 	parent.Stderr = os.Stderr
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(parent.StdoutPipe()).In(t)
+	must.Succeed(t, parent.Start())
 	var components []controlplane.Component
-	if err := json.NewDecoder(out).Decode(&components); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.NewDecoder(out).Decode(&components))
 	if len(components) != 5 {
 		t.Errorf("components are %+v", components)
 	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, parent.Process.Kill())
 	_ = parent.Wait()
 	var pids []int
 	for _, component := range components {
@@ -122,9 +112,7 @@ func TestCancelledStartCleansUp(t *testing.T) {
 func TestForeignKubeconfigIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	const theirs = "apiVersion: v1\nkind: Config\n"
-	if err := os.WriteFile(path, []byte(theirs), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(theirs), 0o600))
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Kubeconfig: path})
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error is %v", err)
@@ -136,9 +124,6 @@ func TestForeignKubeconfigIsKept(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path)).In(t)
 	return string(text)
 }

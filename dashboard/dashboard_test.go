@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"log/slog"
 	"math/big"
 	"os"
@@ -45,23 +46,12 @@ func TestOptionsAreValidated(t *testing.T) {
 // writeCertificate writes a self-signed certificate and its key.
 func writeCertificate(t *testing.T, cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(2040, 1, 2, 3, 4, 5, 0, time.UTC)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)).In(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(private)).In(t)
 	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: raw}, key: {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 }
 
@@ -83,20 +73,14 @@ func TestUnreadableCertificateIsLoggedOnce(t *testing.T) {
 		}
 	}
 	expectWarnings("initially", 0)
-	if err := os.WriteFile(cert, []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(cert, now, now); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(cert, []byte("nonsense"), 0o600))
+	must.Succeed(t, os.Chtimes(cert, now, now))
 	expectWarnings("nonsense", 1)
 	expectWarnings("nonsense still", 1)
 	if !strings.Contains(log.String(), "expires=2040-01-02T03:04:05Z") {
 		t.Errorf("the expiry is not logged: %s", log.String())
 	}
-	if err := os.Remove(cert); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(cert))
 	expectWarnings("gone", 2)
 	writeCertificate(t, cert, key)
 	expectWarnings("renewed", 2)

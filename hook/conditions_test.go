@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // formatExtensions formats the fields that Metacontroller lacks.
@@ -95,10 +96,7 @@ func beside(form hook.ControllerType, fields string) string {
 
 func checkResponse(t *testing.T, response string, w hook.Wire, want string) {
 	t.Helper()
-	resp, err := hook.DecodeResponse([]byte(response), w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(hook.DecodeResponse([]byte(response), w)).In(t)
 	if got := formatResponse(resp); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

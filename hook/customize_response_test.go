@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestDecodeCustomizeResponse(t *testing.T) {
@@ -41,10 +42,7 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(hook.DecodeCustomizeResponse([]byte(c.response), mode)).In(t)
 				checkWire(t, formatRules(t, resp), []byte(c.want))
 			})
 		}
@@ -53,20 +51,13 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 
 func formatRules(t *testing.T, resp *hook.CustomizeResponse) []byte {
 	t.Helper()
-	text, err := json.Marshal(resp.Related)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(json.Marshal(resp.Related)).In(t)
 }
 
 // An empty list of names must not select all objects.
 func TestEmptyNamesStayEmpty(t *testing.T) {
 	for response, want := range map[string]bool{`"names":[]`: true, `"names":null`: false, `"namespace":"a"`: false} {
-		resp, err := hook.DecodeCustomizeResponse([]byte(`{"relatedResources":[{"apiVersion":"v1","resource":"pods",`+response+`}]}`), hook.Strict)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(hook.DecodeCustomizeResponse([]byte(`{"relatedResources":[{"apiVersion":"v1","resource":"pods",`+response+`}]}`), hook.Strict)).In(t)
 		if got := resp.Related[0].Names != nil; got != want {
 			t.Errorf("%s: names given: %v, want %v", response, got, want)
 		}
@@ -133,9 +124,7 @@ func BenchmarkDecodeCustomizeResponse(b *testing.B) {
 	response := []byte(`{"relatedResources":[` + strings.Repeat(rule+",", 9) + rule + `]}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := hook.DecodeCustomizeResponse(response, hook.Strict); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(hook.DecodeCustomizeResponse(response, hook.Strict)).In(b)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each file has a request and its expected wire form.
@@ -45,23 +46,16 @@ func (v vector) form() hook.ControllerType {
 // readVector compacts the objects of a file, as the cache stores them.
 func readVector(t *testing.T, file string) vector {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file)).In(t)
 	var v vector
-	if err := json.Unmarshal(compact(t, data), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(compact(t, data), &v))
 	return v
 }
 
 func compact(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Compact(&b, data); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Compact(&b, data))
 	return b.Bytes()
 }
 
@@ -161,9 +155,7 @@ func marshal(t *testing.T, v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Encode(v))
 	return bytes.TrimSpace(b.Bytes())
 }
 

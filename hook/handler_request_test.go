@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each file has a request and its expected wire form.
@@ -17,17 +18,12 @@ func TestHandlerRequestVectors(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(file)).In(t)
 			var v struct {
 				Request hook.HandlerRequest
 				Wire    json.RawMessage
 			}
-			if err := json.Unmarshal(compact(t, data), &v); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(compact(t, data), &v))
 			checkWire(t, v.Request.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func fmtObject(name string, size int) json.RawMessage {
@@ -64,10 +65,7 @@ func TestDecodeHandlerResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
-				if err != nil {
-					t.Fatal(err)
-				}
+				response := must.Get(hook.DecodeHandlerResponse([]byte(c.response), mode)).In(t)
 				if got := formatHandlerResponse(response); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)
 				}

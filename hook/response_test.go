@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`
@@ -191,10 +192,7 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 
 // Appending to a child must not overwrite the next one.
 func TestDecodeResponseChildrenAreApart(t *testing.T) {
-	resp, err := hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Wire{Decoding: hook.Strict})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Wire{Decoding: hook.Strict})).In(t)
 	_ = append(resp.Status, "######"...)
 	_ = append(resp.Children[0], "######"...)
 	if got := string(resp.Children[1]); got != pod {
@@ -221,10 +219,7 @@ func TestByteOrderMark(t *testing.T) {
 
 func TestResyncIsNeverNegative(t *testing.T) {
 	for _, seconds := range []string{"1e308", "-1e308", "9223372036.854775807", "9223372037", "0.0000000001"} {
-		resp, err := hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Wire{Decoding: hook.Loose})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(hook.DecodeResponse([]byte(`{"children":[],"resyncAfterSeconds":`+seconds+`}`), hook.Wire{Decoding: hook.Loose})).In(t)
 		if resp.ResyncAfter < 0 || resp.ResyncAfter > 365*24*time.Hour {
 			t.Errorf("%s seconds became %v", seconds, resp.ResyncAfter)
 		}
@@ -239,9 +234,7 @@ func BenchmarkDecodeResponse(b *testing.B) {
 			b.SetBytes(int64(len(response)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := hook.DecodeResponse(response, hook.Wire{Decoding: mode}); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(hook.DecodeResponse(response, hook.Wire{Decoding: mode})).In(b)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each file has a request and its expected wire form.
@@ -22,17 +23,12 @@ func TestReviewRequestVectors(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(file)).In(t)
 			var v struct {
 				Review hook.ReviewRequest
 				Wire   json.RawMessage
 			}
-			if err := json.Unmarshal(compact(t, data), &v); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(compact(t, data), &v))
 			checkWire(t, v.Review.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
 		})
 	}
@@ -62,10 +58,7 @@ func TestDecodeReviewResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				v, err := hook.DecodeReviewResponse([]byte(c.response), mode)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := must.Get(hook.DecodeReviewResponse([]byte(c.response), mode)).In(t)
 				if got := formatReviewResponse(v); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)
 				}

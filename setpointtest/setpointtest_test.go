@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
@@ -113,9 +114,7 @@ func TestChangesOfTheObjectArePatches(t *testing.T) {
 func equalJSON(t *testing.T, what string, got map[string]any, want string) {
 	t.Helper()
 	var wanted map[string]any
-	if err := utiljson.Unmarshal([]byte(want), &wanted); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, utiljson.Unmarshal([]byte(want), &wanted))
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}

@@ -9,6 +9,7 @@ import (
 
 	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestNames(t *testing.T) {
@@ -102,10 +103,7 @@ func TestMetacontrollerSpecIsAsPublished(t *testing.T) {
 				got.WriteString(f.String() + "\n")
 			}
 		}
-		want, err := os.ReadFile("testdata/" + their + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile("testdata/" + their + ".txt")).In(t)
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
 			t.Errorf("%s: spec (-published +ours):\n%s", their, diff)
 		}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // The CRDs there are, by kind and group.
@@ -51,16 +52,11 @@ type version struct {
 // definitions reads all CRDs, by kind and group.
 func definitions(t *testing.T) map[string]definition {
 	t.Helper()
-	manifests, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifests := must.Get(crd.All()).In(t)
 	byName := map[string]definition{}
 	for _, manifest := range manifests {
 		var d definition
-		if err := yaml.Unmarshal(manifest, &d); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(manifest, &d))
 		byName[d.Spec.Names.Kind+"."+d.Spec.Group] = d
 	}
 	return byName
@@ -79,9 +75,6 @@ func schemaOf(t *testing.T, name string) schema {
 // samples reads the objects of testdata/KIND.GROUP.yaml, each as its YAML.
 func samples(t *testing.T, name string) []string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/" + name + ".yaml")).In(t)
 	return strings.Split(string(data), "\n---\n")
 }

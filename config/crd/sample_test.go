@@ -13,23 +13,19 @@ import (
 
 	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Nothing of an object is refused, lost or changed by going through its Go type.
 func TestSamplesRoundTrip(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, metacontroller.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(scheme))
 	}
 	for name := range definitions(t) {
 		for _, sample := range samples(t, name) {
 			want := decode(t, sample)
-			object, err := scheme.New(kinds.FromAPIVersionAndKind(want["apiVersion"].(string), want["kind"].(string)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			object := must.Get(scheme.New(kinds.FromAPIVersionAndKind(want["apiVersion"].(string), want["kind"].(string)))).In(t)
 			if err := yaml.UnmarshalStrict([]byte(sample), object); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -77,17 +73,12 @@ func collect(used map[string]bool, path string, value any) {
 func decode(t *testing.T, manifest string) map[string]any {
 	t.Helper()
 	var tree map[string]any
-	if err := yaml.Unmarshal([]byte(manifest), &tree); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(manifest), &tree))
 	return tree
 }
 
 func encode(t *testing.T, object runtime.Object) map[string]any {
 	t.Helper()
-	data, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(object)).In(t)
 	return decode(t, string(data))
 }

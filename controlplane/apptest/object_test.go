@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/controlplane/apptest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestObjectsAreReadAndWritten(t *testing.T) {
@@ -125,14 +126,8 @@ func TestConfigForOtherClients(t *testing.T) {
 	t.Parallel()
 	c := plane.New(t)
 	config := c.Config()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.HTTPClientFor(config)).In(t)
+	response := must.Get(client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())).In(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("the API server answers %s", response.Status)

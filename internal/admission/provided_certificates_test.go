@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // A provided Secret is followed and never written. An unusable one is reported, and the
@@ -72,18 +73,9 @@ func certificateFrom(t *testing.T) map[string]string {
 	maker := newTestManager(t, certs.Options{})
 	run(t, maker.Renew)
 	eventually(t, "there is one", maker.isTrusted)
-	pair, err := maker.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := keyutil.MarshalPrivateKeyToPEM(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := cert.EncodeCertificates(pair.Leaf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(maker.Certificate()).In(t)
+	key := must.Get(keyutil.MarshalPrivateKeyToPEM(pair.PrivateKey)).In(t)
+	leaf := must.Get(cert.EncodeCertificates(pair.Leaf)).In(t)
 	return map[string]string{"tls.crt": string(leaf), "tls.key": string(key), "ca.crt": string(maker.Bundle())}
 }
 
@@ -93,12 +85,9 @@ func secretOf(t *testing.T, data map[string]string) string {
 	for key, value := range data {
 		encoded[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
-	text, err := json.Marshal(map[string]any{
+	text := must.Get(json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "data": encoded,
 		"metadata": map[string]any{"namespace": "ops", "name": "setpoint-admission"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return string(text)
 }

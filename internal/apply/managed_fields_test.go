@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -59,10 +60,7 @@ func TestTransferFields(t *testing.T) {
 			}
 			var got []string
 			for _, e := range after {
-				fields, err := json.Marshal(e.FieldsV1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fields := must.Get(json.Marshal(e.FieldsV1)).In(t)
 				got = append(got, e.Manager+"/"+e.Operation+": "+string(fields))
 			}
 			if text, want := strings.Join(got, "\n"), strings.Join(c.want, "\n"); changed && text != want {
@@ -77,9 +75,7 @@ func newEntry(t *testing.T, text string) managedFieldsEntry {
 	who, fields, _ := strings.Cut(text, ": ")
 	manager, operation, _ := strings.Cut(who, "/")
 	e := managedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1"}
-	if err := json.Unmarshal([]byte(fields), &e.FieldsV1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(fields), &e.FieldsV1))
 	return e
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -237,10 +238,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path)).In(t)
 			last := &archive.Files[len(archive.Files)-1]
 			got := runScript(t, archive.Files[:len(archive.Files)-1])
 			if got == string(last.Data) {
@@ -250,9 +248,7 @@ func TestScripts(t *testing.T) {
 				t.Fatalf("got\n%s\nwant\n%s", got, last.Data)
 			}
 			last.Data = []byte(got)
-			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 		})
 	}
 }
@@ -338,9 +334,7 @@ func rulesNamed(t *testing.T, words []string) plan.Rules {
 
 func readYAML[T any](t *testing.T, text []byte) (value T) {
 	t.Helper()
-	if err := yaml.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(text, &value))
 	return value
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -51,11 +52,8 @@ func (s *server) writer(t *testing.T, options apply.Options, respond http.Handle
 		respond(w, r)
 	}))
 	t.Cleanup(api.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: api.URL, QPS: -1, ContentConfig: rest.ContentConfig{
-		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: api.URL, QPS: -1, ContentConfig: rest.ContentConfig{
+		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}})).In(t)
 	options.Observe = func(resource object.Resource, verb, outcome string, took time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -73,11 +71,7 @@ func writeJSON(code int, body string) http.HandlerFunc {
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 const (
@@ -122,10 +116,7 @@ func TestRequests(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			var s server
 			w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
-			got, err := writes(t)[verb](t.Context(), w)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(writes(t)[verb](t.Context(), w)).In(t)
 			if verb != "delete" && got.Version() != 8 {
 				t.Errorf("got %s, want what the server stored", got.JSON())
 			}
@@ -140,9 +131,7 @@ func TestManagerAndClusterScope(t *testing.T) {
 	var s server
 	w := s.writer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
 	namespace := parse(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
-	if _, err := w.Create(t.Context(), namespaces, namespace); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Create(t.Context(), namespaces, namespace)).In(t)
 	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.requests[0] != want {
 		t.Errorf("sent %q, want %q", s.requests[0], want)
 	}
@@ -253,11 +242,8 @@ func TestUnreachable(t *testing.T) {
 	}
 	refused := httptest.NewServer(http.NotFoundHandler())
 	refused.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: refused.URL, QPS: -1, ContentConfig: rest.ContentConfig{
-		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: refused.URL, QPS: -1, ContentConfig: rest.ContentConfig{
+		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}})).In(t)
 	if _, err := writes(t)["update"](t.Context(), apply.New(client, apply.Options{})); !apply.Unreachable(err) {
 		t.Errorf("no server: %v", err)
 	}
@@ -308,9 +294,7 @@ func TestTheBodyOfADeletionIsJSON(t *testing.T) {
 	var s server
 	w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
 	odd := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","uid":"\u0007é\u2028"}}`)
-	if _, err := w.Delete(t.Context(), configMaps, odd); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Delete(t.Context(), configMaps, odd)).In(t)
 	_, body, _ := strings.Cut(s.requests[0], "configmaps/a ")
 	var options struct{ Preconditions struct{ UID string } }
 	if err := json.Unmarshal([]byte(body), &options); err != nil || options.Preconditions.UID != odd.UID() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -49,10 +50,7 @@ func BenchmarkEvent(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		o, err := object.ParseAs(data, "v1", "ConfigMap")
-		if err != nil {
-			b.Fatal(err)
-		}
+		o := must.Get(object.ParseAs(data, "v1", "ConfigMap")).In(b)
 		c.put(c.objects[keyOf(o)], o)
 	}
 }
@@ -78,10 +76,7 @@ func BenchmarkMemory(b *testing.B) {
 		before := heap()
 		c := newWatchCache()
 		for i := range objects {
-			o, err := object.ParseAs([]byte(withManagedFields(benchConfigMap(i, uint64(i+1)))), "v1", "ConfigMap")
-			if err != nil {
-				b.Fatal(err)
-			}
+			o := must.Get(object.ParseAs([]byte(withManagedFields(benchConfigMap(i, uint64(i+1)))), "v1", "ConfigMap")).In(b)
 			c.serverUpdated(o)
 		}
 		b.ReportMetric(float64(heap()-before)/objects, "B/object")

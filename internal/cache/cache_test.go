@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -525,10 +526,7 @@ func TestUnusualStreams(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	api := newServer(t)
 	c := api.store(Options{})
-	parent, err := object.Parse([]byte(`{"metadata": {"name": "parent", "namespace": "default", "uid": "parent"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := must.Get(object.Parse([]byte(`{"metadata": {"name": "parent", "namespace": "default", "uid": "parent"}}`))).In(t)
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := range 300 {

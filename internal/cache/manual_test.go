@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,11 +18,7 @@ func (s seen) Seen(object.Resource) (objects, gone []*object.Object) { return s.
 // manualPod returns a pod with a version that counts its own writes.
 func manualPod(t *testing.T, name string, version int, app string) *object.Object {
 	t.Helper()
-	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"%s","uid":"%[1]s","resourceVersion":"%d","labels":{"app":"%s"}},"spec":{"nodeName":"%[3]s"}}`, name, version, app))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"%s","uid":"%[1]s","resourceVersion":"%d","labels":{"app":"%s"}},"spec":{"nodeName":"%[3]s"}}`, name, version, app))).In(t)
 }
 
 var manualPods = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -388,21 +389,13 @@ func (o testObject) json() string {
 
 func (o testObject) parse(t testing.TB) *object.Object {
 	t.Helper()
-	parsed, err := object.Parse([]byte(o.json()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
+	return must.Get(object.Parse([]byte(o.json()))).In(t)
 }
 
 // atVersion returns the object of a DELETED event.
 func atVersion(t testing.TB, o *object.Object, version uint64) *object.Object {
 	t.Helper()
-	moved, err := o.With(fmt.Appendf(nil, `"%d"`, version), "metadata", "resourceVersion")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return moved
+	return must.Get(o.With(fmt.Appendf(nil, `"%d"`, version), "metadata", "resourceVersion")).In(t)
 }
 
 func describe(o *object.Object) string {
@@ -415,11 +408,7 @@ func describe(o *object.Object) string {
 // With a field selector only events count: our own writes neither keep nor add an object.
 func TestServerFilteredCache(t *testing.T) {
 	at := func(version int) *object.Object {
-		o, err := object.Parse(fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"a","uid":"u","resourceVersion":"%d"}}`, version))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse(fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"a","uid":"u","resourceVersion":"%d"}}`, version))).In(t)
 	}
 	c, v := newWatchCache(), &View{}
 	c.serverFiltered = true

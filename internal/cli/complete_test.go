@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -163,10 +164,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
 	defer withdraw()
 	t.Setenv(locate.FolderEnv, folder)
 	for line, want := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 var update = flag.Bool("update", false, "write docs/flags.md anew")
@@ -15,10 +16,7 @@ var update = flag.Bool("update", false, "write docs/flags.md anew")
 // docs/flags.md holds what help prints.
 func TestFlagsAreDocumented(t *testing.T) {
 	const file = "../../docs/flags.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file)).In(t)
 	want := string(text)
 	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "release", "rollout status", "rollout undo", "rollout history", "uninstall", "log-level", "support-bundle", "record", "test"} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", help(t, name))
@@ -29,9 +27,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s is not what help says: go test ./internal/cli -run %s -update", file, t.Name())
 	}
-	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(want), 0o644))
 }
 
 func between(t *testing.T, text, from, to, content string) string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // tsc is given by make typescript-types.
@@ -21,10 +22,7 @@ func TestTypeScriptOperators(t *testing.T) {
 	if *tsc == "" {
 		return
 	}
-	compiler, err := filepath.EvalSymlinks(*tsc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiler := must.Get(filepath.EvalSymlinks(*tsc)).In(t)
 	types := filepath.Join(filepath.Dir(compiler), "..", "..", "@types")
 	check := func(dir string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), compiler, "--project", dir, "--typeRoots", types, "--types", "node").CombinedOutput()
@@ -41,13 +39,8 @@ func TestTypeScriptOperators(t *testing.T) {
 			t.Errorf("%s: %v\n%s", scope, err, out)
 		}
 		logic := filepath.Join(dir, "sync.ts")
-		text, err := os.ReadFile(logic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(logic, bytes.Replace(text, []byte("    children: ["), []byte("    kids: ["), 1), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(logic)).In(t)
+		must.Succeed(t, os.WriteFile(logic, bytes.Replace(text, []byte("    children: ["), []byte("    kids: ["), 1), 0o600))
 		if out, err := check(dir); err == nil || !strings.Contains(out, "'kids' does not exist") {
 			t.Errorf("%s, wrong: %v\n%s", scope, err, out)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -28,10 +29,7 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
 	defer withdraw()
 	t.Setenv(locate.FolderEnv, folder)
 	const several = `error: "compositecontroller" is ambiguous: use one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // TestOutputsAreChecked reports files that cannot be written before anything runs.
 func TestOutputsAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	for _, flag := range []string{"--junit", "--timeline"} {
 		for value, want := range map[string]string{
 			filepath.Join(dir, "none", "x"): "the folder " + filepath.Join(dir, "none") + " does not exist",

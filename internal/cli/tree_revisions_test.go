@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -38,10 +39,7 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 		source := &historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}})}
 		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 		folder := t.TempDir()
-		withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
 		t.Setenv(locate.FolderEnv, folder)
 		var out, problems bytes.Buffer
 		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}

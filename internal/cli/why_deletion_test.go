@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -64,10 +65,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 	door := httptest.NewServer(wire.Handler(&historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), nil)}, wire.Token("token")))
 	defer door.Close()
 	folder := t.TempDir()
-	withdraw, err := locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
 	defer withdraw()
 	t.Setenv(locate.FolderEnv, folder)
 	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)

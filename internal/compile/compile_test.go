@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -72,10 +73,7 @@ func TestCompile(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path)).In(t)
 			last := &archive.Files[len(archive.Files)-1]
 			got := compiled(t, archive)
 			if got == string(last.Data) {
@@ -85,9 +83,7 @@ func TestCompile(t *testing.T) {
 				t.Fatalf("got\n%s\nwant\n%s", got, last.Data)
 			}
 			last.Data = []byte(got)
-			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 		})
 	}
 }
@@ -104,15 +100,8 @@ func compileText(t *testing.T, manifest []byte, namespaces ...string) (Kind, *ob
 
 func parsed(t *testing.T, manifest []byte) *object.Object {
 	t.Helper()
-	text, err := yaml.YAMLToJSON(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := object.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	text := must.Get(yaml.YAMLToJSON(manifest)).In(t)
+	return must.Get(object.Parse(text)).In(t)
 }
 
 // compiled returns the program of a manifest as text.
@@ -141,22 +130,16 @@ func compiled(t *testing.T, archive *txtar.Archive) string {
 	if kind.Metacontroller() {
 		read = readMetacontroller
 	}
-	spec, err := read(kind, o, environment(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	spec := must.Get(read(kind, o, environment(t))).In(t)
 	return describe(c, spec)
 }
 
 // environment has an API server that cannot be reached.
 func environment(t *testing.T) Environment {
 	t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://127.0.0.1:1", ContentConfig: rest.ContentConfig{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: "http://127.0.0.1:1", ContentConfig: rest.ContentConfig{
 		GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion(),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}})).In(t)
 	cached := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
 	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached, Inline: compileWords, Exec: openNothing, Expressions: expression.Compile}
@@ -303,14 +286,8 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 		"ours, full":      {setpointKind("compositecontrollers", "CompositeController", compileHooks(readSetpoint)), write(managed, full, status), write(managed, full, status), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := object.ParseWithManagedFields([]byte(c.given), "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			compiled, err := c.kind.Compile(t.Context(), o, environment(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(object.ParseWithManagedFields([]byte(c.given), "", "")).In(t)
+			compiled := must.Get(c.kind.Compile(t.Context(), o, environment(t))).In(t)
 			defer compiled.Release()
 			program := compiled.Programs[0]
 			if got := string(program.Object); got != c.want || program.FullObjects != c.whole {

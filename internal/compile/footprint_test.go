@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -23,10 +24,7 @@ func TestFootprint(t *testing.T) {
 		"unreadable":   {`[]`, "false []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := object.Parse([]byte(`{"metadata":{"name":"shops"},"spec":` + c.spec + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(object.Parse([]byte(`{"metadata":{"name":"shops"},"spec":` + c.spec + `}`))).In(t)
 			f := metacontrollerKind("decoratorcontrollers", "DecoratorController").Footprint(o)
 			if got := fmt.Sprint(f.Finalizes, " ", f.Parents); got != c.want || f.Finalizer != "metacontroller.io/decoratorcontroller-shops" {
 				t.Errorf("got %s with %s, want %s", got, f.Finalizer, c.want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -86,14 +87,8 @@ func describeHandler(h trigger.Handler) string {
 }
 
 func TestMatchingAnnotations(t *testing.T) {
-	o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"x.y/match":"app=frontend, tier"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"x.y/match":"app=frontend, tier"}}}`))).In(t)
+	plain := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))).In(t)
 	_, _, c, err := compileText(t, []byte(`
 apiVersion: setpoint.dev/v1alpha1
 kind: HandlerController

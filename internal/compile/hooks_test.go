@@ -14,6 +14,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -106,14 +107,8 @@ func TestCheckFields(t *testing.T) {
 		{`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: CompositeController, metadata: {name: a}, spec: {generateSelektor: true}}`, `unknown field "spec.generateSelektor"`},
 		{`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: DecoratorController, metadata: {name: a}, spec: {resources: text}}`, ""},
 	} {
-		text, err := yaml.YAMLToJSON([]byte(test.manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := object.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(yaml.YAMLToJSON([]byte(test.manifest))).In(t)
+		o := must.Get(object.Parse(text)).In(t)
 		got := ""
 		if err := CheckFields(o); err != nil {
 			got = err.Error()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -57,10 +58,7 @@ func TestHooksThatAreNotRun(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		env.Store = nil
-		c, err := kindNamed(t, o).Compile(t.Context(), o, env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(kindNamed(t, o).Compile(t.Context(), o, env)).In(t)
 		c.Release()
 	}
 }
@@ -79,10 +77,7 @@ func TestControllerWithoutCode(t *testing.T) {
 		{`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`,
 			`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`},
 	} {
-		o, err := object.Parse([]byte(c.given))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.Parse([]byte(c.given))).In(t)
 		if got := string(snapshot(o, nil)); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -11,10 +12,7 @@ import (
 
 // What traces add to a run is free while they are off.
 func TestRunsWithoutTracesAllocateNothing(t *testing.T) {
-	o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop","uid":"u","resourceVersion":"7"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop","uid":"u","resourceVersion":"7"}}`))).In(t)
 	b := &Base{Log: slog.New(slog.DiscardHandler)}
 	r := &Run{Item: queue.Item{Key: KeyOf(o), Causes: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged})}, Stored: o, Log: b.Log, base: b}
 	ctx := t.Context()

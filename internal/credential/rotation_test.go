@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // tlsHook is a TLS hook that requires client certificates and can rotate its own.
@@ -34,10 +35,7 @@ func newTLSHook(t *testing.T, pair tls.Certificate, clients *testCA) *tlsHook {
 	h := &tlsHook{}
 	h.pair.Store(&pair)
 	h.admit(clients)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	h.url = "https://" + listener.Addr().String()
 	secured := tls.NewListener(listener, &tls.Config{
@@ -78,10 +76,7 @@ func TestRotation(t *testing.T) {
 	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
 	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "ca"}}}
 	o := open(t, a, spec)
-	w, err := webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})).In(t)
 	t.Cleanup(w.Close)
 	call := func() error {
 		_, err := w.Call(t.Context(), &hook.Request{})
@@ -89,9 +84,7 @@ func TestRotation(t *testing.T) {
 	}
 	passes := func(want string) {
 		t.Helper()
-		if err := call(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, call())
 		if got := h.clientCerts.Load(); got != want {
 			t.Errorf("seen as %s, want %s", got, want)
 		}

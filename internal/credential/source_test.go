@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 var opsHook = types.NamespacedName{Namespace: "ops", Name: "hook"}
@@ -31,9 +32,7 @@ type testSource struct {
 
 func open(t *testing.T, a *apiServer, spec credential.Spec) testSource {
 	t.Helper()
-	if err := spec.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, spec.Validate())
 	changed := make(chan struct{}, 100)
 	s := credential.Open(a.store(), spec, "", func() { changed <- struct{}{} })
 	t.Cleanup(s.Close)

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -94,9 +95,7 @@ func TestObjectPagination(t *testing.T) {
 		source.page.Objects = make([]inspect.ObjectState, web.PageSize)
 		req := newTestRequest(t, path)
 		list := req.newObjectList()
-		if err := req.loadObjects(list, &processes.Info{Source: source}, &inspect.Controller{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, req.loadObjects(list, &processes.Info{Source: source}, &inspect.Controller{}))
 		list.Shown = web.PageSize
 		return list
 	}
@@ -132,10 +131,7 @@ func TestEventStream(t *testing.T) {
 	source := &fakeSource{name: "setpoint", revisions: make(chan uint64, 2)}
 	server := httptest.NewServer(newServer(t, source))
 	defer server.Close()
-	response, err := http.Get(server.URL + "/live")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.Get(server.URL + "/live")).In(t)
 	defer response.Body.Close()
 	lines, heard := bufio.NewScanner(response.Body), 0
 	timeout := time.AfterFunc(time.Minute, server.CloseClientConnections)
@@ -291,10 +287,7 @@ func newFakeCluster(t *testing.T, teamsIn, playersIn int, annotated map[string]s
 	for kind, n := range map[object.Kind]int{c.Kinds[0]: teamsIn, players: playersIn} {
 		for i := range n {
 			name := fmt.Sprintf("%s-%03d", kind.Plural, i)
-			o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"example.org/v1","kind":%q,"metadata":{"name":%q,"namespace":"town","annotations":{%s}}}`, kind.Kind, name, annotated[name]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion":"example.org/v1","kind":%q,"metadata":{"name":%q,"namespace":"town","annotations":{%s}}}`, kind.Kind, name, annotated[name]))).In(t)
 			s.objects["/apis/example.org/v1/namespaces/town/"+kind.Plural+"/"+name] = o
 		}
 	}
@@ -496,9 +489,7 @@ func TestStateFilters(t *testing.T) {
 		test.list.Total = 1
 		var out strings.Builder
 		data := map[string]any{"Objects": &test.list, "Suspended": false, "Kinds": kinds}
-		if err := newServer(t).Templates["controller"].ExecuteTemplate(&out, "objects", web.Page{Data: data}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, newServer(t).Templates["controller"].ExecuteTemplate(&out, "objects", web.Page{Data: data}))
 		wantTexts(t, out.String(), `name="reverse" value="yes"`, test.has)
 		if strings.Contains(out.String(), test.not) {
 			t.Errorf("it says %q", test.not)

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Relative times are refreshed at the same interval.
@@ -73,14 +74,8 @@ func TestPageWatchesItsObject(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+web.LiveURL(&p), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(callBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	callBody := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+web.LiveURL(&p), http.NoBody)).In(t)
+	response := must.Get(http.DefaultClient.Do(callBody)).In(t)
 	defer response.Body.Close()
 	for a.count("/pods?") == 0 && ctx.Err() == nil {
 		<-time.After(10 * time.Millisecond)

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -68,7 +69,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 }
 
 func TestTemplatesHaveNothingInline(t *testing.T) {
-	err := fs.WalkDir(templates.Files, ".", func(file string, entry fs.DirEntry, err error) error {
+	must.Succeed(t, fs.WalkDir(templates.Files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -77,10 +78,7 @@ func TestTemplatesHaveNothingInline(t *testing.T) {
 			t.Errorf("%s has %q, which the policy of its page forbids", file, found)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestSecurityHeaders(t *testing.T) {
@@ -113,10 +111,7 @@ func TestAssetCaching(t *testing.T) {
 func newSignInServer(t *testing.T) *Server {
 	t.Helper()
 	s := newServer(t, &fakeSource{name: "setpoint"})
-	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
 	s.Authenticator = access.New(access.Options{}, api.Verify)
 	return s
 }

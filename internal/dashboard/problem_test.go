@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // cancelingSource is a process that cancels the request and never responds.
@@ -65,10 +66,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 // csrfToken returns the CSRF token of an open server.
 func csrfToken(t *testing.T, s *Server) string {
 	t.Helper()
-	req, err := s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))).In(t)
 	return req.CSRF
 }
 

@@ -22,23 +22,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // newProxyServer returns a function that loads pages as user ann behind a proxy.
 func newProxyServer(t *testing.T, api string, sources ...inspect.Source) func(path string) *httptest.ResponseRecorder {
 	t.Helper()
-	c, err := userclient.New(&rest.Config{Host: api})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	c := must.Get(userclient.New(&rest.Config{Host: api})).In(t)
+	s := must.Get(New(Options{
 		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}},
 		Sources: func(context.Context) []inspect.Source { return sources },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return func(path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 		r.RemoteAddr = "127.0.0.1:1234"
@@ -124,14 +119,11 @@ func TestReconcileDuringOutage(t *testing.T) {
 	defer api.Close()
 	server := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
 	ann := userclient.User{Name: "ann"}
-	client, err := server.Cluster.As(ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(server.Cluster.As(ann)).In(t)
 	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
 	r.SetPathValue("process", "shop")
 	r.SetPathValue("controller", "shop~team")
-	err = reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, &server.pages})
+	err := reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, &server.pages})
 	if p := web.ProblemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
 	}

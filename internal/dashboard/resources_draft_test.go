@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,17 +46,11 @@ func TestFormWithoutSchema(t *testing.T) {
 		}
 	}))
 	defer api.Close()
-	known, err := userclient.New(&rest.Config{Host: api.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	known := must.Get(userclient.New(&rest.Config{Host: api.URL})).In(t)
+	s := must.Get(New(Options{
 		Cluster: known, Access: access.Options{Token: testToken}, Now: time.Now,
 		Sources: func(context.Context) []inspect.Source { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(get(t, signedIn(s), "/resources/shops.example.org/new").Body.String())
 	if token == nil {
 		t.Fatal("the page has no token")
@@ -128,17 +123,11 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	k.objectServer = &objectServer{t: t, version: 1, object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}}}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	c, err := userclient.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	c := must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
+	s := must.Get(New(Options{
 		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}}, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []inspect.Source { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return func(path string, form url.Values) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(form.Encode()))
 		r.RemoteAddr = "127.0.0.1:1234"
@@ -161,10 +150,7 @@ func bomb(t *testing.T, of string, size int) string {
 	t.Helper()
 	var out bytes.Buffer
 	letters := base64.NewEncoder(base64.RawURLEncoding, &out)
-	small, err := flate.NewWriter(letters, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := must.Get(flate.NewWriter(letters, flate.BestCompression)).In(t)
 	_, _ = io.WriteString(small, `{"a":[`+strings.Repeat(of+",", size/(len(of)+1))+of+`]}`)
 	if small.Close() != nil || letters.Close() != nil {
 		t.Fatal("it cannot be packed")

@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -60,11 +61,7 @@ func newTeamsAPI(t *testing.T, lists *int) *userclient.Cluster {
 		_, _ = fmt.Fprintf(w, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":%s,"columnDefinitions":[{"name":"Name","type":"string"}],"rows":[%s]}`, metadata, strings.Join(rows, ","))
 	}))
 	t.Cleanup(server.Close)
-	c, err := userclient.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
 }
 
 // A process that caches as many objects as the API server has sorts them; otherwise they are read.
@@ -87,9 +84,7 @@ func TestSortedListOfKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], ""))}
-		if err := req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}))
 		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > web.PageSize {
 			t.Errorf("of %d: %d rows, %+v", total, len(data.Rows), data.Rows[:min(1, len(data.Rows))])
 		}
@@ -139,17 +134,11 @@ func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Serve
 	k := &objectServer{t: t, version: 1, object: object}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	api, err := userclient.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	api := must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
+	s := must.Get(New(Options{
 		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []inspect.Source { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return k, signedIn(s)
 }
 
@@ -401,17 +390,11 @@ func (a *fakeAPI) count(text string) (n int) {
 // newServer returns a Server of the API server.
 func (a *fakeAPI) newServer(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
-	api, err := userclient.New(&rest.Config{Host: a.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	api := must.Get(userclient.New(&rest.Config{Host: a.URL})).In(t)
+	s := must.Get(New(Options{
 		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []inspect.Source { return sources },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return signedIn(s)
 }
 

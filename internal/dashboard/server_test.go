@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -99,18 +100,12 @@ func teamsController() inspect.Controller {
 
 func newServer(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
-	api, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	api := must.Get(userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
+	s := must.Get(New(Options{
 		Cluster: api, Access: access.Options{Token: testToken},
 		Sources: func(context.Context) []inspect.Source { return sources },
 		Now:     func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return signedIn(s)
 }
 
@@ -237,10 +232,7 @@ func TestReadDeadlineIsCleared(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/signout", strings.NewReader("csrf="))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req, err := s.Authenticator.Authenticate(fromOwner(s, r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(s.Authenticator.Authenticate(fromOwner(s, r))).In(t)
 	r.Header.Set("X-Csrf-Token", req.CSRF)
 	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 	s.ServeHTTP(w, r)

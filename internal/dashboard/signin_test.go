@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -65,17 +66,11 @@ type browser struct {
 
 func newBrowser(t *testing.T, host string) *browser {
 	t.Helper()
-	api, err := userclient.New(&rest.Config{Host: host})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{
+	api := must.Get(userclient.New(&rest.Config{Host: host})).In(t)
+	s := must.Get(New(Options{
 		Cluster: api, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []inspect.Source { return []inspect.Source{&fakeSource{name: "setpoint"}} },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	return &browser{t: t, server: s, cookies: map[string]string{}}
 }
 
@@ -224,10 +219,7 @@ func TestSignOutDropsClient(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
 	user := userclient.User{Name: "ann", Token: secretToken}
-	before, err := b.server.Cluster.As(user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(b.server.Cluster.As(user)).In(t)
 	if again, _ := b.server.Cluster.As(user); again != before {
 		t.Fatal("a user is connected for each page")
 	}

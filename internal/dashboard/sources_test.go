@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,11 +64,7 @@ func newPodCluster(t *testing.T) *userclient.Cluster {
 		_, _ = io.WriteString(w, response)
 	}))
 	t.Cleanup(server.Close)
-	c, err := userclient.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
 }
 
 // A hung process does not block pages, and pages report it.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,9 +20,7 @@ func TestStoryPages(t *testing.T) {
 		}}},
 	}}}
 	var b bytes.Buffer
-	if err := page.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, page.Write(&b))
 	for _, want := range []string{
 		"<title>sizes · Setpoint</title>", "Settles: &lt;it&gt; never rests", `class="story-step story-lane-2"`, `class="story-step story-lane-1"`,
 		"1. Setpoint: create &lt;Pod&gt;.", "These steps repeat for ever:", "<strong>changed</strong> Pod a", `<del dir="ltr">1</del>`, "kind: Pod", "--ground: light-dark(",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Fault D1: programs are compiled before anything boots, with progress, and without a
@@ -80,10 +81,7 @@ processes: [{name: operator, build: [sh, -c, "echo no such thing >&2; exit 2"], 
 // ownCache is a new folder for what sessions compile; the go command keeps its own.
 func ownCache(t *testing.T) {
 	t.Helper()
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(exec.Command("go", "env", "GOCACHE").Output()).In(t)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 }
@@ -102,10 +100,7 @@ processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"], service: hoo
 	s.options.Command = []string{"sh", "-c", "exit 4"}
 	ended := s.start(t)
 	s.terminal.await(t, "! process slow is running, but nothing listens on port")
-	late, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())).In(t)
 	defer late.Close()
 	// Fault G7: the engine knows of it, and that it is over.
 	if got := <-s.manager.down; !strings.HasPrefix(got, "hook.web: process slow (service hook.web): running, but nothing listens on port") {

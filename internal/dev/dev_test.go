@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -138,9 +139,7 @@ func (s *fakeTerminal) await(t *testing.T, want string) {
 func newSession(t *testing.T, files string) *session {
 	t.Helper()
 	dir := t.TempDir()
-	if err := txtar.Write(txtar.Parse([]byte("-- kubeconfig --\n"+kubeconfig+files)), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, txtar.Write(txtar.Parse([]byte("-- kubeconfig --\n"+kubeconfig+files)), dir))
 	s := &session{
 		dir:      dir,
 		cluster:  &fakeCluster{kubeconfig: filepath.Join(dir, "kubeconfig"), done: make(chan struct{})},
@@ -212,10 +211,7 @@ func TestCommandEnvironment(t *testing.T) {
 }
 
 func TestCommandHookEnvironment(t *testing.T) {
-	listener, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "localhost:0")).In(t)
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
 	s := newSession(t, `
@@ -289,15 +285,8 @@ func (s *session) write(t *testing.T, file, text string) {
 // listen plays that a hook listens. Nothing else takes the port while it is closed.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	port, err := process.FreePorts()()
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return listener
+	port := must.Get(process.FreePorts()()).In(t)
+	return must.Get(net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))).In(t)
 }
 
 func TestChangedHookIsRestarted(t *testing.T) {
@@ -352,10 +341,7 @@ func TestManagerIsNotifiedOfDeadHook(t *testing.T) {
 	if len(s.manager.restarted) != 0 {
 		t.Errorf("the engine got %s as restarted", <-s.manager.restarted)
 	}
-	again, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())).In(t)
 	defer again.Close()
 	s.write(t, "p/hook.sh", "exec sleep 1000")
 	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {

@@ -9,6 +9,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Two sessions of one folder have a kubeconfig each, and the end of one leaves that of the other.
@@ -20,11 +21,7 @@ func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
 			Context: "dev", Server: "https://127.0.0.1:6443", Namespaces: []string{namespace}, Run: inventory.Run{Name: "project"},
 			Kubeconfig: &clientcmdapi.Config{Contexts: map[string]*clientcmdapi.Context{"dev": {Cluster: "dev"}}},
 		}
-		c, err := target.connect(t.Context(), BootOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
+		return must.Get(target.connect(t.Context(), BootOptions{})).In(t)
 	}
 	stop := func(c Cluster) {
 		t.Helper()
@@ -33,10 +30,7 @@ func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
 		}
 	}
 	first := connect("one")
-	before, err := os.ReadFile(first.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(first.Kubeconfig())).In(t)
 	second := connect("two")
 	if filepath.Base(first.Kubeconfig()) != "project.kubeconfig" || filepath.Base(second.Kubeconfig()) != "project-2.kubeconfig" {
 		t.Errorf("%s and %s", first.Kubeconfig(), second.Kubeconfig())
@@ -50,9 +44,7 @@ func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
 	if third.Kubeconfig() != first.Kubeconfig() {
 		t.Error(third.Kubeconfig())
 	}
-	if err := os.Remove(third.Kubeconfig()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(third.Kubeconfig()))
 	stop(third) // A user may have removed the file.
 	left, err := os.ReadDir(filepath.Dir(first.Kubeconfig()))
 	if err != nil || len(left) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestObjects(t *testing.T) {
@@ -41,10 +42,7 @@ func TestObjects(t *testing.T) {
 		{"no object before", ``, `{"apiVersion":"v1","kind":"X"}`, "apiVersion  -> v1\nkind  -> X\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			changes, err := Objects(json.RawMessage(c.before), json.RawMessage(c.after))
-			if err != nil {
-				t.Fatal(err)
-			}
+			changes := must.Get(Objects(json.RawMessage(c.before), json.RawMessage(c.after))).In(t)
 			if got := changesText(changes); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
@@ -91,10 +89,7 @@ func TestRequests(t *testing.T) {
 		{"what is no object", json.RawMessage(`{"parent":"a","children":{"Pod.v1":{"a":5}}}`), json.RawMessage(`{"parent":["b"],"children":{"Pod.v1":{"a":6}}}`), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			changes, err := Requests(c.before, c.after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			changes := must.Get(Requests(c.before, c.after)).In(t)
 			var text strings.Builder
 			for _, p := range changes {
 				name := p.Object.Name
@@ -151,10 +146,7 @@ func TestFieldManagers(t *testing.T) {
 		{"no time", `[{"manager":"x","fieldsV1":{}}]`, `{"spec":1}`, `{"spec":2}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			authors, err := FieldManagers(json.RawMessage(c.managed), json.RawMessage(c.before), json.RawMessage(c.after), now.Add(-10*time.Second), now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			authors := must.Get(FieldManagers(json.RawMessage(c.managed), json.RawMessage(c.before), json.RawMessage(c.after), now.Add(-10*time.Second), now)).In(t)
 			if text := strings.Join(authors, ", "); text != c.want {
 				t.Errorf("got %q, want %q", text, c.want)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/difference"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -16,11 +17,7 @@ func TestKindsOfTheSameName(t *testing.T) {
 	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"type":"ClusterIP"}}`
 	const knative = `{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"a"},"spec":{"template":{}}}`
 	decoded := func(children string) difference.Response {
-		response, err := difference.Decode(json.RawMessage(`{"children":[`+children+`]}`), "children", "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response
+		return must.Get(difference.Decode(json.RawMessage(`{"children":[`+children+`]}`), "children", "shop")).In(t)
 	}
 	for name, c := range map[string]struct {
 		before, after string

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,10 +26,7 @@ func TestText(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path)).In(t)
 			report := reportOf(t, archive.Files[0].Data)
 			wrong := false
 			for i := range archive.Files[1:] {
@@ -45,9 +43,7 @@ func TestText(t *testing.T) {
 			if !*update {
 				t.Fatal("go test ./internal/dryrun -update, if that is what it should be")
 			}
-			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 		})
 	}
 }
@@ -58,9 +54,7 @@ func reportOf(t *testing.T, text []byte) Report {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var r Report
-	if err := decoder.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, decoder.Decode(&r))
 	r.summarize()
 	return r
 }
@@ -68,9 +62,7 @@ func reportOf(t *testing.T, text []byte) Report {
 func written(t *testing.T, r Report, file string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.WriteText(&out, Style{Color: file == "color.txt", Idle: file != "busy.txt"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.WriteText(&out, Style{Color: file == "color.txt", Idle: file != "busy.txt"}))
 	return strings.ReplaceAll(out.String(), "\x1b[", "<")
 }
 

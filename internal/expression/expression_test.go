@@ -2,6 +2,7 @@ package expression
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
@@ -135,10 +136,7 @@ func TestReady(t *testing.T) {
 		{json.RawMessage(`{}`), false},
 		{json.RawMessage(`null`), false},
 	} {
-		evaluate, err := CompileInvariant("ready(object)", "object")
-		if err != nil {
-			t.Fatal(err)
-		}
+		evaluate := must.Get(CompileInvariant("ready(object)", "object")).In(t)
 		if got, err := evaluate(map[string]any{"object": test.object}); err != nil || got != test.want {
 			t.Errorf("%s: %v, %v, want %v", test.object, got, err, test.want)
 		}
@@ -169,10 +167,7 @@ func evaluated(t *testing.T, source string) string {
 var large = json.RawMessage(`{"text":"` + strings.Repeat("x", 1_000_000) + `","list":[1` + strings.Repeat(",1", 100_000) + `]}`)
 
 func BenchmarkEvaluate(b *testing.B) {
-	evaluate, err := Compile(`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object")
-	if err != nil {
-		b.Fatal(err)
-	}
+	evaluate := must.Get(Compile(`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object")).In(b)
 	// Of 4 KiB, as a pod is.
 	full := json.RawMessage(strings.Replace(pod, `"annotations": {}`, `"annotations": {"a": "`+strings.Repeat("x", 1000)+`"}, "list": [`+strings.Repeat(`{"name": "one", "value": "two", "port": 80},`, 70)+`{}]`, 1))
 	b.ReportAllocs()

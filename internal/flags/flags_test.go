@@ -2,6 +2,7 @@ package flags
 
 import (
 	"flag"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"testing"
 )
 
@@ -22,9 +23,7 @@ func TestAddress(t *testing.T) {
 		var f Flags
 		set := flag.NewFlagSet("run", flag.ContinueOnError)
 		f.Register(set, Defaults{})
-		if err := set.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, set.Parse(c.args))
 		if err := f.Check(); err != nil || f.Address != c.want {
 			t.Errorf("%q, %v: %q, %v", c.service, c.args, f.Address, err)
 		}

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"slices"
 	"testing"
 )
@@ -28,9 +29,7 @@ func TestNamespaces(t *testing.T) {
 func TestNamespacesOfSeveralFlags(t *testing.T) {
 	var got Namespaces
 	for _, text := range []string{"a", "b,a", ""} {
-		if err := got.Set(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, got.Set(text))
 	}
 	if got.String() != "a,b" {
 		t.Errorf("got %s", &got)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -110,11 +111,8 @@ func (a *authorizer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func reviewer(t *testing.T, at *authorizer) *identity.Reviewer {
 	t.Helper()
-	client, err := rest.UnversionedRESTClientForConfigAndClient(&rest.Config{Host: "http://api", QPS: -1, ContentConfig: rest.ContentConfig{
-		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}}, &http.Client{Transport: at})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientForConfigAndClient(&rest.Config{Host: "http://api", QPS: -1, ContentConfig: rest.ContentConfig{
+		NegotiatedSerializer: serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()}}, &http.Client{Transport: at})).In(t)
 	return identity.NewReviewer(client)
 }
 
@@ -153,9 +151,7 @@ func TestDecisionsExpire(t *testing.T) {
 		server := &authorizer{rules: []string{"list pods in web"}}
 		r := reviewer(t, server)
 		check := func() error { return r.CheckRead(t.Context(), bot, pods, "web", "a") }
-		if err := check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, check())
 		server.set(true)
 		if err := check(); err != nil || server.count() > 0 {
 			t.Fatalf("not cached: %v, %d requests", err, server.count())

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -28,15 +29,9 @@ var (
 )
 
 func TestDescribe(t *testing.T) {
-	web, err := labels.Parse("app=web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(labels.Parse("app=web")).In(t)
 	anonymous := hook.Func(nil)
-	nightly, err := schedule.Parse("0 3 * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nightly := must.Get(schedule.Parse("0 3 * * *")).In(t)
 	for _, c := range []struct {
 		name string
 		of   Programs

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -104,10 +105,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 					t.Errorf("the history holds %q", text)
 				}
 			}
-			got, err := b.Run(b.last)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(b.Run(b.last)).In(t)
 			want.ID = got.ID
 			if string(marshal(got)) != string(marshal(want)) {
 				t.Errorf("it tells %s\nnot      %s", marshal(got), marshal(want))
@@ -132,17 +130,11 @@ func TestRenderedSecretRunsAreDropped(t *testing.T) {
 		b.Add(run)
 		ids = append(ids, b.last)
 	}
-	first, err := b.Run(ids[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(b.Run(ids[0])).In(t)
 	if call := first.Steps[0].Call; !call.Dropped || call.Request != nil || call.Response != nil {
 		t.Errorf("the first is kept as %s", marshal(call))
 	}
-	last, err := b.Run(ids[7])
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(b.Run(ids[7])).In(t)
 	if call := last.Steps[0].Call; call.Dropped || !strings.Contains(string(call.Request), "xxxx") || call.Previous != ids[6] {
 		t.Errorf("the last is kept as %.200s", marshal(call))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -61,10 +62,7 @@ func TestHistoryKeepsRuns(t *testing.T) {
 	if runs[0].Steps[0].Call.Request != nil {
 		t.Error("a list has requests")
 	}
-	whole, err := b.Run(runs[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(b.Run(runs[0].ID)).In(t)
 	call := whole.Steps[0].Call
 	if call.Request == nil || call.Response == nil || call.Dropped || call.Previous != runs[2].ID {
 		t.Errorf("called %+v", call)
@@ -108,10 +106,7 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 	b.Add(called(two, former))
 	runs := b.Runs(rateRef("eur"), 0)
 	for i, want := range [][]uint64{{runs[1].ID, runs[2].ID}, {runs[2].ID}, {runs[3].ID, runs[3].ID}, {0}} {
-		run, err := b.Run(runs[i].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := must.Get(b.Run(runs[i].ID)).In(t)
 		for k := range run.Steps {
 			if call := run.Steps[k].Call; call.Previous != want[k] || call.Revision == nil {
 				t.Errorf("run %d from the end, step %d, at %+v: compared with run %d, want %d", i, k, call.Revision, call.Previous, want[k])
@@ -513,11 +508,7 @@ func TestHistoryKeepsOutput(t *testing.T) {
 		if len(listed) != 1 || listed[0].Steps[0].Call.Output != nil {
 			t.Fatalf("listed: %+v", listed)
 		}
-		whole, err := b.Run(listed[0].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return whole
+		return must.Get(b.Run(listed[0].ID)).In(t)
 	}
 	whole := printed(testRun("a", "eur", 10))
 	if got := whole.Steps[0].Call.Output; len(got) != 1 || got[0] != "hello" {

@@ -7,17 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 func testObject(t testing.TB, namespace, name string, objectState record.ObjectState) ManagedObject {
 	t.Helper()
-	o, err := object.Parse(fmt.Appendf(nil,
-		`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":%q,"namespace":%q,"uid":"u-%[1]s","labels":{"name":%[1]q},"creationTimestamp":"2026-04-01T12:00:%02[3]dZ"}}`, name, namespace, len(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(object.Parse(fmt.Appendf(nil,
+		`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":%q,"namespace":%q,"uid":"u-%[1]s","labels":{"name":%[1]q},"creationTimestamp":"2026-04-01T12:00:%02[3]dZ"}}`, name, namespace, len(name)))).In(t)
 	objectState.Object = o
 	return ManagedObject{Resource: rates, ObjectState: objectState}
 }
@@ -43,9 +41,7 @@ func TestStates(t *testing.T) {
 
 func selector(t *testing.T, text string) (s LabelSelector) {
 	t.Helper()
-	if err := s.Set(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Set(text))
 	return s
 }
 
@@ -125,10 +121,7 @@ func BenchmarkNewPage(b *testing.B) {
 func TestSortByReconcileAt(t *testing.T) {
 	of := func(name, at string, paused bool) ManagedObject {
 		s := testObject(t, "a", name, record.ObjectState{Paused: paused, LastRun: noon})
-		called, err := s.Object.With(fmt.Appendf(nil, `{"setpoint.dev/reconcile-at":%q}`, at), "metadata", "annotations")
-		if err != nil {
-			t.Fatal(err)
-		}
+		called := must.Get(s.Object.With(fmt.Appendf(nil, `{"setpoint.dev/reconcile-at":%q}`, at), "metadata", "annotations")).In(t)
 		s.Object = called
 		return s
 	}

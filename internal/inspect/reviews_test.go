@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -94,10 +95,7 @@ func TestHugePatches(t *testing.T) {
 	for i := range operations {
 		operations[i] = map[string]any{"op": "add", "path": "/spec/" + strings.Repeat("p", 5000*(i/9_999)), "value": i}
 	}
-	patch, err := json.Marshal(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := must.Get(json.Marshal(operations)).In(t)
 	run := reviewRun("mutated", hook.ReviewRequest{Operation: hook.OperationCreate, Object: json.RawMessage(`{"spec":{"text":"` + text + `"}}`)}, &hook.ReviewResponse{JSONPatch: patch})
 	run.Steps[0].Call.Response.ReviewPatch = patch
 	b := NewHistory(HistoryOptions{}, noon)
@@ -145,10 +143,7 @@ func TestWebhookChanges(t *testing.T) {
 		run.Steps[0].Call.Response.ReviewPatch, _ = patch.For(&review, &c.response)
 		b.Add(run)
 		listed := b.Runs(rateRef("eur"), 0)[0]
-		shown, err := b.Run(listed.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shown := must.Get(b.Run(listed.ID)).In(t)
 		var got []string
 		for _, change := range shown.Review().Changes {
 			got = append(got, fmt.Sprintf("%s %s %s", change.Path, change.From, change.To))
@@ -172,10 +167,7 @@ func TestDenialsAreKept(t *testing.T) {
 	denial := &hook.ReviewResponse{Denial: &hook.Denial{Message: "no digest", Reason: "Invalid"}}
 	b.Add(reviewRun("denied", hook.ReviewRequest{Operation: hook.OperationCreate, Object: large}, denial))
 	listed := b.Runs(rateRef("eur"), 0)[0]
-	run, err := b.Run(listed.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(b.Run(listed.ID)).In(t)
 	for _, each := range []Run{listed, run} {
 		call := each.Steps[0].Call
 		if r := call.Review; !call.Dropped || call.Request != nil || r == nil || !r.Denied || r.Operation != "create" || r.Message != "no digest" || r.Reason != "Invalid" {
@@ -202,10 +194,7 @@ func TestReviewsOfSecretsAreMasked(t *testing.T) {
 		run.Resource = secrets
 		b := NewHistory(HistoryOptions{}, noon)
 		b.Add(run)
-		whole, err := b.Run(b.Runs(object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}, 0)[0].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(b.Run(b.Runs(object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}, 0)[0].ID)).In(t)
 		text, err := json.Marshal([]any{whole, b.Reviews("ac/pods", true)})
 		if err != nil || strings.Contains(string(text), "c2Vz") || strings.Contains(string(text), "sesame") || strings.Contains(string(text), "letmein") {
 			t.Errorf("%s: %s, %v", run.Outcome, text, err)

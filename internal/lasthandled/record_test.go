@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -44,11 +45,7 @@ func quoted(text string) string {
 
 func parse(t *testing.T, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 func TestRecordIsSmall(t *testing.T) {
@@ -61,10 +58,7 @@ func TestRecordIsSmall(t *testing.T) {
 // Two clusters have other UIDs, and so other digests; all else in a record is the same.
 func TestHideDigests(t *testing.T) {
 	hidden := func(text string) string {
-		fields, err := object.Decode([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(object.Decode([]byte(text))).In(t)
 		HideDigests(fields)
 		data, _ := json.Marshal(fields)
 		return string(data)

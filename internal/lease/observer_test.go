@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,12 +27,9 @@ func TestObserver(t *testing.T) {
 		_, _ = fmt.Fprint(w, lease)
 	}))
 	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	fake := clocktesting.NewFakeClock(time.Now())
 	o := NewObserver(client, fake)
 	expect := func(when string, want State) {

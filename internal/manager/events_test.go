@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -36,15 +37,9 @@ func TestEventsNameTheProgram(t *testing.T) {
 			_, _ = w.Write(body)
 		}))
 		t.Cleanup(server.Close)
-		m, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})).In(t)
 		t.Cleanup(m.Close)
-		o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))).In(t)
 		m.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
 		got := <-requests
 		if got.Source.Component != want.component || got.ReportingController != want.component || got.Source.Host != "" ||

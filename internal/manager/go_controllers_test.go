@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -246,10 +247,7 @@ func startManager(t *testing.T, s http.Handler, o Options) *Manager {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	o.Config, o.Log = &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler)
-	m, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(o)).In(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
@@ -374,20 +372,15 @@ func TestCRDUpgrades(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	install := func(text string, breaking bool) error {
-		m, err := New(Options{
+		m := must.Get(New(Options{
 			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), SkipCRDs: true,
 			CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		})).In(t)
 		defer m.Close()
 		return m.crds.Install(t.Context())
 	}
 	for range 2 {
-		if err := install(shopsManifest, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, install(shopsManifest, false))
 	}
 	const want = "install CRD shops.example.org: the upgrade is refused because it could break stored objects or clients: " +
 		"v1: a: is removed; add a version instead, or allow breaking changes"
@@ -405,13 +398,10 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	s := &fakeAPIServer{}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	m, err := New(Options{
+	m := must.Get(New(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
 		GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: leader.Election{Enabled: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	defer m.Close()
 	if got := readyz(m); got != "starting" {
 		t.Errorf("%q at the start", got)

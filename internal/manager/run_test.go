@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"k8s.io/client-go/rest"
 )
 
@@ -36,11 +37,8 @@ func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
 		_, _ = io.WriteString(w, `{"major":"1","minor":"29","gitVersion":"v1.29.15"}`)
 	}))
 	defer server.Close()
-	m, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Run(t.Context())
+	m := must.Get(New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})).In(t)
+	err := m.Run(t.Context())
 	if want := "the cluster runs Kubernetes v1.29.15, and Setpoint supports 1.30 and newer: upgrade the cluster, or use an older Setpoint"; err == nil || err.Error() != want {
 		t.Errorf("Run returns %v, want %s", err, want)
 	}

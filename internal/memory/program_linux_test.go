@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"regexp"
 	"runtime/debug"
@@ -25,19 +26,12 @@ func TestReleaseProgram(t *testing.T) {
 // residentOfFiles returns how much of mapped files is resident, in KiB.
 func residentOfFiles(t *testing.T) int {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(os.ReadFile("/proc/self/status")).In(t)
 	found := regexp.MustCompile(`RssFile:\s+(\d+) kB`).FindSubmatch(status)
 	if found == nil {
 		t.Fatalf("no RssFile in\n%s", status)
 	}
-	size, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return size
+	return must.Get(strconv.Atoi(string(found[1]))).In(t)
 }
 
 func TestUnchangedMapping(t *testing.T) {

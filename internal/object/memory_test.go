@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -38,10 +39,7 @@ func TestObjectsAreSmall(t *testing.T) {
 		kept, json := make([]*object.Object, many), 0
 		before := heap()
 		for i, text := range texts {
-			o, err := object.Parse(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(object.Parse(text)).In(t)
 			kept[i], json = o, json+rounded(len(o.JSON()))
 		}
 		each := (heap() - before - json) / many
@@ -71,8 +69,6 @@ func BenchmarkParseConfigMap(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := object.Parse(text); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(object.Parse(text)).In(b)
 	}
 }

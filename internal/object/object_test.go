@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,11 +21,7 @@ const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace
 
 func parse(t *testing.T, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 func TestParseReadsMetadata(t *testing.T) {
@@ -67,10 +64,7 @@ func TestParseWithManagedFields(t *testing.T) {
 		`{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`: `{"metadata":{"name":"x","uid":"\u0041","managedFields":` + entries + `}}`,
 		`{"metadata":{"name":"x"}}`:                                                `{"metadata":{"name":"x"}}`,
 	} {
-		o, err := object.ParseWithManagedFields([]byte(text), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.ParseWithManagedFields([]byte(text), "", "")).In(t)
 		if got := string(o.JSONWithManagedFields()); got != want {
 			t.Errorf("ParseWhole(%s) keeps %s, want %s", text, got, want)
 		}
@@ -81,10 +75,7 @@ func TestParseWithManagedFields(t *testing.T) {
 		if !bytes.Equal(bare.JSONWithManagedFields(), bare.JSON()) {
 			t.Errorf("Parse(%s) keeps %s", text, bare.JSONWithManagedFields())
 		}
-		edited, err := o.With([]byte("1"), "spec")
-		if err != nil {
-			t.Fatal(err)
-		}
+		edited := must.Get(o.With([]byte("1"), "spec")).In(t)
 		if got, want := string(edited.JSONWithManagedFields()), strings.TrimSuffix(want, "}")+`,"spec":1}`; got != want {
 			t.Errorf("with a spec: %s, want %s", got, want)
 		}
@@ -147,10 +138,7 @@ func TestParseAsSetsTypeOfListItems(t *testing.T) {
 		`{ }`:                                              `{"kind":"Deployment","apiVersion":"apps/v1"}`,
 		`{"kind":"Scale","apiVersion":"v2"}`:               `{"kind":"Scale","apiVersion":"v2"}`,
 	} {
-		o, err := object.ParseAs([]byte(text), "apps/v1", "Deployment")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.ParseAs([]byte(text), "apps/v1", "Deployment")).In(t)
 		if got := string(o.JSON()); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -167,10 +155,7 @@ func TestDigestIgnoresOrigin(t *testing.T) {
 		"managed fields last":   `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"8","uid":"u", "managedFields":[]},"spec":{}}`,
 		"item of a list":        `{"metadata":{"name":"x","managedFields":[{"a":1}],"resourceVersion":"8","uid":"u"},"spec":{}}`,
 	} {
-		o, err := object.ParseAs([]byte(strings.Replace(text, `, "uid"`, `,"uid"`, 1)), "v1", "Pod")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.ParseAs([]byte(strings.Replace(text, `, "uid"`, `,"uid"`, 1)), "v1", "Pod")).In(t)
 		if o.Digest() != base.Digest() {
 			t.Errorf("%s: another digest of %s", name, o.JSON())
 		}
@@ -243,8 +228,6 @@ func BenchmarkParse(b *testing.B) {
 	text := []byte(strings.Replace(pod, `"image":"a"`, `"image":"`+strings.Repeat("a", 1200)+`"`, 1))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := object.Parse(text); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(object.Parse(text)).In(b)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,14 +81,9 @@ func pathRules(t *testing.T) map[string]*regexp.Regexp {
 		"fieldPaths": "../../config/crd/setpoint.dev_compositecontrollers.yaml",
 		"fields":     "../../config/crd/setpoint.dev_handlercontrollers.yaml",
 	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file)).In(t)
 		var crd any
-		if err := yaml.Unmarshal(text, &crd); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(text, &crd))
 		pattern := itemPattern(crd, field)
 		if pattern == "" {
 			t.Fatalf("%s has no pattern for the items of %s", file, field)

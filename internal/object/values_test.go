@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
@@ -116,9 +117,7 @@ func BenchmarkLimitValues(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := LimitValues(text, len(text)/2); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, LimitValues(text, len(text)/2))
 	}
 }
 

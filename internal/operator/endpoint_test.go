@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"k8s.io/client-go/rest"
 )
 
@@ -34,13 +35,8 @@ func TestOperatorURLs(t *testing.T) {
 
 func TestTokenIsForTheOperatorOnly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, err := Remote{URL: "http://127.0.0.1:8000", TokenFile: file}.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
+	e := must.Get(Remote{URL: "http://127.0.0.1:8000", TokenFile: file}.open()).In(t)
 	for target, want := range map[string]string{
 		"http://127.0.0.1:8000/handlers/a": "Bearer s3cret",
 		"http://127.0.0.1:80001/a":         "",
@@ -55,9 +51,7 @@ func TestTokenIsForTheOperatorOnly(t *testing.T) {
 func TestTokenFilesWithoutOneToken(t *testing.T) {
 	for _, text := range []string{"", "\n", "one two", "one\ntwo"} {
 		file := filepath.Join(t.TempDir(), "token")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 		if err := (Remote{URL: "http://127.0.0.1:8000", TokenFile: file}).Check(); err == nil || !strings.HasPrefix(err.Error(), "--operator-token-file: ") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -84,10 +78,7 @@ func TestRestartedOperatorIsAnError(t *testing.T) {
 	var instance atomic.Value
 	instance.Store("one")
 	server := operatorServer(t, &instance)
-	op, err := Open(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := must.Get(Open(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})).In(t)
 	if err := op.checkInstance(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +86,7 @@ func TestRestartedOperatorIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 	instance.Store("two")
-	err = op.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+	err := op.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil })
 	if err == nil || !strings.HasSuffix(err.Error(), "has restarted or declares other controllers: start Setpoint again") {
 		t.Error(err)
 	}
@@ -117,10 +108,7 @@ func TestDiscoveryNotifies(t *testing.T) {
 			`{"resource": "guitars", "responseKind": {"kind": %q}, "verbs": ["list", "watch"]}]}]}]}`, kind.Load())
 	}))
 	t.Cleanup(server.Close)
-	d, err := newDiscovery(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(newDiscovery(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))).In(t)
 	changed := d.notify()
 	for range 3 {
 		if all, err := d.kinds(t.Context()); err != nil || len(all) != 2 || all[0].Kind.Kind != "Guitar" {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,12 +12,8 @@ func TestFindInterpreter(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 		return path
 	}
 	recent := script("env/bin/python3", "echo Python 3.9.0")

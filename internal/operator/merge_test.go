@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -43,10 +44,7 @@ func overlapping(t *testing.T) *Operator {
 		fmt.Fprint(w, declare(strings.Split(strings.TrimPrefix(r.URL.Path, "/controllers/"), "+")...))
 	}))
 	t.Cleanup(server.Close)
-	op, err := Describe(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := must.Get(Describe(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})).In(t)
 	for _, kind := range servedKinds() {
 		if kind.Group != "example.org" {
 			op.discovery.groups[0].kinds = append(op.discovery.groups[0].kinds, kind)
@@ -67,10 +65,7 @@ func TestOverlappingSelectors(t *testing.T) {
 		}
 		return object.Resource{Group: group, Version: version, Plural: plural, Kind: plural, Namespaced: true}, nil
 	}}
-	all, err := op.Compile(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(op.Compile(t.Context(), env)).In(t)
 	var got []string
 	for i, compiled := range all {
 		for j := range compiled.Handlers {

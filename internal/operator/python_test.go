@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,9 +29,7 @@ const declaring = `declaration = {"name": "rates", "health": "/healthz", "contro
 func newPython(t *testing.T, text string) (*Python, *bytes.Buffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "operator.py")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	var output bytes.Buffer
 	return &Python{Files: []string{file}, Package: os.DirFS("testdata/python"), Stdout: &output, Stderr: &output}, &output
 }
@@ -60,10 +59,7 @@ func folderOf(t *testing.T, op *Operator) string {
 
 func TestProcessStops(t *testing.T) {
 	p, _ := newPython(t, declaring)
-	op, err := openPython(t.Context(), t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := must.Get(openPython(t.Context(), t, p)).In(t)
 	folder := folderOf(t, op)
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
@@ -83,21 +79,15 @@ func TestProcessStops(t *testing.T) {
 // The process ends when Setpoint ends in any way: its standard input closes.
 func TestProcessEndsWithItsInput(t *testing.T) {
 	p, _ := newPython(t, declaring)
-	op, err := openPython(t.Context(), t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := must.Get(openPython(t.Context(), t, p)).In(t)
 	_ = op.process.alive.Close()
 	<-op.process.ended
 }
 
 func TestEndOfProcessIsAnError(t *testing.T) {
 	p, _ := newPython(t, declaring+"import os; pid = os.getpid(); declaration['name'] = f'pid-{pid}'\n")
-	op, err := openPython(t.Context(), t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = op.Run(t.Context(), func(ctx context.Context) error {
+	op := must.Get(openPython(t.Context(), t, p)).In(t)
+	err := op.Run(t.Context(), func(ctx context.Context) error {
 		var pid int
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(op.Name(), "pid-")), &pid); err != nil {
 			return err
@@ -143,10 +133,7 @@ func TestDescribe(t *testing.T) {
 		open func(context.Context, Options) (*Operator, error)
 		name string
 	}{{Describe, "described"}, {Open, "run"}} {
-		op, err := c.open(t.Context(), Options{Python: p, Config: &rest.Config{Host: "http://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		op := must.Get(c.open(t.Context(), Options{Python: p, Config: &rest.Config{Host: "http://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})).In(t)
 		op.Close()
 		if op.Name() != c.name {
 			t.Errorf("%s, want %s", op.Name(), c.name)
@@ -158,9 +145,7 @@ func TestParsePython(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"operator.py", "plain"} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(name, nil, 0o600))
 	}
 	for _, c := range []struct {
 		args, modules []string
@@ -189,9 +174,7 @@ func TestKubeconfigOfContext(t *testing.T) {
 	config.Contexts["one"], config.Contexts["two"] = &clientcmdapi.Context{Cluster: "a"}, &clientcmdapi.Context{Cluster: "a", Namespace: "shop"}
 	config.CurrentContext = "one"
 	file := filepath.Join(dir, "config")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, clientcmd.WriteToFile(*config, file))
 	written := filepath.Join(t.TempDir(), "kubeconfig")
 	env, err := Kubeconfig{File: file, Context: "two"}.env(written)
 	if err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + written}) {

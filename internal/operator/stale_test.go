@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,13 +16,9 @@ func TestStaleFoldersAreRemoved(t *testing.T) {
 	stale := filepath.Join(os.TempDir(), folderPrefix+"killed")
 	starting := filepath.Join(os.TempDir(), folderPrefix+"starting")
 	for _, dir := range []string{stale, starting} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(dir, 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(stale, lock), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(stale, lock), nil, 0o600))
 	_, removeNext, err := newFolder()
 	if err != nil {
 		t.Fatal(err)

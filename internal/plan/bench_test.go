@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,10 +22,7 @@ func BenchmarkChanges(b *testing.B) {
 		rule, _ := f.Rules.For(object.GroupKind{Group: "apps", Kind: "Deployment"})
 		rule.Strategy = strategy
 		desired := []Child{{Rule: rule, Object: parse(b, benchedDeployment)}}
-		created, err := f.Changes(nil, desired, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		created := must.Get(f.Changes(nil, desired, nil)).In(b)
 		observed := []*object.Object{created.Stages[0][0].After}
 		for name, c := range map[string]struct {
 			observed []*object.Object
@@ -35,9 +33,7 @@ func BenchmarkChanges(b *testing.B) {
 			b.Run(string(strategy)+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := f.Changes(c.observed, desired, c.settled); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(f.Changes(c.observed, desired, c.settled)).In(b)
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -79,10 +80,7 @@ func TestChangesTouchOnlyOwnedChildren(t *testing.T) {
 		text := g.pick("", "serverSide: true").(string)
 		f := plannerOf(t, []byte(text))
 		observed, desired := g.children(t, f)
-		p, err := f.Changes(observed, desired, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(f.Changes(observed, desired, nil)).In(t)
 		wanted := map[Key]Child{}
 		for _, child := range desired {
 			wanted[KeyOf(child.Object)] = child

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -50,10 +51,7 @@ func TestClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plannerOf(t, []byte(c.family))
-			claim, err := f.Claim(declared()[0].Resource, owned, orphans)
-			if err != nil {
-				t.Fatal(err)
-			}
+			claim := must.Get(f.Claim(declared()[0].Resource, owned, orphans)).In(t)
 			if diff := cmp.Diff(unindent(c.want), describeClaim(claim)); diff != "" {
 				t.Error(diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -42,11 +43,7 @@ func checkIdempotentByFieldSet(t *testing.T, observed, applied, desired map[stri
 // Fields that were applied and are no longer desired are removed.
 func TestFieldSetKnowsWhatToRemove(t *testing.T) {
 	read := func(text string) map[string]any {
-		fields, err := object.Decode([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fields
+		return must.Get(object.Decode([]byte(text))).In(t)
 	}
 	observed := read(`{"data":{"a":"1","b":"2","theirs":"3"},"env":[{"name":"A","value":"x"},{"name":"B"},{"name":"THEIRS"}]}`)
 	applied := read(`{"data":{"a":"1","b":"2"},"env":[{"name":"A","value":"x"},{"name":"B"}]}`)
@@ -67,10 +64,7 @@ func TestFieldSetHasNoValues(t *testing.T) {
 		`{"items":[{"name":"a","token":"s3cret"},{"name":"a"}]}`:                            `{"items":[{"name":{},"token":{}},{"name":{}}]}`,
 		`{"name":"s3cret","spec":{"path":"s3cret","list":[{"name":{"x":"s3cret"}}]},"n":1}`: `{"n":{},"name":{},"spec":{"list":[{"name":{"x":{}}}],"path":{}}}`,
 	} {
-		fields, err := object.Decode([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(object.Decode([]byte(text))).In(t)
 		got := jsonOf(t, fieldSet(fields))
 		if got != want || strings.Contains(got, "s3cret") {
 			t.Errorf("outline of %s is %s, want %s", text, got, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,9 +26,7 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.Changes(nil, desired, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.Changes(nil, desired, nil)).In(t)
 		}); took > most {
 			t.Errorf("a child, %s: %d MiB", strategy, took>>20)
 		}
@@ -35,9 +34,7 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 	f := plannerOf(t, nil)
 	response := &hook.Response{Status: json.RawMessage(`{"a":` + list + `}`)}
 	if took := heaptest.Allocated(func() {
-		if _, err := f.OverlayResponse(f.Parent, object.Resource{Custom: true, Status: true}, response, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.OverlayResponse(f.Parent, object.Resource{Custom: true, Status: true}, response, time.Now())).In(t)
 	}); took > most {
 		t.Errorf("a status: %d MiB", took>>20)
 	}

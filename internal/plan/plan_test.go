@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -50,9 +51,7 @@ type planSettings struct {
 func plannerOf(t testing.TB, text []byte) *Planner {
 	t.Helper()
 	var s planSettings
-	if err := yaml.UnmarshalStrict(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict(text, &s))
 	parent := `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books","namespace":"town","uid":"parent-uid","generation":7}}`
 	if s.Cluster {
 		parent = strings.Replace(parent, `"namespace":"town",`, "", 1)
@@ -71,10 +70,7 @@ func plannerOf(t testing.TB, text []byte) *Planner {
 		}
 	}
 	if s.Selector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(s.Selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		selector := must.Get(metav1.LabelSelectorAsSelector(s.Selector)).In(t)
 		f.Selector = selector
 	}
 	if s.Generated {
@@ -181,11 +177,7 @@ func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired
 // overlay returns what an apply makes of an object, without removals.
 func overlay(t *testing.T, apply Action) *object.Object {
 	t.Helper()
-	overlaid, err := Overlay(apply.Before, apply.After)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return overlaid
+	return must.Get(Overlay(apply.Before, apply.After)).In(t)
 }
 
 func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
@@ -244,19 +236,13 @@ func describe(t *testing.T, p Plan) string {
 
 func sent(t *testing.T, o *object.Object) string {
 	t.Helper()
-	text, err := yaml.JSONToYAML(o.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.JSONToYAML(o.JSON())).In(t)
 	return string(text)
 }
 
 // Whole numbers of a child become integers.
 func TestWholeNumbersOfChildren(t *testing.T) {
-	o, err := parseChild("children[0]", json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"n":2.0,"m":1e3,"h":0.5}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parseChild("children[0]", json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"n":2.0,"m":1e3,"h":0.5}}`))).In(t)
 	if got := string(o.Field("data")); got != `{"n":2,"m":1000,"h":0.5}` {
 		t.Errorf("got %s", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -14,15 +15,8 @@ import (
 // requestedObject is an object with a value of setpoint.dev/reconcile-at.
 func requestedObject(t *testing.T, value string) *object.Object {
 	t.Helper()
-	quoted, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"setpoint.dev/reconcile-at":%s}}}`, quoted))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	quoted := must.Get(json.Marshal(value)).In(t)
+	return must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"setpoint.dev/reconcile-at":%s}}}`, quoted))).In(t)
 }
 
 func TestReconcileRequest(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -51,10 +52,7 @@ func TestStatus(t *testing.T) {
 				response.Status = json.RawMessage(c.response)
 			}
 			parent := parse(t, text)
-			overlaid, err := new(Planner).OverlayResponse(parent, c.resource, response, time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			overlaid := must.Get(new(Planner).OverlayResponse(parent, c.resource, response, time.Time{})).In(t)
 			got := string(overlaid.Field("status"))
 			if overlaid == parent {
 				got = unchanged

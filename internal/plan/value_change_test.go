@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -30,15 +31,9 @@ func TestUpdateInsteadOfApply(t *testing.T) {
 		desired := func(format string) []Child {
 			return []Child{{Object: parse(t, fmt.Sprintf(format, c.resource.APIVersion(), c.resource.Kind)), Rule: rule}}
 		}
-		first, err := f.Changes(nil, desired(created), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(f.Changes(nil, desired(created), nil)).In(t)
 		observed := applyPlan(t, nil, first)
-		p, err := f.Changes(observed, desired(wanted), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(f.Changes(observed, desired(wanted), nil)).In(t)
 		action, _ := p.First()
 		if p.Len() != 1 || action.Verb != Apply || (action.Update != nil) != c.update {
 			t.Errorf("%s: planned %s, the test expects one apply, by an update: %v", c.resource, describe(t, p), c.update)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,10 +27,7 @@ func eachVector(t *testing.T, pattern string, got func(t *testing.T, files map[s
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path)).In(t)
 			last := &archive.Files[len(archive.Files)-1]
 			files := map[string][]byte{}
 			for _, file := range archive.Files {
@@ -43,9 +41,7 @@ func eachVector(t *testing.T, pattern string, got func(t *testing.T, files map[s
 				t.Fatalf("%s: got\n%s\nwant\n%s", last.Name, text, last.Data)
 			}
 			last.Data = []byte(text)
-			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 		})
 	}
 }
@@ -56,31 +52,19 @@ func treeOf(t *testing.T, text []byte) any {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrapped, err := object.Decode([]byte(`{"it":` + string(data) + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.YAMLToJSON(text)).In(t)
+	wrapped := must.Get(object.Decode([]byte(`{"it":` + string(data) + `}`))).In(t)
 	return wrapped["it"]
 }
 
 func yamlOf(t *testing.T, value any) string {
 	t.Helper()
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(value)).In(t)
 	return string(text)
 }
 
 func jsonOf(t testing.TB, value any) string {
 	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(value)).In(t)
 	return string(text)
 }

@@ -11,24 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 func newReaper(t *testing.T) *process.Reaper {
 	t.Helper()
-	reaper, err := process.NewReaper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reaper := must.Get(process.NewReaper()).In(t)
 	t.Cleanup(reaper.Close)
 	return reaper
 }
 
 func TestCommandExitCodes(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(script, nil, 0o600))
 	for _, c := range []struct {
 		name string
 		args []string

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -33,11 +34,7 @@ func role(name string) string { return roleVariable + "=" + name }
 
 func self(t *testing.T) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable()).In(t)
 }
 
 // serve listens at $PORT and is ready at its third response.
@@ -82,9 +79,7 @@ type deathMarker struct {
 func newDeathMarker(t *testing.T) *deathMarker {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(path, 0o600))
 	return &deathMarker{path: path}
 }
 
@@ -97,9 +92,7 @@ func (g *deathMarker) awaitOpen(t *testing.T) {
 	}
 	t.Cleanup(func() { file.Close() })
 	g.file = file
-	if _, err := file.Read(make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.Read(make([]byte, 5))).In(t)
 }
 
 // awaitAlone waits until no other process holds it open.
@@ -116,13 +109,9 @@ func TestKilledParentKillsChildren(t *testing.T) {
 	parent := exec.Command(self(t))
 	parent.Env = append(os.Environ(), role("parent"), "FIFO="+marker.path)
 	parent.Stderr = os.Stderr
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, parent.Start())
 	marker.awaitOpen(t)
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, parent.Process.Kill())
 	marker.awaitAlone(t)
 	_ = parent.Wait()
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -46,10 +47,7 @@ type supervised struct {
 // supervise runs a process; when the test is over nothing of it is left.
 func supervise(t *testing.T, o process.Options) *supervised {
 	t.Helper()
-	reaper, err := process.NewReaper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reaper := must.Get(process.NewReaper()).In(t)
 	s := &supervised{output: &output{}, events: make(chan process.Event, 100)}
 	o.Reaper, o.Output, o.Notify = reaper, s.output, func(e process.Event) { s.events <- e }
 	s.Process = process.New(o)
@@ -114,9 +112,7 @@ func TestExitReasons(t *testing.T) {
 // A Node.js that is too old for TypeScript is named with what it takes.
 func TestOldNode(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "node")
-	if err := os.WriteFile(node, []byte("#!/bin/sh\ntest \"$1\" = --version && echo v20.20.2 && exit 0\nexit 9\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(node, []byte("#!/bin/sh\ntest \"$1\" = --version && echo v20.20.2 && exit 0\nexit 9\n"), 0o700))
 	want := "exited with code 9: TypeScript needs Node.js 22.6 or newer, and " + node + " is v20.20.2"
 	s := supervise(t, process.Options{Command: []string{node, "--experimental-strip-types", "server.ts"}, Port: 1, Backoff: time.Hour})
 	if e := s.next(t); e.Died == nil || e.Died.Error() != want {
@@ -167,17 +163,12 @@ func TestRestartSkipsBackoff(t *testing.T) {
 }
 
 func TestReadyWhenListening(t *testing.T) {
-	port, err := process.FreePorts()()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must.Get(process.FreePorts()()).In(t)
 	s := supervise(t, process.Options{
 		Command: []string{self(t)}, Env: []string{role("server"), "PORT=" + strconv.Itoa(port)},
 		Port: port, ReadyPath: "/ready",
 	})
-	if err := s.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.WaitReady(t.Context()))
 	if e := s.next(t); !e.Ready {
 		t.Errorf("got %+v", e)
 	}

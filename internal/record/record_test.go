@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -107,11 +108,7 @@ func BenchmarkRecord(b *testing.B) {
 // The server keeps the version of an object that an update deletes, since it removes the last finalizer.
 func TestRemovalOfTheLastFinalizerIsAChange(t *testing.T) {
 	parse := func(finalizers string) *object.Object {
-		o, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"a","resourceVersion":"7","deletionTimestamp":"2030-01-02T03:04:05Z","finalizers":` + finalizers + `}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"a","resourceVersion":"7","deletionTimestamp":"2030-01-02T03:04:05Z","finalizers":` + finalizers + `}}`))).In(t)
 	}
 	for name, test := range map[string]struct {
 		before, after string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -74,9 +75,7 @@ func TestValuesInJSONTextsAreMasked(t *testing.T) {
 			var inner strings.Builder
 			encoder := json.NewEncoder(&inner)
 			encoder.SetEscapeHTML(escapeHTML)
-			if err := encoder.Encode(map[string]string{"password": used}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, encoder.Encode(map[string]string{"password": used}))
 			response, _ := json.Marshal(map[string]any{"kind": "ConfigMap", "data": map[string]string{"config": inner.String()}})
 			masked := mask(redact.NewKey(), syncCall(`{}`, string(secret), string(response)), team)
 			if strings.Contains(masked.response, "hunter2") {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -31,9 +32,7 @@ func syncCall(parent, child, response string) *record.Call {
 
 func addCall(t *testing.T, w *Writer, c *record.Call) {
 	t.Helper()
-	if err := w.Add(&Call{Controller: "c", Hook: c.Name}, c.Response.JSON(0), c.Request.JSONWith); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Add(&Call{Controller: "c", Hook: c.Name}, c.Response.JSON(0), c.Request.JSONWith))
 }
 
 // writeCalls writes some calls with a block each.
@@ -42,9 +41,7 @@ func writeCalls(t *testing.T, out io.Writer, count int) {
 	w := NewWriter(out, segment, true)
 	for i := range count {
 		addCall(t, w, syncCall(`{"n":`+strconv.Itoa(i)+`}`, `{"kind":"Pod"}`, `{"kind":"Pod"}`))
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.Flush())
 	}
 }
 
@@ -136,9 +133,7 @@ func TestDamagedFiles(t *testing.T) {
 func blocksOf(t *testing.T, text string) []byte {
 	t.Helper()
 	file := bytes.NewBufferString(preface)
-	if _, err := (&blockWriter{out: file}).write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get((&blockWriter{out: file}).write([]byte(text))).In(t)
 	return file.Bytes()
 }
 
@@ -168,27 +163,17 @@ func TestAppendAfterACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls")
 	options := FileOptions{Path: path, Segment: segment, MaxBytes: MinFileSize, Rotate: true}
 	for want := 1; want <= 3; want++ {
-		f, err := OpenFile(options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(OpenFile(options)).In(t)
 		addCall(t, f.writer, syncCall(`{}`, `{}`, `{}`))
 		if _, err := OpenFile(options); err == nil || !strings.Contains(err.Error(), "another process records to this file") {
 			t.Errorf("a second recorder: %v", err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.Close())
+		text := must.Get(os.ReadFile(path)).In(t)
 		if got, _, err := readAll(t, bytes.NewReader(text)); err != nil || len(got) != want {
 			t.Errorf("%d calls, %v, want %d", len(got), err, want)
 		}
-		if err := os.WriteFile(path, append(text, text[len(preface):len(preface)+20]...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, append(text, text[len(preface):len(preface)+20]...), 0o600))
 	}
 }
 
@@ -197,9 +182,7 @@ func TestOtherFilesAreNotLost(t *testing.T) {
 	for _, c := range []struct{ text, keptAs string }{
 		{"kind: ConfigMap", path}, {magic + "v9\nlater", path + ".1"}, {string(blocksOf(t, "a\n")) + "\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00", path + ".1"},
 	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if _, err := OpenFile(FileOptions{Path: path, MaxBytes: MinFileSize}); err == nil || !strings.Contains(err.Error(), "exists; remove it") {
 			t.Errorf("%q: %v", c.text, err)
 		}
@@ -220,20 +203,12 @@ func TestOtherFilesAreNotLost(t *testing.T) {
 
 func TestSizeIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls")
-	f, err := OpenFile(FileOptions{Path: path, Segment: segment, MaxBytes: MinFileSize, Rotate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(OpenFile(FileOptions{Path: path, Segment: segment, MaxBytes: MinFileSize, Rotate: true})).In(t)
 	for i := range 400 {
-		w, err := f.Writer()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(f.Writer()).In(t)
 		addCall(t, w, syncCall(`{"n":`+strconv.Itoa(i)+`,"a":"`+randomText(10_000 + i)[i:]+`"}`, `{}`, `{}`))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Close())
 	last := ""
 	for _, name := range []string{path + ".1", path} {
 		text, err := os.ReadFile(name)
@@ -292,9 +267,7 @@ func TestHugeCall(t *testing.T) {
 	w := NewWriter(&file, segment, true)
 	addCall(t, w, syncCall(`{"a":"`+strings.Repeat("x", maxLine)+`"}`, `{}`, `{}`))
 	addCall(t, w, syncCall(`{}`, `{}`, `{}`))
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Flush())
 	if got, r, err := readAll(t, &file); len(got) != 1 || err != nil || r.Totals.Oversized != 1 {
 		t.Errorf("%d calls, %v, %+v", len(got), err, r.Totals)
 	}
@@ -313,9 +286,7 @@ func TestCallOfManyValues(t *testing.T) {
 		w := NewWriter(&file, segment, true)
 		w.maxLine = limit
 		addCall(t, w, c)
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.Flush())
 		if _, r, err := readAll(t, &file); err != nil || r.Totals.Oversized != want {
 			t.Errorf("with %d bytes: %v, %+v", limit, err, r.Totals)
 		}

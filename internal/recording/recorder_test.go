@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -32,9 +33,7 @@ func recorded(t *testing.T, f Filter, runs ...*record.Run) (*Reader, []*Call) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Record(ended, NewStream(&file, segment)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Record(ended, NewStream(&file, segment)))
 	reader := NewReader(&file)
 	var calls []*Call
 	for {
@@ -135,8 +134,6 @@ func BenchmarkRecord(b *testing.B) {
 	for i := range b.N {
 		run := runOf("c", "Team", "shop", "red")
 		run.Steps[0].Call = syncCall(fmt.Sprintf(`{%s"n":%d}`, filler, i), fmt.Sprintf(`{%s"n":%d}`, filler, i/2), fmt.Sprintf(`{%s"n":%d}`, filler, i/2))
-		if err := r.write(stream, run); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, r.write(stream, run))
 	}
 }

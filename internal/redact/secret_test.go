@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -35,9 +36,7 @@ func TestSecret(t *testing.T) {
 		{"nothing", `null`, `null`, 0},
 	} {
 		var members map[string]any
-		if err := json.Unmarshal([]byte(test.object), &members); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(test.object), &members))
 		hidden := 0
 		if object.IsSecret(members) {
 			hidden = redact.Secret(members, "***")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -17,10 +18,7 @@ import (
 // seeing returns the values of one Secret.
 func seeing(t *testing.T, data map[string]string, public ...string) *Values {
 	t.Helper()
-	secret, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data})).In(t)
 	values := New(nil, public...)
 	values.See(false, func(visit func(json.RawMessage)) { visit(secret) })
 	return values

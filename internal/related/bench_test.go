@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -21,9 +22,7 @@ func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules 
 	r := New(Options{Store: api.store(), Scope: v2Cluster, Resolve: resolve, Enqueue: wake})
 	b.Cleanup(r.Close)
 	for i := range manyParents {
-		if err := r.Set(b.Context(), parentKey(i), rules(i)); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, r.Set(b.Context(), parentKey(i), rules(i)))
 	}
 	eventually(b, "all served", func() bool { return len(r.Pending(parentKey(0))) == 0 })
 	i := slices.IndexFunc(r.Watches(), func(w Watch) bool { return w.Objects == 1 })
@@ -128,17 +127,11 @@ func BenchmarkSet(b *testing.B) {
 	r, _, _ := newBenchRegistry(b, func(queue.Key, *object.Object) {}, func(int) []hook.RelatedRule { return []hook.RelatedRule{of(configMaps)} })
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.Set(b.Context(), parentKey(0), rules); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, r.Set(b.Context(), parentKey(0), rules))
 	}
 }
 
 func parsed(b *testing.B, content string) *object.Object {
 	b.Helper()
-	o, err := object.Parse([]byte(configMap("a/one", content).json(1, false)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(configMap("a/one", content).json(1, false)))).In(b)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -153,10 +154,7 @@ func describe(t *testing.T, groups []hook.Group) string {
 	for i, g := range groups {
 		lines[i] = g.Kind + "." + g.APIVersion + ":"
 		for _, e := range g.Objects {
-			o, err := object.Parse(e.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(object.Parse(e.Object)).In(t)
 			if o.Namespace() != e.Namespace || o.Name() != e.Name {
 				t.Fatalf("%s/%s is called %s/%s", o.Namespace(), o.Name(), e.Namespace, e.Name)
 			}

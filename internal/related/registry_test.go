@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -314,9 +315,7 @@ func TestUnservedKindRecovers(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	served = true
-	if err := d.Set(t.Context(), keyFrom("p"), rules); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.Set(t.Context(), keyFrom("p"), rules))
 	d.expectEnqueued("p: listed")
 
 	// A kind with a watch is not resolved again.

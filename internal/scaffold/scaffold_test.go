@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
 )
 
@@ -35,17 +36,10 @@ func TestFiles(t *testing.T) {
 		if language == "go" {
 			o.Children = scaffold.ChildKinds()
 		}
-		files, err := scaffold.Files(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(scaffold.Files(o)).In(t)
 		if *update {
-			if err := os.RemoveAll(filepath.Join("testdata", language)); err != nil {
-				t.Fatal(err)
-			}
-			if err := scaffold.Write(".", storedFiles(language, files)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.RemoveAll(filepath.Join("testdata", language)))
+			must.Succeed(t, scaffold.Write(".", storedFiles(language, files)))
 		}
 		for name, got := range storedFiles(language, files) {
 			want, err := os.ReadFile(name)
@@ -87,14 +81,9 @@ func TestGo(t *testing.T) {
 	defer os.RemoveAll(dir)
 	o := shop("go")
 	o.Cluster = true
-	files, err := scaffold.Files(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(scaffold.Files(o)).In(t)
 	delete(files, "go.mod") // It belongs to this module.
-	if err := scaffold.Write(dir, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, scaffold.Write(dir, files))
 	run(t, "go", "vet", "./"+dir)
 	checkCRD(t, dir)
 }
@@ -102,10 +91,7 @@ func TestGo(t *testing.T) {
 func checkCRD(t *testing.T, dir string) {
 	t.Helper()
 	crd := run(t, "go", "tool", "-modfile=../../tools/go.mod", "controller-gen", "crd", "paths=./"+dir, "output:crd:stdout")
-	want, err := os.ReadFile(filepath.Join(dir, "example.com_shops.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(filepath.Join(dir, "example.com_shops.yaml"))).In(t)
 	if diff := cmp.Diff(crd, string(want)); diff != "" {
 		t.Errorf("%s: CRD (-go generate +setpoint init):\n%s", dir, diff)
 	}
@@ -130,14 +116,9 @@ func TestDev(t *testing.T) {
 	}
 	o := shop("javascript")
 	o.Cluster = true
-	files, err := scaffold.Files(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(scaffold.Files(o)).In(t)
 	cluster := t.TempDir()
-	if err := scaffold.Write(cluster, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, scaffold.Write(cluster, files))
 	for _, dir := range []string{"testdata/go", "testdata/javascript", "testdata/python", "testdata/starlark", cluster} {
 		out := run(t, *setpoint, "dev", dir, "--dashboard-address=", "--", "sh", filepath.Join(dir, "test.sh"))
 		if !strings.Contains(out, "passed\n") {
@@ -186,9 +167,7 @@ func TestInvalidOptions(t *testing.T) {
 func TestNoFileIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	files := map[string][]byte{"a": []byte("# mark\n1"), "b/c.sh": []byte("2")}
-	if err := scaffold.Write(dir, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, scaffold.Write(dir, files))
 	info, err := os.Stat(filepath.Join(dir, "b", "c.sh"))
 	if err != nil || info.Mode().Perm()&0o100 == 0 {
 		t.Errorf("c.sh: %v, %v", info.Mode(), err)

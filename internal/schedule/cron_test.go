@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 	"time"
@@ -45,10 +46,7 @@ func TestNext(t *testing.T) {
 			t.Errorf("%s: %v", c.expression, err)
 			continue
 		}
-		after, err := time.Parse(time.RFC3339, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := must.Get(time.Parse(time.RFC3339, c.after)).In(t)
 		if got := cron.Next(after).UTC().Format(time.RFC3339); got != c.want {
 			t.Errorf("%s after %s: got %s, want %s", c.expression, c.after, got, c.want)
 		}

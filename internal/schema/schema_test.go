@@ -11,15 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 func parse(t *testing.T, text string) *spec.Schema {
 	t.Helper()
 	var s spec.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text), &s))
 	return &s
 }
 

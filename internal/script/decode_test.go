@@ -3,6 +3,7 @@ package script
 import (
 	"encoding/json"
 	"errors"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"reflect"
 	"strconv"
 	"strings"
@@ -43,9 +44,7 @@ func TestDecode(t *testing.T) {
 		`"\"\\\/\b\f\n\r\t é \u00e9 \ud83d\ude00 😀"`, `{"\u0061\n":"b","c":"\u0000d"}`, `{"a":1,"a":2}`,
 	} {
 		var want any
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &want))
 		got, err := Decode([]byte(text), 10, goValues{})
 		if err != nil || !reflect.DeepEqual(plain(got), want) {
 			t.Errorf("%s: got %#v, %v, want %#v", text, plain(got), err, want)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net"
 	"os"
@@ -174,10 +175,7 @@ type fenced struct {
 
 func startFenced(t *testing.T, memory int64) *fenced {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable()).In(t)
 	inherited, err := os.Open(path) // A file that the parent has passed on.
 	if err != nil {
 		t.Fatal(err)
@@ -190,14 +188,9 @@ func startFenced(t *testing.T, memory int64) *fenced {
 	if f.in, err = f.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := f.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(f.cmd.StdoutPipe()).In(t)
 	f.out = newLineReader(out)
-	if err := f.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.cmd.Start())
 	t.Cleanup(func() {
 		_ = f.cmd.Process.Kill()
 		_ = f.cmd.Wait()
@@ -227,16 +220,11 @@ func TestFence(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // Only Linux has seccomp.
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer listener.Close()
 	f := startFenced(t, raceMemory)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	for _, c := range []struct{ function, argument, want string }{
 		{"read", "/etc/passwd", "operation not permitted"},
 		{"read", "/proc/self/environ", "operation not permitted"},
@@ -296,9 +284,7 @@ func TestMemoryLimit(t *testing.T) {
 // A child ends with its parent, whatever it does.
 func TestChildEndsWithItsParent(t *testing.T) {
 	f := startFenced(t, raceMemory)
-	if _, err := io.WriteString(f.in, "{\"function\":\"hang\"}\n{}\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(f.in, "{\"function\":\"hang\"}\n{}\n")).In(t)
 	f.in.Close()
 	if err := f.cmd.Wait(); err != nil {
 		t.Error(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // probe returns the status and the body of a path of a program.
@@ -23,10 +24,7 @@ func probe(t *testing.T, app *App, path string) (int, string) {
 	options := serving.Options{Metrics: o.Metrics, Healthy: o.Health, Unready: o.Unready}
 	response := httptest.NewRecorder()
 	options.Handler().ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
-	body, err := io.ReadAll(response.Result().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(response.Result().Body)).In(t)
 	return response.Code, string(body)
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // withoutCluster has a program find no cluster.
@@ -74,13 +75,8 @@ func TestFlagsBecomeOptions(t *testing.T) {
 	withoutCluster(t)
 	var f runFlags
 	args := strings.Fields("--namespaces=a,b --namespace=home --leader-elect --leader-elect-resource-name=x --workers=4 --kube-api-qps=5 --address= --log-level=debug")
-	if err := f.parse(NewCommandLine(NewApp("app")), args, nil); err != nil {
-		t.Fatal(err)
-	}
-	o, err := f.options(&bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.parse(NewCommandLine(NewApp("app")), args, nil))
+	o := must.Get(f.options(&bytes.Buffer{})).In(t)
 	if strings.Join(o.Namespaces, "+") != "a+b" || o.Namespace != "home" || !o.LeaderElection.Enabled || o.LeaderElection.Name != "x" ||
 		o.Workers != 4 || o.ClientQPS != 5 || o.Address != "" || !o.Log.Enabled(t.Context(), -4) {
 		t.Errorf("got %+v", o)

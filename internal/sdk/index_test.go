@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,11 +27,7 @@ func pod(t *testing.T, name string, secrets ...string) *object.Object {
 		}
 		text += fmt.Sprintf(`{"name":"v%d","secret":{"secretName":%q}}`, i, secret)
 	}
-	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"shop"},"spec":{"volumes":[%s]}}`, name, text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"shop"},"spec":{"volumes":[%s]}}`, name, text))).In(t)
 }
 
 // podsOf are the pods of an app.
@@ -115,11 +112,7 @@ func TestMemoriesAreDropped(t *testing.T) {
 		return *n
 	}
 	parse := func(uid string) *object.Object {
-		o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":%q}}`, uid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":%q}}`, uid))).In(t)
 	}
 	count()
 	m.onEvent(cache.Event{New: parse("1")})

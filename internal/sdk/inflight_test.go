@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // What is at work is known by name.
@@ -30,10 +31,7 @@ func TestInFlightCalls(t *testing.T) {
 			return nil
 		})
 	}
-	h, err := app.Handler("linger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(app.Handler("linger")).In(t)
 	done := make(chan error)
 	ctx, output := call.WithOutput(t.Context())
 	go func() {

@@ -3,6 +3,7 @@ package sdk
 import (
 	"bytes"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -49,9 +50,7 @@ func kubeconfigFor(t *testing.T, server http.Handler) string {
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + s.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

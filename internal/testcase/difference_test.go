@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/difference"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -21,14 +22,8 @@ const observedPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","nam
 // target of a composite with Pods and ConfigMaps.
 func compositeTarget(t *testing.T, method plan.UpdateMethod) target {
 	t.Helper()
-	kinds, err := workspace.NewKinds(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kinds := must.Get(workspace.NewKinds(nil)).In(t)
+	parsed := must.Get(object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"}}`))).In(t)
 	return target{
 		controller: &workspace.Controller{Object: parsed}, kinds: kinds, hook: hookSync,
 		compose: &composite.Program{
@@ -115,11 +110,7 @@ func TestEffectsOfHandlers(t *testing.T) {
 
 func fieldsIn(t *testing.T, text string) fields {
 	t.Helper()
-	decoded, err := object.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decoded
+	return must.Get(object.Decode([]byte(text))).In(t)
 }
 
 func effectTexts(list []difference.Effect) string {

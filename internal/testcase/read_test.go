@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -47,22 +48,17 @@ func open(t *testing.T, files string) *workspace.Workspace {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := txtar.Write(txtar.Parse([]byte(files)), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, txtar.Write(txtar.Parse([]byte(files)), dir))
 	server := httptest.NewServer(http.HandlerFunc(respond))
 	t.Cleanup(server.Close)
 	var dialer net.Dialer
-	w, err := workspace.Open(t.Context(), workspace.Options{
+	w := must.Get(workspace.Open(t.Context(), workspace.Options{
 		Paths: []string{"."}, Executable: os.Args[0], Output: func(string) process.Output { return output{io.Discard} },
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, server.Listener.Addr().String())
 		},
 		Routed: func(string) bool { return true },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -191,10 +187,7 @@ func TestRun(t *testing.T) {
 		"finalized":                   {"hook: finalize\nrequest: {parent: {}}\nexpect: {finalized: true, children: []}", same},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := Read(open(t, operator+caseOf(test.fields)+"\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(Read(open(t, operator+caseOf(test.fields)+"\n"))).In(t)
 			r := Run(t.Context(), all[0])
 			if got := r.Difference + r.Error; !strings.Contains(got, test.want) || (got == "") != (test.want == same) {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -232,10 +225,7 @@ expect: {finalized: true}
 	if results, err = Update(results); err != nil || !results[0].Updated || results[1].Updated {
 		t.Fatal(results, err)
 	}
-	got, err := os.ReadFile(filepath.Join(".", "cases.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(filepath.Join(".", "cases.yaml"))).In(t)
 	if diff := cmp.Diff(strings.Replace(file, "finalized: false", "finalized: true", 1), string(got)); diff != "" {
 		t.Error(diff)
 	}

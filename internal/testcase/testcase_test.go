@@ -2,6 +2,7 @@ package testcase
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,10 +56,7 @@ func TestExpectation(t *testing.T) {
 		"a state in place of an error": {`{"error": "denied"}`, `{"status": {"a": 1}}`, `{"status": {"a": 1}}`},
 	} {
 		c := &Case{spec: spec{Expect: decode[expect](t, test.expect)}}
-		text, err := json.Marshal(c.expectation(decode[fields](t, test.got)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(c.expectation(decode[fields](t, test.got)))).In(t)
 		if got := decode[any](t, string(text)); !reflect.DeepEqual(got, decode[any](t, test.want)) {
 			t.Errorf("%s: %s, want %s", name, text, test.want)
 		}

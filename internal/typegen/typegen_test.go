@@ -16,6 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 	"github.com/setpoint-dev/setpoint/internal/typegen"
@@ -26,19 +27,10 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 // read returns the objects of a file.
 func read(t *testing.T, file string) (all []*object.Object) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", file))).In(t)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		json, err := yaml.YAMLToJSON([]byte(document))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := object.Parse(json)
-		if err != nil {
-			t.Fatal(err)
-		}
+		json := must.Get(yaml.YAMLToJSON([]byte(document))).In(t)
+		o := must.Get(object.Parse(json)).In(t)
 		all = append(all, o)
 	}
 	return all
@@ -57,10 +49,7 @@ func options(t *testing.T) typegen.Options {
 		return kind, nil
 	}}
 	for _, crd := range read(t, "kinds.yaml") {
-		served, err := schema.OfCRD(crd.JSON())
-		if err != nil {
-			t.Fatal(err)
-		}
+		served := must.Get(schema.OfCRD(crd.JSON())).In(t)
 		for _, each := range served {
 			r := typegen.Resource{APIVersion: each.APIVersion(), Plural: each.Plural}
 			known[r] = typegen.Kind{Kind: each.Kind, Schema: each.Schema, Custom: true}
@@ -78,17 +67,11 @@ func options(t *testing.T) typegen.Options {
 
 func generate(t *testing.T) map[string][]byte {
 	t.Helper()
-	m, err := typegen.Generate(options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(typegen.Generate(options(t))).In(t)
 	if diff := cmp.Diff([]string{"Stranger.example.org/v1"}, m.Untyped); diff != "" {
 		t.Errorf("untyped kinds (-want +got):\n%s", diff)
 	}
-	json, err := m.JSONSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	json := must.Get(m.JSONSchema()).In(t)
 	return map[string][]byte{"setpoint_types.d.ts": m.TypeScript(), "setpoint_types.py": m.Python(), "setpoint_types.schema.json": json}
 }
 
@@ -100,14 +83,8 @@ func TestGenerate(t *testing.T) {
 
 // The package in js/ has the types of webhooks of any controller.
 func TestTypesOfJavaScriptPackage(t *testing.T) {
-	m, err := typegen.Webhooks()
-	if err != nil {
-		t.Fatal(err)
-	}
-	json, err := m.JSONSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(typegen.Webhooks()).In(t)
+	json := must.Get(m.JSONSchema()).In(t)
 	compareFile(t, filepath.Join("..", "..", "js", "wire.d.ts"), m.TypeScript())
 	compareFile(t, filepath.Join("..", "..", "js", "wire.schema.json"), json)
 }
@@ -115,14 +92,9 @@ func TestTypesOfJavaScriptPackage(t *testing.T) {
 func compareFile(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, got, 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file)).In(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s (-want +got), -update writes it:\n%s", file, diff)
 	}
@@ -151,17 +123,10 @@ var mypyPython = flag.String("mypy", "", "a Python with mypy, which checks the t
 // The module runs. With -mypy, mypy accepts what is right and finds what is wrong.
 func TestPython(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "setpoint_types.py"), generate(t)["setpoint_types.py"], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "setpoint_types.py"), generate(t)["setpoint_types.py"], 0o600))
 	for _, name := range []string{"right.py", "wrong.py"} {
-		text, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("testdata", name))).In(t)
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	run := func(command ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), command[0], command[1:]...)
@@ -217,12 +182,9 @@ func TestOddSchemas(t *testing.T) {
 		Kind: object.NewKind("example.com/v1", "Odd-Kind"), Schema: odd,
 		Definitions: schema.Definitions{"List": list, "A": ref("B"), "B": ref("A"), "Tree": tree},
 	}
-	m, err := typegen.Generate(typegen.Options{
+	m := must.Get(typegen.Generate(typegen.Options{
 		Kinds: []typegen.Resource{{APIVersion: "example.com/v1", Plural: "odd"}}, Sources: func(typegen.Resource) (typegen.Kind, error) { return kind, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	text := string(m.TypeScript())
 	for _, want := range []string{
 		"export interface OddKind {\n", `kind: "Odd-Kind";`, "list?: any[];", "a?: any;", "missing?: any;", "tree?: Tree;", "children?: Tree[];", "enum?: any;",

@@ -15,18 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // wire returns the types of wire.yaml.
 func wire(t *testing.T) (types map[string]spec.Schema) {
 	t.Helper()
-	text, err := os.ReadFile("wire.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &types); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("wire.yaml")).In(t)
+	must.Succeed(t, yaml.Unmarshal(text, &types))
 	return types
 }
 
@@ -42,9 +38,7 @@ func TestRequestsAreThoseOfHooks(t *testing.T) {
 		"FieldChange":          firstOf(t, (&hook.HandlerRequest{Changes: []hook.FieldChange{{}}}).AppendJSON(nil), "changes"),
 	} {
 		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(sent, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(sent, &fields))
 		want := slices.Sorted(maps.Keys(fields))
 		declared := wire(t)[name]
 		got := slices.DeleteFunc(slices.Sorted(maps.Keys(declared.Properties)), func(field string) bool { return field == "time" })
@@ -61,12 +55,8 @@ func firstOf(t *testing.T, text []byte, field string) json.RawMessage {
 	t.Helper()
 	var fields map[string]json.RawMessage
 	var items []json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(fields[field], &items); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &fields))
+	must.Succeed(t, json.Unmarshal(fields[field], &items))
 	return items[0]
 }
 
@@ -116,9 +106,7 @@ func TestResponsesAreThoseOfHooks(t *testing.T) {
 				t.Errorf("%s: %s: %v", c.name, response, err)
 			}
 			var fields map[string]json.RawMessage
-			if err := json.Unmarshal([]byte(response), &fields); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(response), &fields))
 			for name := range fields {
 				used[name] = true
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -40,13 +41,8 @@ func read(t *testing.T, text string, paths ...string) (*workspace.Workspace, err
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := txtar.Write(txtar.Parse([]byte(strings.ReplaceAll(text, "SELF", executable))), dir); err != nil {
-		t.Fatal(err)
-	}
+	executable := must.Get(os.Executable()).In(t)
+	must.Succeed(t, txtar.Write(txtar.Parse([]byte(strings.ReplaceAll(text, "SELF", executable))), dir))
 	w, err := workspace.Open(t.Context(), workspace.Options{
 		Paths: paths, Executable: executable,
 		Output: func(string) process.Output { return output{io.Discard} },
@@ -111,10 +107,7 @@ metadata: {name: two}
 `
 
 func TestOpen(t *testing.T) {
-	w, err := read(t, operator, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(read(t, operator, ".")).In(t)
 	got := map[string][]string{}
 	for _, o := range w.Objects {
 		got["objects"] = append(got["objects"], o.Ref().String())
@@ -133,12 +126,9 @@ func TestOpen(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	response, err := w.Controllers[0].Programs[0].Sync.Call(t.Context(), &hook.Request{
+	response := must.Get(w.Controllers[0].Programs[0].Sync.Call(t.Context(), &hook.Request{
 		Parent: w.Objects[0].JSON(), Controller: []byte("{}"), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	if want := `{"kubeconfig": "/dev/null", "token": "Bearer abc"}`; string(response.Status) != want {
 		t.Errorf("status %s, want %s", response.Status, want)
 	}
@@ -164,10 +154,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestFolderWithoutProject(t *testing.T) {
-	w, err := read(t, strings.Replace(operator, "-- setpoint.yaml --", "-- other.txt --", 1), ".", "crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(read(t, strings.Replace(operator, "-- setpoint.yaml --", "-- other.txt --", 1), ".", "crd.yaml")).In(t)
 	if len(w.Objects) != 3 || len(w.Tests) != 2 || len(w.CRDs) != 1 || len(w.Kinds.Assumed()) != 0 {
 		t.Errorf("%d objects, %d tests, %d CRDs", len(w.Objects), len(w.Tests), len(w.CRDs))
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,16 +141,11 @@ type process struct {
 // start starts a program. Its output is shown when the test fails.
 func start(t *testing.T, log, program string, args ...string) *process {
 	t.Helper()
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := must.Get(os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)).In(t)
 	defer output.Close() // the program has its own copy
 	p := &process{cmd: exec.Command(program, args...), log: log, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = output, output
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.cmd.Start())
 	go func() {
 		defer close(p.ended)
 		_ = p.cmd.Wait() // how it ended is in its log

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/spf13/pflag"
 	"golang.org/x/tools/txtar"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -452,10 +453,7 @@ func TestPollsOfGetStartNoKubectl(t *testing.T) {
 
 // pollsOfGet finds the arguments of kubectl in a script's polls of `kubectl get`.
 func pollsOfGet(t *testing.T, script string) (found [][]string) {
-	archive, err := txtar.ParseFile(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(script)).In(t)
 	variables := map[string]string{}
 	for line := range strings.Lines(string(archive.Comment)) {
 		words := scriptWords(line, variables)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // session has one of everything that listens.
@@ -110,10 +111,7 @@ func TestOtherUsersOfTheMachine(t *testing.T) {
 		"dashboard": u.dashboard, "inspect endpoints": u.inspect, "webhook server": u.webhooks, "health of an operator": u.health,
 		"hook processes": u.hooks, "processes of inline and exec hooks": u.pipes, "debug ports": u.debug, "files": u.files,
 	}
-	document, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(os.ReadFile("../../docs/security.md")).In(t)
 	_, table, _ := bytes.Cut(document, []byte("## What other users of the machine can do"))
 	for _, row := range regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \|`).FindAllSubmatch(table, -1) {
 		name := string(row[1])
@@ -146,14 +144,10 @@ func startSession(t *testing.T) *otherUser {
 	}}
 	// As open as the folders of a careless user.
 	for _, folder := range []string{"", "data", "logs", "tmp", "cache", "project", "operator"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, folder), 0o755), os.Chmod(filepath.Join(dir, folder), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(os.MkdirAll(filepath.Join(dir, folder), 0o755), os.Chmod(filepath.Join(dir, folder), 0o755)))
 	}
 	for _, file := range txtar.Parse([]byte(session)).Files {
-		if err := os.WriteFile(filepath.Join(dir, file.Name), file.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, file.Name), file.Data, 0o600))
 	}
 	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
@@ -255,17 +249,11 @@ func addressOf(t *testing.T, text string) netip.AddrPort {
 	words, number, _ := strings.Cut(text, ":")
 	var address []byte
 	for ; len(words) >= 8; words = words[8:] {
-		word, err := strconv.ParseUint(words[:8], 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		word := must.Get(strconv.ParseUint(words[:8], 16, 32)).In(t)
 		address = append(address, byte(word), byte(word>>8), byte(word>>16), byte(word>>24))
 	}
 	found, _ := netip.AddrFromSlice(address)
-	n, err := strconv.ParseUint(number, 16, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseUint(number, 16, 16)).In(t)
 	return netip.AddrPortFrom(found.Unmap(), uint16(n))
 }
 
@@ -291,23 +279,14 @@ func (u *otherUser) take(t *testing.T, text string) (found []listener) {
 // request makes a request without credentials, and returns the status and the body.
 func (u *otherUser) request(t *testing.T, method, url string, headers ...string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("a=b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("a=b"))).In(t)
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
 		r.Header.Set(name, value)
 	}
-	response, err := u.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(u.http.Do(r)).In(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(response.Body)).In(t)
 	return response.StatusCode, string(body)
 }
 
@@ -364,10 +343,7 @@ func (u *otherUser) kwok(t *testing.T) {
 
 // dashboard belongs to who knows the token: pages and forms of others lead to the page for signing in.
 func (u *otherUser) dashboard(t *testing.T) {
-	log, err := os.ReadFile(filepath.Join(u.dir, "session.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.ReadFile(filepath.Join(u.dir, "session.log"))).In(t)
 	printed := regexp.MustCompile(`dashboard +(http://(\S+)/\?token=\S+)`).FindSubmatch(log)
 	if printed == nil {
 		t.Fatalf("%s", log)

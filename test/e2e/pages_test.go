@@ -3,6 +3,7 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,9 +93,7 @@ type pageCluster struct {
 func startTutorial(t *testing.T, files map[string]string) *pageCluster {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "teams"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "teams"), 0o700))
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, "teams", name), text)
 	}
@@ -145,18 +144,12 @@ func (c *pageCluster) writeShop() {
 
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func repositoryRoot(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
+	return must.Get(filepath.Abs(filepath.Join("..", ".."))).In(t)
 }
 
 var (
@@ -230,14 +223,9 @@ type shownCommand struct{ page, command, output string }
 func (shown shownCommand) update(t *testing.T, got string) {
 	t.Helper()
 	file := filepath.Join(repositoryRoot(t), shown.page)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file)).In(t)
 	page := strings.Replace(string(text), indent(shown.output), indent(got), 1)
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(page), 0o600))
 }
 
 func indent(text string) string {
@@ -259,10 +247,7 @@ type page struct {
 
 func readPage(t *testing.T, name string) page {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repositoryRoot(t), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(repositoryRoot(t), name))).In(t)
 	return parsePage(name, string(text))
 }
 

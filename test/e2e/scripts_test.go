@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestScripts(t *testing.T) {
@@ -50,10 +51,7 @@ func TestInlineExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples with an inline.yaml found (%v)", err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable()).In(t)
 	args := append([]string{"dev"}, files...)
 	dev := exec.CommandContext(t.Context(), os.Getenv("SETPOINT"), append(args, "--", self, "-test.run=^TestExamples$", "-test.parallel=4")...)
 	dev.Env = append(os.Environ(), inlineVariable+"=1", "SETPOINT_HOOKS=")
@@ -76,10 +74,7 @@ func TestExamples(t *testing.T) {
 	golang := goVariables(t)
 	for _, file := range found {
 		script := filepath.Join(filepath.Dir(file), "script.txtar")
-		folder, err := filepath.Abs(filepath.Dir(script))
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(filepath.Abs(filepath.Dir(script))).In(t)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			testscript.RunT(exampleT{t}, testscript.Params{

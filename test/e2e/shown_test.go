@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // shown PAGE COMMAND [OLD=NEW…]: the last command printed what the page shows below COMMAND, once
@@ -53,10 +54,7 @@ func TestEveryShownOutputIsTested(t *testing.T) {
 	for _, command := range shownByScripts(t) {
 		tested[command] = true
 	}
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))).In(t)
 	for _, path := range append(pages, filepath.Join("..", "..", "README.md")) {
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
 		for _, each := range readPage(t, name).allCommands() {
@@ -74,16 +72,10 @@ var shownLine = regexp.MustCompile(`(?m)^shown (\S+) '((?:[^']|'')+)'`)
 // shownByScripts lists pages and commands that scripts compare.
 func shownByScripts(t *testing.T) []string {
 	t.Helper()
-	scripts, err := filepath.Glob(filepath.Join("testdata", "scripts", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	scripts := must.Get(filepath.Glob(filepath.Join("testdata", "scripts", "*.txtar"))).In(t)
 	var all []string
 	for _, path := range scripts {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path)).In(t)
 		for _, found := range shownLine.FindAllStringSubmatch(string(text), -1) {
 			all = append(all, found[1]+" "+strings.ReplaceAll(found[2], "''", "'"))
 		}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -116,9 +117,7 @@ func (c *testCluster) disagreement(one, other string) error {
 func essentials(t *testing.T, text string) string {
 	t.Helper()
 	var o map[string]any
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text), &o))
 	metadata, spec := o["metadata"].(map[string]any), o["spec"]
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.Contains(key, "/") })
@@ -156,10 +155,7 @@ func tidy(value any) any {
 
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(value)).In(t)
 	return string(text)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,23 +46,14 @@ type clusterServer struct {
 
 func newCluster(t *testing.T) *clusterServer {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))).In(t)
+	client := must.Get(rest.HTTPClientFor(config)).In(t)
 	return &clusterServer{host: config.Host, client: client}
 }
 
 func (c call) request(t *testing.T, host string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), c.method, host+c.path+"?"+c.query.Encode(), strings.NewReader(c.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), c.method, host+c.path+"?"+c.query.Encode(), strings.NewReader(c.body))).In(t)
 	if c.contentType != "" {
 		r.Header.Set("Content-Type", c.contentType)
 	}
@@ -72,25 +64,17 @@ func (c call) request(t *testing.T, host string) *http.Request {
 
 func (s *clusterServer) send(t *testing.T, c call) outcome {
 	t.Helper()
-	response, err := s.client.Do(c.request(t, s.host))
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(s.client.Do(c.request(t, s.host))).In(t)
 	return newOutcome(t, response)
 }
 
 func newOutcome(t *testing.T, response *http.Response) outcome {
 	t.Helper()
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(response.Body)).In(t)
 	got := outcome{code: response.StatusCode}
 	if bytes.HasPrefix(data, []byte("{")) {
-		if err := json.Unmarshal(data, &got.body); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(data, &got.body))
 	}
 	return got
 }

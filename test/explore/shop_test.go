@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -45,14 +46,8 @@ func newShop(t *testing.T, cluster *clusterServer, namespace string) *shop {
 	cluster.createNamespace(t, namespace)
 	created := cluster.send(t, call{method: http.MethodPost, path: configMaps.Path(namespace, ""), contentType: "application/json",
 		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"parent"}}`})
-	text, err := json.Marshal(created.body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent, err := object.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(created.body)).In(t)
+	parent := must.Get(object.Parse(text)).In(t)
 	s := &shop{t: t, cluster: cluster, namespace: namespace, upToDate: map[string][2]uint64{}, requests: map[string]int{}, planner: plan.Planner{
 		Parent: parent, Namespaced: true, Selector: labels.Everything(), LastApplied: "setpoint.dev/applied-fields", OmitValues: true, Manager: manager}}
 	for _, resource := range written {
@@ -70,17 +65,10 @@ func newShop(t *testing.T, cluster *clusterServer, namespace string) *shop {
 
 func restClient(t *testing.T) rest.Interface {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))).In(t)
 	config.QPS = -1
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return must.Get(rest.UnversionedRESTClientFor(config)).In(t)
 }
 
 // maxPasses is how many plans a response may take: after a write, what the server stores may differ once.

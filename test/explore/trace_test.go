@@ -86,7 +86,7 @@ func compareTrace(t *testing.T, cluster *clusterServer, s scenario, seed uint64)
 	random := rand.New(rand.NewPCG(seed, 1))
 	create := call{method: http.MethodPost, path: s.resource.Path(namespace, ""), contentType: "application/json", body: s.body}
 	m.edit(create)
-	must(t, cluster.send(t, create))
+	wantStored(t, cluster.send(t, create))
 	m.follow(watched, cluster, random.IntN(2) == 0)
 	for n := range editsPerTrace {
 		c := s.edit(random, namespace, n)
@@ -107,7 +107,7 @@ func compareTrace(t *testing.T, cluster *clusterServer, s scenario, seed uint64)
 	}
 }
 
-func must(t *testing.T, o outcome) {
+func wantStored(t *testing.T, o outcome) {
 	t.Helper()
 	if o.code >= http.StatusBadRequest {
 		t.Fatalf("%v", o)

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"regexp"
 	"strings"
@@ -10,10 +11,7 @@ import (
 // TestRegressionsHaveTests reads test/faults.md: each row names a fault that was seen once and
 // the tests that hold its fix. A test that is renamed takes its row along.
 func TestRegressionsHaveTests(t *testing.T) {
-	page, err := os.ReadFile("test/faults.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("test/faults.md")).In(t)
 	row := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \| .* \| ([^|]*) \|$`)
 	quoted := regexp.MustCompile("`([^`:]+)(?:: (\\w+))?`")
 	rows := row.FindAllStringSubmatch(string(page), -1)

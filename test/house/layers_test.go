@@ -1,6 +1,7 @@
 package house
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path"
 	"slices"
@@ -15,7 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // layers lists the packages of the repository, lowest layer first. A package may import
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
-	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
+	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/must", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
 	{"internal/lasthandled", "internal/redact"},
 	{"internal/trace"},
 	{"internal/call", "internal/call/child"},
@@ -214,10 +215,7 @@ func TestLibrariesStayInTheirPackages(t *testing.T) {
 }
 
 func TestLibrariesAreExplained(t *testing.T) {
-	text, err := os.ReadFile("deps/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("deps/README.md")).In(t)
 	for _, lib := range thirdPartyLibraries {
 		if !strings.Contains(string(text), "`"+lib.path+"`") {
 			t.Errorf("deps/README.md does not say what `%s` is for", lib.path)

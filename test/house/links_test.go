@@ -1,6 +1,7 @@
 package house
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestLinksResolve(t *testing.T) {
 func markdownFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+	must.Succeed(t, filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -45,10 +46,7 @@ func markdownFiles(t *testing.T) []string {
 			found = append(found, name)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
@@ -85,10 +83,7 @@ func headingsOf(t *testing.T, page string) map[string]bool {
 // prose are the lines of a page, but for its code.
 func prose(t *testing.T, page string) []string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page)).In(t)
 	code := regexp.MustCompile("`[^`]*`")
 	var lines []string
 	fenced := false

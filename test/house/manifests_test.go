@@ -1,6 +1,7 @@
 package house
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"regexp"
 	"testing"
@@ -11,10 +12,7 @@ func TestManifestsShareANamespace(t *testing.T) {
 	other := regexp.MustCompile(`name: setpoint(?:-admission)?, namespace: (\S+?)[,}]`)
 	found := 0
 	for _, page := range markdownFiles(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page)).In(t)
 		for _, m := range other.FindAllStringSubmatch(string(text), -1) {
 			found++
 			if m[1] != "setpoint-system" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"go/ast"
 	"go/scanner"
 	"go/token"
@@ -71,10 +72,7 @@ func measureHouse(t *testing.T) map[string]int {
 	above := map[string]int{}
 	wide, product, tests := 0, 0, 0
 	for _, f := range all {
-		text, err := os.ReadFile(f.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(f.path)).In(t)
 		if f.test {
 			tests += strings.Count(string(text), "\n")
 			continue
@@ -169,10 +167,7 @@ func docWords(t *testing.T) int {
 		if page != "README.md" && !isDoc || slices.Contains(generatedPages, name) {
 			continue
 		}
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page)).In(t)
 		words += len(strings.Fields(string(text)))
 	}
 	return words
@@ -283,10 +278,7 @@ func degrees(files []string, arrows map[[2]string]bool) (out, in map[string]int)
 }
 
 func readRatchet(t *testing.T) map[string]int {
-	text, err := os.ReadFile(ratchetFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(ratchetFile)).In(t)
 	recorded := map[string]int{}
 	for _, row := range regexp.MustCompile(`(?m)^(\d+)\t(.+)$`).FindAllStringSubmatch(string(text), -1) {
 		recorded[row[2]], _ = strconv.Atoi(row[1])
@@ -300,7 +292,5 @@ func writeRatchet(t *testing.T, measured map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(measured)) {
 		fmt.Fprintf(&text, "%d\t%s\n", measured[name], name)
 	}
-	if err := os.WriteFile(ratchetFile, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(ratchetFile, []byte(text.String()), 0o600))
 }

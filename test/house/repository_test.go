@@ -1,6 +1,7 @@
 package house
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -36,7 +37,7 @@ func parseRepository(t *testing.T) []goFile {
 	t.Helper()
 	var files []goFile
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+	must.Succeed(t, filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -58,10 +59,7 @@ func parseRepository(t *testing.T) []goFile {
 			fset:   fset,
 		})
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 

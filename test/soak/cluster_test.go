@@ -10,6 +10,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,9 +113,7 @@ func (c *cluster) install(t *testing.T, hook string) {
 	c.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 	text := template.Must(template.New("kinds.yaml").Funcs(template.FuncMap{"title": title}).ParseFS(manifests, "testdata/kinds.yaml"))
 	var rendered bytes.Buffer
-	if err := text.Execute(&rendered, append(kinds(), tent)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, text.Execute(&rendered, append(kinds(), tent)))
 	_, all, _ := strings.Cut(rendered.String(), "---\n")
 	c.apply(t, all)
 	for _, kind := range kinds() {
@@ -132,10 +131,7 @@ func title(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := manifests.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(manifests.ReadFile("testdata/" + name)).In(t)
 	return string(text)
 }
 
@@ -173,10 +169,7 @@ func (c *cluster) all(ctx context.Context) (map[string][]unstructured.Unstructur
 // versions are those of every parent and child.
 func (c *cluster) versions(t *testing.T) map[string]string {
 	t.Helper()
-	found, err := c.all(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(c.all(t.Context())).In(t)
 	versions := map[string]string{}
 	for resource, items := range found {
 		for _, o := range items {

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,10 +22,7 @@ func bootControlPlane(t *testing.T, binary, dir string) *controlPlane {
 	t.Helper()
 	p := &controlPlane{data: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
 	log := filepath.Join(dir, "plane.log")
-	running, err := start(log, binary, "dev", "--cluster-only", "--data-dir", p.data, "--kubeconfig", p.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := must.Get(start(log, binary, "dev", "--cluster-only", "--data-dir", p.data, "--kubeconfig", p.kubeconfig)).In(t)
 	t.Cleanup(func() {
 		running.stop()
 		if t.Failed() {

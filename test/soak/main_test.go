@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/test/loadbalancer"
 )
 
@@ -187,10 +188,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)).In(t)
 	defer file.Close()
 	if _, err := fmt.Fprintln(file, text); err != nil {
 		t.Error(err)

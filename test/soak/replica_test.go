@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net"
 	"net/http"
@@ -45,10 +46,7 @@ func newReplica(t *testing.T, binary, kubeconfig string, n int, count *counters)
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer listener.Close()
 	return listener.Addr().String()
 }

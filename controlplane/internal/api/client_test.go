@@ -12,23 +12,15 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // serve responds with the status code in the path, and echoes the request.
 func serve(t *testing.T) (*api.Client, string) {
 	t.Helper()
-	authority, err := pki.NewAuthority("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, err := authority.Server("test", "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := tls.X509KeyPair(serving.Cert, serving.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must.Get(pki.NewAuthority("test")).In(t)
+	serving := must.Get(authority.Server("test", "127.0.0.1")).In(t)
+	cert := must.Get(tls.X509KeyPair(serving.Cert, serving.Key)).In(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var code int
 		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &code)
@@ -40,14 +32,8 @@ func serve(t *testing.T) (*api.Client, string) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
-	own, err := authority.Client("me")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := api.New(authority.Cert, own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(authority.Client("me")).In(t)
+	client := must.Get(api.New(authority.Cert, own)).In(t)
 	t.Cleanup(client.Close)
 	return client, server.URL
 }

@@ -9,30 +9,23 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func open(t *testing.T, path string) *datadir.Dir {
 	t.Helper()
-	dir, err := datadir.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return must.Get(datadir.Open(path)).In(t)
 }
 
 func closeDir(t *testing.T, dir *datadir.Dir) {
 	t.Helper()
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, dir.Close())
 }
 
 func TestPersistentDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	dir := open(t, path)
-	if err := dir.RememberPorts(map[string]int{"x": 7}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, dir.RememberPorts(map[string]int{"x": 7}))
 	closeDir(t, dir)
 
 	dir = open(t, path)
@@ -94,9 +87,7 @@ func TestForeignAndDamagedDirectories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := t.TempDir()
-			if err := os.WriteFile(filepath.Join(path, test.file), []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(path, test.file), []byte(test.content), 0o600))
 			_, err := datadir.Open(path)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 				t.Fatalf("error is %v, want %q and the path in it", err, test.want)
@@ -107,12 +98,8 @@ func TestForeignAndDamagedDirectories(t *testing.T) {
 
 func TestWriteFileIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := datadir.WriteFile(path, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("old"), 0o644))
+	must.Succeed(t, datadir.WriteFile(path, []byte("new")))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

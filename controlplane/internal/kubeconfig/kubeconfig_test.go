@@ -8,20 +8,16 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestFileOfARunningClusterIsKept(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer listener.Close()
 	server := "https://" + listener.Addr().String()
 	running := kubeconfig.Encode(kubeconfig.Entry{Server: server, User: "u"})
 	path := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(path, running, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, running, 0o600))
 	if err := kubeconfig.CheckReplaceable(path); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
 		t.Errorf("the cluster runs: %v", err)
 	}
@@ -48,9 +44,7 @@ func TestOnlyOurOwnFilesAreReplaced(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	for content, replaceable := range map[string]bool{ours: true, "": true, "apiVersion: v1\nkind: Config\n": false} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(content), 0o600))
 		if err := kubeconfig.CheckReplaceable(path); (err == nil) != replaceable {
 			t.Errorf("content %.20q: %v", content, err)
 		}

@@ -6,40 +6,25 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func authority(t *testing.T) *pki.Authority {
 	t.Helper()
-	a, err := pki.NewAuthority("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must.Get(pki.NewAuthority("test")).In(t)
 }
 
 func leaf(t *testing.T, pair pki.Pair) *x509.Certificate {
 	t.Helper()
-	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.X509KeyPair(pair.Cert, pair.Key)).In(t)
 	return cert.Leaf
 }
 
 func TestWhatItSignsIsTrusted(t *testing.T) {
 	made := authority(t)
-	a, err := pki.LoadAuthority(made.Pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := a.Server("s", "127.0.0.1", "localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := a.Client("jane", "readers", "writers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(pki.LoadAuthority(made.Pair)).In(t)
+	server := must.Get(a.Server("s", "127.0.0.1", "localhost")).In(t)
+	client := must.Get(a.Client("jane", "readers", "writers")).In(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.Cert)
 	for _, host := range []string{"127.0.0.1", "localhost"} {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func listen(t *testing.T, number int, control func(string, string, syscall.RawConn) error) (net.Listener, error) {
@@ -29,33 +30,21 @@ func shared(_, _ string, c syscall.RawConn) (err error) {
 }
 
 func TestReservedPort(t *testing.T) {
-	reservation, err := port.Reserve(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reservation := must.Get(port.Reserve(0)).In(t)
 	defer reservation.Release()
 	if l, err := listen(t, reservation.Number(), nil); err == nil {
 		l.Close()
 		t.Error("a stranger got the port")
 	}
 	for range 2 { // the child, and again after its restart
-		l, err := listen(t, reservation.Number(), shared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(listen(t, reservation.Number(), shared)).In(t)
 		l.Close()
 	}
 }
 
 func TestWantedPort(t *testing.T) {
-	first, err := port.Reserve(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, err := port.Reserve(first.Number())
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(port.Reserve(0)).In(t)
+	taken := must.Get(port.Reserve(first.Number())).In(t)
 	if taken.Number() == first.Number() {
 		t.Error("a reserved port was given out again")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // The test binary started again is the child; this says what it does.
@@ -79,15 +80,9 @@ func spec(dir, role string) supervise.Spec {
 
 func start(t *testing.T, spec supervise.Spec) *supervise.Process {
 	t.Helper()
-	line, err := lifeline.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(lifeline.New()).In(t)
 	t.Cleanup(line.Close)
-	p, err := supervise.Start(spec, line, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(supervise.Start(spec, line, slog.New(slog.DiscardHandler))).In(t)
 	t.Cleanup(func() { _ = p.Stop(context.Background()) })
 	return p
 }
@@ -95,9 +90,7 @@ func start(t *testing.T, spec supervise.Spec) *supervise.Process {
 func TestKilledChildIsRestarted(t *testing.T) {
 	p := start(t, spec(t.TempDir(), "server"))
 	first := p.PID()
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(first, syscall.SIGKILL))
 	proctest.Eventually(t, 10*time.Second, func() error {
 		if pid := p.PID(); pid == 0 || pid == first || p.Restarts() != 1 {
 			return fmt.Errorf("pid %d after %d, %d restarts", pid, first, p.Restarts())
@@ -135,9 +128,7 @@ func TestStopEndsTheChild(t *testing.T) {
 			p := start(t, s)
 			pid := p.PID()
 			waitForLine(t, s.Log, "serving")
-			if err := p.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Stop(t.Context()))
 			if p.Err() != nil {
 				t.Errorf("error after Stop: %v", p.Err())
 			}
@@ -168,9 +159,7 @@ func TestRestartWaitsForNeeds(t *testing.T) {
 	called := make(chan error)
 	s.Needs = func(context.Context) error { return <-called }
 	p := start(t, s)
-	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(p.PID(), syscall.SIGKILL))
 	for range 2 {
 		called <- errors.New("not yet")
 		if p.Restarts() != 0 {
@@ -187,10 +176,7 @@ func TestRestartWaitsForNeeds(t *testing.T) {
 }
 
 func TestUnknownProgram(t *testing.T) {
-	line, err := lifeline.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(lifeline.New()).In(t)
 	defer line.Close()
 	s := spec(t.TempDir(), "")
 	s.Path = filepath.Join(s.Dir, "nothing")
@@ -203,25 +189,12 @@ func TestUnknownProgram(t *testing.T) {
 func TestChildDiesWithItsParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = []string{role + "=parent", "SUPERVISE_TEST_DIR=" + t.TempDir()}
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(parent.StdoutPipe()).In(t)
+	must.Succeed(t, parent.Start())
 	var text [32]byte
-	n, err := out.Read(text[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	child, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(out.Read(text[:])).In(t)
+	child := must.Get(strconv.Atoi(strings.TrimSpace(string(text[:n])))).In(t)
+	must.Succeed(t, parent.Process.Kill())
 	_ = parent.Wait()
 	proctest.Eventually(t, 10*time.Second, func() error {
 		if proctest.Alive(child) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
@@ -67,10 +68,7 @@ func issued(t *testing.T, now time.Time, life time.Duration, names ...string) se
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving, err := authority.sign(now, life, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := must.Get(authority.sign(now, life, names)).In(t)
 	data := secretData{}
 	for key, certificate := range map[string]*x509.Certificate{servingCertKey: serving.cert, bundleKey: authority.cert} {
 		if data[key], err = cert.EncodeCertificates(certificate); err != nil {

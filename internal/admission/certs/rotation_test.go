@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -228,10 +229,7 @@ func TestEncodeKeyring(t *testing.T) {
 	}
 	for i, at := range stages {
 		current := w.plan(at)
-		c, err := current.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(current.encode()).In(t)
 		back, err := c.decode()
 		if err != nil {
 			t.Fatalf("stage %d: %v", i, err)
@@ -250,10 +248,7 @@ func TestDecodeInvalidData(t *testing.T) {
 	w, other := &rotationTest{t: t}, &rotationTest{t: t}
 	w.plan(rotationInput{now: start})
 	w.plan(rotationInput{now: start.Add(500 * day)})
-	foreign, err := other.plan(rotationInput{now: start}).encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := must.Get(other.plan(rotationInput{now: start}).encode()).In(t)
 	for name, c := range map[string]struct {
 		spoil func(secretData)
 		want  string
@@ -270,10 +265,7 @@ func TestDecodeInvalidData(t *testing.T) {
 		}, "ca.crt: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			packed, err := w.keyring.encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			packed := must.Get(w.keyring.encode()).In(t)
 			c.spoil(packed)
 			if _, err := packed.decode(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)

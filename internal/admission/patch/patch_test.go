@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // difference is what a change of a typed object comes to.
@@ -73,10 +74,7 @@ func TestDifference(t *testing.T) {
 		"an object becomes a number": {`{"a":{"x":1}}`, `{"a":{}}`, `{"a":1}`, `[{"op":"replace","path":"/a","value":1}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := difference([]byte(c.raw), []byte(c.before), []byte(c.after))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(difference([]byte(c.raw), []byte(c.before), []byte(c.after))).In(t)
 			if plain := strings.ReplaceAll(string(got), `\"`, `"`); plain != c.want {
 				t.Errorf("got  %s\nwant %s", plain, c.want)
 			}
@@ -119,10 +117,7 @@ func TestDiffRandom(t *testing.T) {
 		from := map[string]any{"m": randomValue(random, 4), "n": randomValue(random, 3)}
 		to := map[string]any{"m": edited(random, from["m"]), "n": edited(random, from["n"])}
 		raw, object := encoded(t, from), encoded(t, to)
-		patch, err := Diff(raw, object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		patch := must.Get(Diff(raw, object)).In(t)
 		if patch == nil {
 			patch = []byte("[]")
 		}
@@ -142,10 +137,7 @@ func TestDifferenceRandom(t *testing.T) {
 		before := encoded(t, pod)
 		taken := mutate(random, &pod)
 		after := encoded(t, pod)
-		patch, err := difference(raw, before, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		patch := must.Get(difference(raw, before, after)).In(t)
 		if patch == nil {
 			if !bytes.Equal(before, after) {
 				t.Fatalf("no patch from %s to %s", before, after)
@@ -342,9 +334,5 @@ func decodeInto(t *testing.T, data []byte, into any) {
 
 func encoded(t *testing.T, value any) []byte {
 	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(json.Marshal(value)).In(t)
 }

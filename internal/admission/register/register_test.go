@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func pods(operations ...hook.Operation) []admission.Rule {
@@ -71,10 +72,7 @@ func TestConfigurations(t *testing.T) {
 
 func written(t *testing.T, o any) string {
 	t.Helper()
-	text, err := yaml.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(o)).In(t)
 	return string(text)
 }
 
@@ -82,9 +80,7 @@ func written(t *testing.T, o any) string {
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if os.Getenv("SETPOINT_UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || string(want) != got {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // attack opens connections to a server, each of which says something and then keeps the
@@ -112,17 +113,11 @@ func TestTurnsAreByProgram(t *testing.T) {
 func TestSlowReviewsAreGivenUp(t *testing.T) {
 	const bodyTimeout = 300 * time.Millisecond
 	s := serve(t, Options{BodyTimeout: bodyTimeout}, programOf(allow))
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12})).In(t)
 	defer conn.Close()
 	began := time.Now()
 	_, _ = io.WriteString(conn, posting("/admit/web/check?timeout=30s", 4096, "{"))
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.ReadResponse(bufio.NewReader(conn), nil)).In(t)
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	if took := time.Since(began); response.StatusCode != http.StatusBadRequest || took < bodyTimeout || !strings.Contains(string(text), "after 1 bytes") {
@@ -227,24 +222,15 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // There are never more connections than the bound, from any client.
 func TestConnectionsAreBounded(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer listener.Close()
 	open := &connections{maxUnproven: 4, maxProven: 2}
 	counted := &bounded{listener, open}
 	var accepted []*connection
 	for range 10 {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", listener.Addr().String())).In(t)
 		t.Cleanup(func() { _ = conn.Close() })
-		one, err := counted.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(counted.Accept()).In(t)
 		accepted = append(accepted, one.(*connection))
 	}
 	closed := func(c *connection) bool {

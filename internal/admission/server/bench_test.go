@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // podReview is the creation of a pod, in about 5 KB.
@@ -31,10 +32,7 @@ func podReview(tb testing.TB) []byte {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 	}
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(pod)).In(tb)
 	return reviewOf(`"operation":"CREATE","userInfo":{"username":"ann","groups":["devs","system:authenticated"]},"object":` + string(raw) + `,"oldObject":null,"dryRun":false`)
 }
 
@@ -85,25 +83,15 @@ func BenchmarkReview(b *testing.B) {
 
 // BenchmarkDifference is what remains of a change once it is encoded.
 func BenchmarkDifference(b *testing.B) {
-	review, err := decodeReview(podReview(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	review := must.Get(decodeReview(podReview(b))).In(b)
 	var pod corev1.Pod
-	if err := json.Unmarshal(review.Object, &pod); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, json.Unmarshal(review.Object, &pod))
 	before, _ := json.Marshal(&pod)
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"})
 	after, _ := json.Marshal(&pod)
 	b.ReportAllocs()
 	for b.Loop() {
-		changed, err := patch.Rebase(review.Object, before, after)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := patch.Diff(review.Object, changed); err != nil {
-			b.Fatal(err)
-		}
+		changed := must.Get(patch.Rebase(review.Object, before, after)).In(b)
+		must.Get(patch.Diff(review.Object, changed)).In(b)
 	}
 }

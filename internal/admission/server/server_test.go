@@ -29,6 +29,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // recordingObserver is an Observer that stores the events it receives.
@@ -85,9 +86,7 @@ func post(s http.Handler, path string, body []byte) *httptest.ResponseRecorder {
 func responseOf(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(body, &review))
 	if review.Kind != reviewKind || review.APIVersion != reviewVersion || review.Response == nil {
 		t.Fatalf("no review: %s", body)
 	}
@@ -339,10 +338,7 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	a.cert, a.key = template, nil
 	der, key := a.sign(t, template)
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(x509.ParseCertificate(der)).In(t)
 	a.cert, a.key = cert, key
 	a.pool.AddCert(cert)
 	return a
@@ -350,18 +346,12 @@ func newIssuer(t *testing.T) *issuer {
 
 func (a *issuer) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t)
 	signer := a.key
 	if signer == nil {
 		signer = key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)).In(t)
 	return der, key
 }
 
@@ -392,10 +382,7 @@ func serve(t *testing.T, o Options, programs ...*admission.Program) *serving {
 	o.Certificate = func() (*tls.Certificate, error) { return s.cert.Load(), nil }
 	s.Server = New(o)
 	s.Set(programs)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	s.url = "https://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -573,10 +560,7 @@ func TestServeInterruptsStuckReviews(t *testing.T) {
 
 func TestServeReturnsErrors(t *testing.T) {
 	s := New(Options{})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	listener.Close()
 	if err := s.Serve(t.Context(), listener); err == nil || !strings.Contains(err.Error(), "serve webhooks at 127.0.0.1:") {
 		t.Error(err)

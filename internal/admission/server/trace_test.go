@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -26,10 +27,7 @@ func collected(t *testing.T, review []byte) string {
 	}))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	config, err := trace.FromEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(trace.FromEnvironment()).In(t)
 	tracer, stop, err := config.Start(t.Context(), trace.Process{Service: "setpoint", Log: slog.New(slog.DiscardHandler), Dropped: func(reason string, spans int) {
 		t.Errorf("%d spans are dropped: %s", spans, reason)
 	}})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -113,9 +114,5 @@ func newPool(t testing.TB, change func(*child.Config)) *child.Pool {
 
 func self(t testing.TB) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable()).In(t)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // long is a time limit that no test reaches.
@@ -42,7 +43,7 @@ func doWithin(ctx context.Context, p *child.Pool, line string, limits child.Call
 	return fields, err
 }
 
-func must(t *testing.T, p *child.Pool, line string) [3]int {
+func mustDo(t *testing.T, p *child.Pool, line string) [3]int {
 	t.Helper()
 	fields, err := do(t.Context(), p, line)
 	if err != nil {
@@ -53,12 +54,12 @@ func must(t *testing.T, p *child.Pool, line string) [3]int {
 
 func TestOneChildMakesManyCalls(t *testing.T) {
 	p := newPool(t, nil)
-	first := must(t, p, "hello")
-	large := must(t, p, "hello "+strings.Repeat("x", 1<<20))
+	first := mustDo(t, p, "hello")
+	large := mustDo(t, p, "hello "+strings.Repeat("x", 1<<20))
 	if first[0] != 1 || large[0] != 2 || first[1] != large[1] || large[2] != 1<<20 {
 		t.Errorf("%v, then %v", first, large)
 	}
-	if third := must(t, p, "echo "+strings.Repeat("x", 1<<20)+"\nand a second line"); third[0] != 0 {
+	if third := mustDo(t, p, "echo "+strings.Repeat("x", 1<<20)+"\nand a second line"); third[0] != 0 {
 		t.Errorf("%v", third)
 	}
 }
@@ -67,7 +68,7 @@ func TestOneChildMakesManyCalls(t *testing.T) {
 func TestStartAfter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // A pool has as many children as there are cores.
 	p := newPool(t, func(c *child.Config) { c.StartAfter = long })
-	first := must(t, p, "hello")
+	first := mustDo(t, p, "hello")
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
@@ -79,7 +80,7 @@ func TestStartAfter(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if last := must(t, p, "hello"); last[0] != 102 {
+	if last := mustDo(t, p, "hello"); last[0] != 102 {
 		t.Errorf("%v", last)
 	}
 	hasTwo := newPool(t, func(c *child.Config) { c.StartAfter = time.Millisecond })
@@ -94,7 +95,7 @@ func TestStartAfter(t *testing.T) {
 		})
 	})
 	one := <-hanging
-	if other := must(t, hasTwo, "hello"); strconv.Itoa(other[1]) == one {
+	if other := mustDo(t, hasTwo, "hello"); strconv.Itoa(other[1]) == one {
 		t.Errorf("the child %s answers while it hangs", one)
 	}
 	cancel()
@@ -104,11 +105,11 @@ func TestStartAfter(t *testing.T) {
 // A call that waits for a child starts its own as soon as that one ends.
 func TestChildEndsWhileAnotherCallWaits(t *testing.T) {
 	p := newPool(t, func(c *child.Config) { c.StartAfter = long })
-	must(t, p, "hello")
+	mustDo(t, p, "hello")
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls sync.WaitGroup
 	calls.Go(func() { _, _ = do(ctx, p, "hang") })
-	calls.Go(func() { must(t, p, "hello") })
+	calls.Go(func() { mustDo(t, p, "hello") })
 	time.AfterFunc(50*time.Millisecond, cancel)
 	calls.Wait()
 	cancel()
@@ -128,12 +129,12 @@ func TestFailedCalls(t *testing.T) {
 		{"flood", long, "wrote too many bytes"},
 		{"twice", long, "expected integer"},
 	} {
-		before := must(t, p, "hello")
+		before := mustDo(t, p, "hello")
 		_, err := doWithin(t.Context(), p, c.line, child.Call{Timeout: c.timeout, MaxBytes: 8 << 20})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.line, err)
 		}
-		if after := must(t, p, "hello"); after[0] != 1 || after[1] == before[1] {
+		if after := mustDo(t, p, "hello"); after[0] != 1 || after[1] == before[1] {
 			t.Errorf("after %s the child has made %d calls", c.line, after[0])
 		}
 		awaitGone(t, before[1])
@@ -151,7 +152,7 @@ func TestLateLines(t *testing.T) {
 			logged = append(logged, line)
 		}
 	})
-	pid := must(t, p, "hello")[1]
+	pid := mustDo(t, p, "hello")[1]
 	_, _ = do(t.Context(), p, "late")
 	await(t, func() bool { // Each call has its own response until the late line is there.
 		fields, err := do(t.Context(), p, "hello "+strconv.Itoa(pid))
@@ -164,12 +165,10 @@ func TestLateLines(t *testing.T) {
 
 func TestChildThatExitsIdle(t *testing.T) {
 	p := newPool(t, nil)
-	pid := must(t, p, "hello")[1]
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	pid := mustDo(t, p, "hello")[1]
+	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	awaitGone(t, pid)
-	if after := must(t, p, "hello"); after[0] != 1 {
+	if after := mustDo(t, p, "hello"); after[0] != 1 {
 		t.Errorf("%v", after)
 	}
 }
@@ -231,7 +230,7 @@ func TestBegin(t *testing.T) {
 		t.Error(err)
 	}
 	fail = false
-	if second := must(t, p, "hello"); second[0] != 2 {
+	if second := mustDo(t, p, "hello"); second[0] != 2 {
 		t.Errorf("%v", second)
 	}
 }
@@ -252,15 +251,13 @@ func TestLogLines(t *testing.T) {
 		return slices.Clone(logged)
 	}
 	call := child.Call{Object: []byte("shop/a"), Timeout: long, MaxBytes: 1 << 20}
-	if _, err := doWithin(t.Context(), p, "log hello", call); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(doWithin(t.Context(), p, "log hello", call)).In(t)
 	await(t, func() bool { return len(lines()) == 2 })
 	if got := lines(); !strings.HasSuffix(got[0], ": hello") || len(got[1]) > 5000 {
 		t.Errorf("%.50q", got)
 	}
-	must(t, p, "spam")
-	must(t, p, "spam")
+	mustDo(t, p, "spam")
+	mustDo(t, p, "spam")
 	if n := len(lines()); n > 1000 {
 		t.Errorf("%d lines", n)
 	}
@@ -282,7 +279,7 @@ func TestCallsWait(t *testing.T) {
 	var calls sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	pid := must(t, p, "hello")[1]
+	pid := mustDo(t, p, "hello")[1]
 	calls.Go(func() {
 		if _, err := do(ctx, p, "hang"); !errors.Is(err, context.Canceled) {
 			t.Error(err)
@@ -297,7 +294,7 @@ func TestCallsWait(t *testing.T) {
 	cancel()
 	calls.Wait()
 	awaitGone(t, pid)
-	must(t, p, "hello")
+	mustDo(t, p, "hello")
 }
 
 // The pools of one owner leave room for others, which find it at once, however long its calls take.
@@ -325,8 +322,8 @@ func TestOwnersHaveShares(t *testing.T) {
 		return n
 	}
 	await(t, func() bool { return running("greedy-") == 3 })
-	must(t, with("shop/a", "a"), "hello")
-	must(t, with("shop/b", "b"), "hello")
+	mustDo(t, with("shop/a", "a"), "hello")
+	mustDo(t, with("shop/b", "b"), "hello")
 	if n := running("greedy-"); n != 3 {
 		t.Errorf("%d processes of the greedy one", n)
 	}
@@ -393,8 +390,8 @@ func TestPoolsShareALimit(t *testing.T) {
 	}
 	first, second := newPool(t, with("first")), newPool(t, with("second"))
 	for range 2 {
-		must(t, first, "hello")
-		must(t, second, "hello")
+		mustDo(t, first, "hello")
+		mustDo(t, second, "hello")
 	}
 	all := limiter.Figures()
 	if all["first"].Starts != 2 || all["second"].Starts != 2 || all["first"].Processes+all["second"].Processes > 1 {
@@ -412,7 +409,7 @@ func TestPoolsShareALimit(t *testing.T) {
 			}
 		})
 	}
-	must(t, second, "hello")
+	mustDo(t, second, "hello")
 	cancel()
 	busy.Wait()
 }
@@ -420,7 +417,7 @@ func TestPoolsShareALimit(t *testing.T) {
 func TestCloseEndsCallsAndChildren(t *testing.T) {
 	limiter := child.NewLimiter(0)
 	p := newPool(t, func(c *child.Config) { c.Limiter = limiter })
-	idle := must(t, p, "hello")[1]
+	idle := mustDo(t, p, "hello")[1]
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		if _, err := do(t.Context(), p, "hang"); err == nil || err.Error() != "the hook is no longer in use" {
@@ -428,7 +425,7 @@ func TestCloseEndsCallsAndChildren(t *testing.T) {
 		}
 	})
 	await(t, func() bool { // Until it hangs.
-		must(t, p, "hello")
+		mustDo(t, p, "hello")
 		return limiter.Figures()["test"].Processes == 2
 	})
 	p.Close()
@@ -443,14 +440,14 @@ func TestCloseEndsCallsAndChildren(t *testing.T) {
 func TestFigures(t *testing.T) {
 	limiter := child.NewLimiter(0)
 	p := newPool(t, func(c *child.Config) { c.Limiter = limiter })
-	must(t, p, "hello "+strings.Repeat("x", 8<<20))
+	mustDo(t, p, "hello "+strings.Repeat("x", 8<<20))
 	got := limiter.Figures()["test"]
 	if got.Processes != 1 || got.Starts != 1 || got.MemoryBytes < 8<<20 {
 		t.Errorf("%+v", got)
 	}
 	p.Close()
 	again := newPool(t, func(c *child.Config) { c.Limiter = limiter })
-	must(t, again, "hello")
+	mustDo(t, again, "hello")
 	if got := limiter.Figures()["test"]; got.Processes != 1 || got.Starts != 2 || got.CPU == 0 {
 		t.Errorf("%+v", got)
 	}

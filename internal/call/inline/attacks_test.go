@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const (
@@ -60,10 +61,7 @@ func TestAttacks(t *testing.T) {
 			t.Parallel()
 			limiter := child.NewLimiter(1)
 			source := "top = []\ndef sync(request):\n    " + attack.body + "\n    return {}\ndef good(request): return {'children': []}\n"
-			p, err := compileWith(t, limiter, slog.New(slog.DiscardHandler), "Starlark", source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(compileWith(t, limiter, slog.New(slog.DiscardHandler), "Starlark", source)).In(t)
 			limits := call.Limits{MaxResponseBytes: 1 << 20}
 			limit := time.Minute
 			if strings.Contains(attack.want, tooLate) {
@@ -71,9 +69,7 @@ func TestAttacks(t *testing.T) {
 			}
 			bad := call.New(call.Config{Transport: p.Function("sync", limit), Limits: limits})
 			good := call.New(call.Config{Transport: p.Function("good", time.Minute), Limits: limits})
-			if _, err := good.Call(t.Context(), request()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(good.Call(t.Context(), request())).In(t)
 			before := limiter.Figures()["test"].MemoryBytes
 			if _, err := bad.Call(t.Context(), request()); !isOneOf(err, attack.want) {
 				t.Errorf("got %v, want %s", err, attack.want)

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // repeaters are functions that repeat their request, or respond what it says. The logic of the suite is
@@ -77,10 +78,7 @@ func (r repeating) send(ctx context.Context, req *call.Request, result *call.Res
 func TestHooks(t *testing.T) {
 	for language, source := range repeaters {
 		t.Run(language, func(t *testing.T) {
-			p, err := compileWith(t, child.NewLimiter(0), slog.New(slog.DiscardHandler), language, source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(compileWith(t, child.NewLimiter(0), slog.New(slog.DiscardHandler), language, source)).In(t)
 			through := func(logic http.Handler, form hook.ControllerType) *call.Hook {
 				return call.New(call.Config{
 					Transport: repeating{p.Function("sync", time.Minute), logic}, Wire: hook.Wire{Version: hook.V2, ControllerType: form},

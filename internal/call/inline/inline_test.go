@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/child"
 	"github.com/setpoint-dev/setpoint/internal/call/inline"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 	"github.com/setpoint-dev/setpoint/internal/script/javascript"
 	"github.com/setpoint-dev/setpoint/internal/script/starlark"
@@ -114,10 +115,7 @@ func compile(t testing.TB, source string, log *slog.Logger) (call.Program, error
 
 func newCompiler(t testing.TB, limiter *child.Limiter, log *slog.Logger) *inline.Compiler {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable()).In(t)
 	return &inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: limiter, Log: log}
 }
 
@@ -134,10 +132,7 @@ func compileWith(t testing.TB, limiter *child.Limiter, log *slog.Logger, languag
 
 func open(t testing.TB, source string, timeout time.Duration) *call.Hook {
 	t.Helper()
-	p, err := compile(t, source, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile(t, source, slog.New(slog.DiscardHandler))).In(t)
 	return call.New(call.Config{Transport: p.Function("sync", timeout), Limits: call.Limits{MaxResponseBytes: 1 << 20}})
 }
 
@@ -235,16 +230,11 @@ func (b *syncBuffer) String() string {
 
 func TestLogLines(t *testing.T) {
 	var out syncBuffer
-	p, err := compile(t, "log", slog.New(slog.NewTextHandler(&out, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile(t, "log", slog.New(slog.NewTextHandler(&out, nil)))).In(t)
 	h := call.New(call.Config{Transport: p.Function("sync", time.Minute)})
 	ctx, printed := call.WithOutput(t.Context())
 	for _, ctx := range []context.Context{ctx, t.Context()} {
-		if _, err := h.Call(ctx, request()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Call(ctx, request())).In(t)
 	}
 	if lines, _ := printed.Lines(); !slices.Equal(lines, []string{"from the code"}) {
 		t.Errorf("the call printed %q", lines)
@@ -276,15 +266,10 @@ func TestCallTellsItsCode(t *testing.T) {
 func TestFormerCode(t *testing.T) {
 	compiler := newCompiler(t, child.NewLimiter(0), slog.New(slog.DiscardHandler))
 	run := func(source string) *call.Output {
-		p, err := compiler.Compile(t.Context(), call.Script{Controller: "test", Language: "JavaScript", Entry: "sync.js", Sources: map[string]string{"sync.js": source}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(compiler.Compile(t.Context(), call.Script{Controller: "test", Language: "JavaScript", Entry: "sync.js", Sources: map[string]string{"sync.js": source}})).In(t)
 		defer p.Close()
 		ctx, output := call.WithOutput(t.Context())
-		if _, err := call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(ctx, request()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(ctx, request())).In(t)
 		return output
 	}
 	const source = "export const sync = () => ({children: []})"

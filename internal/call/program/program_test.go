@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/child"
 	"github.com/setpoint-dev/setpoint/internal/call/program"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // TestMain makes this binary a program that forwards each line to the URL in its argument.
@@ -62,10 +63,7 @@ func forwardTo(t *testing.T, handler http.Handler, form hook.ControllerType) *ca
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable()).In(t)
 	h := open(t, filepath.Dir(path), time.Minute, filepath.Base(path), server.URL)
 	return call.New(call.Config{Transport: h, Wire: hook.Wire{Version: hook.V2, ControllerType: form}})
 }
@@ -73,10 +71,7 @@ func forwardTo(t *testing.T, handler http.Handler, form hook.ControllerType) *ca
 func open(t *testing.T, dir string, timeout time.Duration, command ...string) call.Transport {
 	t.Helper()
 	o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler)}
-	transport, err := o.Open(call.Command{Controller: "test", Args: command, Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := must.Get(o.Open(call.Command{Controller: "test", Args: command, Timeout: timeout})).In(t)
 	t.Cleanup(transport.Close)
 	return transport
 }
@@ -96,9 +91,7 @@ func TestHandlerHook(t *testing.T) {
 // writeProgram writes an executable shell script.
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 }
 
 func sync(t *testing.T, h *call.Hook) (string, error) {
@@ -156,9 +149,7 @@ func TestOutput(t *testing.T) {
 	h := call.New(call.Config{Transport: open(t, dir, time.Minute, "./hook")})
 	for _, want := range []string{"call 1", "call 2"} {
 		ctx, printed := call.WithOutput(t.Context())
-		if _, err := h.Call(ctx, &hook.Request{Parent: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Call(ctx, &hook.Request{Parent: []byte(`{}`)})).In(t)
 		// A line may arrive after the response.
 		for lines, _ := printed.Lines(); len(lines) == 0 && t.Context().Err() == nil; lines, _ = printed.Lines() {
 			runtime.Gosched()
@@ -175,9 +166,7 @@ func TestChangedPrograms(t *testing.T) {
 	writeProgram(t, filepath.Join(dir, "hook"), `while read -r line; do echo "{\"status\":{\"v\":$(cat "$1")},\"children\":[]}"; done`)
 	hook := call.New(call.Config{Transport: open(t, dir, time.Minute, "hook", "version")})
 	for _, version := range []string{"1", "22"} {
-		if err := os.WriteFile(filepath.Join(dir, "version"), []byte(version), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "version"), []byte(version), 0o600))
 		if got, err := sync(t, hook); got != `{"v":`+version+`}` {
 			t.Errorf("%s, %v", got, err)
 		}
@@ -195,17 +184,13 @@ func TestChangedLink(t *testing.T) {
 	writeProgram(t, outside, fmt.Sprintf(loop, `echo '{"status":{"v":"outside"},"children":[]}'`))
 	writeProgram(t, filepath.Join(dir, "inner"), fmt.Sprintf(loop, `echo '{"status":{"v":"inner"},"children":[]}'`))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink("inner", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("inner", link))
 	hook := call.New(call.Config{Transport: open(t, dir, time.Minute, "./link")})
 	if got, err := sync(t, hook); got != `{"v":"inner"}` {
 		t.Errorf("%s, %v", got, err)
 	}
 	_ = os.Remove(link)
-	if err := os.Symlink(outside, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(outside, link))
 	if got, err := sync(t, hook); err == nil || err.Error() != "exec ./link: ./link leads out of "+dir {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -216,17 +201,12 @@ func TestHelpers(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	writeProgram(t, filepath.Join(dir, "hook.sh"), `. ./helper.sh; while read -r line; do echo "{\"status\":{\"v\":$v},\"children\":[]}"; done`)
 	write("helper.sh", "v=1")
 	o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler), WatchHelpers: true}
-	transport, err := o.Open(call.Command{Args: []string{"./hook.sh"}, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := must.Get(o.Open(call.Command{Args: []string{"./hook.sh"}, Timeout: time.Minute})).In(t)
 	hook := call.New(call.Config{Transport: transport})
 	for _, v := range []string{"1", "22"} {
 		write("helper.sh", "v="+v)
@@ -294,13 +274,9 @@ func TestCallTellsItsCode(t *testing.T) {
 	file := filepath.Join(dir, "hook")
 	digest := func(script string, modified time.Time) call.Code {
 		writeProgram(t, file, fmt.Sprintf(loop, script))
-		if err := os.Chtimes(file, modified, modified); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(file, modified, modified))
 		ctx, output := call.WithOutput(t.Context())
-		if _, err := call.New(call.Config{Transport: open(t, dir, time.Minute, "hook")}).Call(ctx, &hook.Request{Parent: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(call.New(call.Config{Transport: open(t, dir, time.Minute, "hook")}).Call(ctx, &hook.Request{Parent: []byte(`{}`)})).In(t)
 		return output.Code()
 	}
 	now := time.Now()

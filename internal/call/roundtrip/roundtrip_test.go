@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // rawServer is a server on a pipe: it sends raw bytes for each request and keeps the
@@ -36,11 +37,7 @@ func rawServer(raw string) (transport *http.Transport, closed chan struct{}) {
 
 func request(ctx context.Context, t *testing.T) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hook.default/", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return req
+	return must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://hook.default/", http.NoBody)).In(t)
 }
 
 // A server that switches protocols must not block its caller.
@@ -111,10 +108,7 @@ func TestBodyIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		body := endlessBody{make(chan struct{})}
-		response, err := roundtrip.Do(bodyTransport{body}, request(ctx, t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(roundtrip.Do(bodyTransport{body}, request(ctx, t))).In(t)
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // credentialStore has credentials that a test can replace.
@@ -54,9 +55,7 @@ func trustConfig(server *httptest.Server) *tls.Config {
 
 func mustCall(t *testing.T, w *webhook.Webhook) {
 	t.Helper()
-	if _, err := w.Call(t.Context(), request()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Call(t.Context(), request())).In(t)
 }
 
 // A new token reuses connections, new certificates do not.

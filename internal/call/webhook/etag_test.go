@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // requestFor returns a request for the parent with this name.
@@ -69,10 +70,7 @@ func TestCachedResponseIsReused(t *testing.T) {
 			var last call.Result
 			w := h.open(t, webhook.Config{Observe: func(e call.Result) { last = e }})
 			for range 3 {
-				resp, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))).In(t)
 				if string(resp.Status) != `{"n":1}` || len(resp.Children) != 1 {
 					t.Errorf("got %s and %s", resp.Status, resp.Children)
 				}
@@ -109,9 +107,7 @@ func TestNoETagIsSentUnlessEnabled(t *testing.T) {
 	t.Cleanup(server.Close)
 	w := open(t, webhook.Config{URL: server.URL})
 	for range 2 {
-		if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))).In(t)
 	}
 	h.expectIfNoneMatch(t, "", "")
 }
@@ -126,14 +122,10 @@ func TestCacheKeys(t *testing.T) {
 		requestFor("a.example/v1", "home", "tom"), requestFor("b.example/v1", "home", "tom"),
 		requestFor("a.example/v1", "away", "tom"), requestFor("a.example/v1", "home", "kit"), finalizing,
 	} {
-		if _, err := w.Call(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), q)).In(t)
 	}
 	h.expectIfNoneMatch(t, "", "", "", "", "")
-	if _, err := w.Call(t.Context(), requestFor("a.example/v2", "home", "tom")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Call(t.Context(), requestFor("a.example/v2", "home", "tom"))).In(t)
 	h.expectIfNoneMatch(t, "", "", "", "", "", `"v1"`)
 }
 
@@ -141,9 +133,7 @@ func TestNewResponseReplacesCachedOne(t *testing.T) {
 	h := &etagServer{body: taggedResponse}
 	w := h.open(t, webhook.Config{})
 	for range 3 {
-		if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))).In(t)
 	}
 	h.expectIfNoneMatch(t, "", `"v1"`, `"v2"`)
 }
@@ -164,9 +154,7 @@ func TestCacheMaxBytes(t *testing.T) {
 	h := &etagServer{code: 304, body: `{"children":[]` + strings.Repeat(" ", 1000) + `}`}
 	w := h.open(t, webhook.Config{ETag: webhook.ETag{MaxBytes: 4000}})
 	for _, name := range []string{"a", "b", "a", "c", "a", "b"} {
-		if _, err := w.Call(t.Context(), requestFor("x.example/v1", "home", name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), requestFor("x.example/v1", "home", name))).In(t)
 	}
 	// The cache fits two responses; b was the least recently used when c arrived.
 	h.expectIfNoneMatch(t, "", "", `"v1"`, "", `"v1"`, "")
@@ -192,9 +180,7 @@ func TestCachedResponsesExpire(t *testing.T) {
 				w := openPipe(t, webhook.Config{ETag: withETag(c.etag)}, serveETag(&received))
 				call := func(name string) bool {
 					received.Store(false)
-					if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", name)); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", name))).In(t)
 					return received.Load()
 				}
 				call("tom")

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // A handler's own error is a successful exchange, and is not cached.
@@ -119,9 +120,7 @@ func TestHandlersAreCalledOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	h := open(t, webhook.Config{URL: server.URL})
-	if _, err := h.Call(t.Context(), request()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.Call(t.Context(), request())).In(t)
 	if _, err := h.Handle(t.Context(), &hook.HandlerRequest{}); !hook.IsUnreachable(err) {
 		t.Errorf("the handler: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestHook(t *testing.T) {
@@ -68,10 +69,7 @@ func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
 
 func open(t testing.TB, c webhook.Config) *webhook.Webhook {
 	t.Helper()
-	w, err := webhook.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(webhook.New(c)).In(t)
 	t.Cleanup(w.Close)
 	return w
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func jsonList(all ...string) []json.RawMessage {
@@ -72,10 +73,7 @@ func TestNotifications(t *testing.T) {
 				fmt.Fprintln(conn, line)
 			}
 		})
-		body, err := w.Notifications(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(w.Notifications(t.Context())).In(t)
 		lines := bufio.NewScanner(body)
 		<-time.After(time.Minute)
 		next <- "one"

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func request() *hook.Request {
@@ -219,9 +220,7 @@ func TestHeaders(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	w := open(t, webhook.Config{URL: strings.Replace(server.URL, "//", "//tom:p%40ss@", 1), UserAgent: "setpoint/1.2"})
-	if _, err := w.Call(t.Context(), request()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Call(t.Context(), request())).In(t)
 	got.Del("Content-Length")
 	want := http.Header{
 		"Content-Type":  {"application/json"},
@@ -260,10 +259,7 @@ func TestCodeOfWebhook(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer server.Close()
-	w, err := webhook.New(webhook.Config{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(webhook.New(webhook.Config{URL: server.URL})).In(t)
 	for at = range names {
 		ctx, output := call.WithOutput(t.Context())
 		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)}) // It fails.

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // countConnections starts a server and counts its connections.
@@ -128,10 +129,7 @@ func readRequest(in *bufio.Reader) bool {
 // serve runs a connHandler on a new port and returns its URL.
 func serve(t *testing.T, s connHandler) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -185,10 +183,7 @@ func TestBrokenConnections(t *testing.T) {
 }
 
 func TestRefusedConnection(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	address := listener.Addr().String()
 	_ = listener.Close()
 	w := open(t, webhook.Config{URL: "http://" + address + "/sync?token=secret"})
@@ -364,9 +359,7 @@ func TestStaleConnection(t *testing.T) {
 	})
 	w := open(t, webhook.Config{URL: url})
 	for range 3 {
-		if _, err := w.Call(t.Context(), request()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), request())).In(t)
 	}
 	w.Close()
 	if got := len(connections); got != 3 {
@@ -389,9 +382,7 @@ func TestStaleConnectionDuringRequest(t *testing.T) {
 	long := request()
 	long.Parent = fmt.Appendf(nil, `{"v":%q}`, strings.Repeat("x", 4<<20))
 	for range rounds {
-		if _, err := w.Call(t.Context(), long); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Call(t.Context(), long)).In(t)
 	}
 }
 

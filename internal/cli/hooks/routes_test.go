@@ -1,15 +1,13 @@
 package hooks
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
 
 func TestRoutes(t *testing.T) {
-	r, err := ParseRoutes("hook.shop=localhost:1,named.shop:8080=127.0.0.1:2", []string{"hook.town=http://[::1]:3/", "HOOK.village.svc=x:4"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(ParseRoutes("hook.shop=localhost:1,named.shop:8080=127.0.0.1:2", []string{"hook.town=http://[::1]:3/", "HOOK.village.svc=x:4"})).In(t)
 	for address, want := range map[string]string{
 		"hook.shop:80":                      "localhost:1",
 		"hook.shop.svc:443":                 "localhost:1",
@@ -34,10 +32,7 @@ func TestRoutes(t *testing.T) {
 
 // A flag counts before the variable, and one without a host leads everywhere.
 func TestRouteFlagsComeFirst(t *testing.T) {
-	r, err := ParseRoutes("hook.shop=a:1", []string{"hook.shop=b:2", "c:3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(ParseRoutes("hook.shop=a:1", []string{"hook.shop=b:2", "c:3"})).In(t)
 	if r.target("hook.shop:80") != "b:2" || r.target("other.shop:80") != "c:3" {
 		t.Errorf("%+v", r)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // A patch that is nested thousands of levels deep is not indented.
@@ -20,9 +21,7 @@ func TestEncodeDeepValues(t *testing.T) {
 	for levels, lines := range map[int]int{1: 5, 49: 197, 4000: 1} {
 		for _, format := range []string{AsJSON, AsYAML} {
 			var out bytes.Buffer
-			if err := Encode(&out, format, deep(levels)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, Encode(&out, format, deep(levels)))
 			if got := strings.Count(out.String(), "\n"); format == AsJSON && got != lines || out.Len() > 100_000 {
 				t.Errorf("%d levels: %d lines, %d bytes of %s", levels, got, out.Len(), format)
 			}
@@ -40,9 +39,7 @@ func TestDocuments(t *testing.T) {
 		var out bytes.Buffer
 		write := documents(format)
 		for _, value := range []map[string]int{{"a": 1}, {"b": 2}} {
-			if err := write(&out, value); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, write(&out, value))
 		}
 		if out.String() != want {
 			t.Errorf("%s: %q, want %q", format, &out, want)
@@ -61,9 +58,7 @@ func TestTablesInColor(t *testing.T) {
 	head := []string{"NAME", "READY", "OBJECTS", "LAST ERROR"}
 	var with, without, bare bytes.Buffer
 	for out, t1 := range map[*bytes.Buffer]*Table{&with: {Headers: head, Color: true}, &without: {Headers: head}, &bare: {Headers: head, noHeaders: true}} {
-		if err := t1.Write(out, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, t1.Write(out, rows))
 	}
 	for _, want := range []string{"True        \x1b[32mTrue\x1b[0m ", "\x1b[31mFalse (HookFailing)\x1b[0m   12 ", "\x1b[31mb: no\\u001b[31m\x1b[0m\n"} {
 		if !strings.Contains(with.String(), want) {
@@ -115,9 +110,7 @@ func TestTablesFitTerminal(t *testing.T) {
 		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Synced    \n",
 	} {
 		var out bytes.Buffer
-		if err := (&Table{Headers: []string{"NAME", "STATE", "ERROR"}, width: width}).Write(&out, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, (&Table{Headers: []string{"NAME", "STATE", "ERROR"}, width: width}).Write(&out, rows))
 		if got := strings.ReplaceAll(out.String(), "Synced\n", "Synced    \n"); got != want {
 			t.Errorf("%d columns:\n%s", width, got)
 		}
@@ -131,9 +124,7 @@ func TestTablesWriteChangedRows(t *testing.T) {
 		{{Key: "a", Version: "Synced", Cells: []string{"a", "Synced"}}, {Key: "b", Version: "Synced", Cells: []string{"b", "Synced"}}},
 		{{Key: "a", Version: "Synced", Cells: []string{"a", "Synced"}}, {Key: "b", Version: "Failing", Cells: []string{"b", "Failing"}}},
 	} {
-		if err := watched.Write(&out, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, watched.Write(&out, rows))
 	}
 	want := "NAME   STATE\na      Synced\nb      Synced\nb   Failing\n"
 	if out.String() != want {

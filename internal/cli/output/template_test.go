@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // printed is what the rows of two objects print with --output.
@@ -35,9 +36,7 @@ func TestOutputFormats(t *testing.T) {
 	folder := t.TempDir()
 	files := map[string]string{"path": "{.items[0].name}", "template": "{{len .items}}", "columns": "NAME  STATE\n.name {.state}\n"}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	for format, want := range map[string]string{
 		"name": "team/red\npod/a\n",
@@ -61,9 +60,7 @@ func TestOutputFormats(t *testing.T) {
 
 func TestWrongOutputFormats(t *testing.T) {
 	lines := filepath.Join(t.TempDir(), "columns")
-	if err := os.WriteFile(lines, []byte("NAME STATE\n.name\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(lines, []byte("NAME STATE\n.name\n"), 0o600))
 	for format, want := range map[string]string{
 		"csv":                            "must be one of table, wide, name, json, yaml, custom-columns=,",
 		"json=x":                         "must be one of",

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -43,9 +44,7 @@ func newTestSession(t *testing.T, of *processList) (*Session, *strings.Builder) 
 		Invocation: &command.Invocation{Stderr: &stderr}, ReadFlags: &ReadFlags{Watch: true},
 		localProcesses: of.find, Timeouts: inspect.NewTimeouts(time.Minute),
 	}
-	if err := r.Discover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Discover(t.Context()))
 	return r, &stderr
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -101,14 +102,10 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 				var stdout, stderr strings.Builder
 				flags := newGetFlags()
 				if c.output != "" {
-					if err := flags.Output.Set(c.output); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, flags.Output.Set(c.output))
 				}
 				c.list.Session = newReviewSession(&stdout, &stderr, &flags.ReadFlags, c.namespace)
-				if err := c.list.showAll(t.Context(), &output.Table{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, c.list.showAll(t.Context(), &output.Table{}))
 				if stdout.String() != strings.TrimPrefix(c.stdout, "\n") || stderr.String() != c.stderr {
 					t.Errorf("got\n%s%s", stdout.String(), stderr.String())
 				}
@@ -129,9 +126,7 @@ func TestReviewsOfAllReplicas(t *testing.T) {
 		}}
 		standby.Info, standby.reviews[0].Process = inspect.Process{LeaderElection: true}, standby.Name()
 		l.Sources = append(l.Sources, standby)
-		if err := l.showAll(t.Context(), &output.Table{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, l.showAll(t.Context(), &output.Table{}))
 		if got := stdout.String(); strings.Count(got, "pod/z") != 1 || strings.Count(got, "pod/a") != 2 {
 			t.Errorf("of %q:\n%s%s", controllerArg, got, stderr.String())
 		}
@@ -144,13 +139,9 @@ func TestGetAdmissionController(t *testing.T) {
 	flags := newGetFlags()
 	flags.Everywhere, flags.Replicas = true, true
 	g := objectGetter{Managed: processes.Managed{Session: newReviewSession(&stdout, &stderr, &flags.ReadFlags, "shop"), Flags: &flags.Selection, Name: "b"}, controllerArg: "policy"}
-	if err := g.SelectController(t.Context(), "policy"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.SelectController(t.Context(), "policy"))
 	for range 2 {
-		if err := g.showAll(t.Context(), &output.Table{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, g.showAll(t.Context(), &output.Table{}))
 	}
 	if strings.Count(stdout.String(), "pod/b") != 2 || strings.Contains(stdout.String(), "pod/a") || strings.Count(stderr.String(), "warning") != 1 {
 		t.Errorf("got\n%s%s", stdout.String(), stderr.String())

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
 )
 
@@ -15,15 +16,9 @@ func TestInitLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clone, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clone := must.Get(filepath.Abs("../../..")).In(t)
 	o.Release = "v1.2.3"
-	files, err := scaffold.Files(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(scaffold.Files(o)).In(t)
 	module := string(files["go.mod"])
 	if !strings.HasSuffix(module, "\n\nreplace github.com/setpoint-dev/setpoint => "+clone+"\n") || strings.Contains(module, "v1.2.3") {
 		t.Errorf("go.mod:\n%s", module)

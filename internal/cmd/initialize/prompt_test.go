@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestPrompts(t *testing.T) {
@@ -19,9 +20,7 @@ func TestPrompts(t *testing.T) {
 		var out bytes.Buffer
 		p := &command.Invocation{Stdin: strings.NewReader(input), Stdout: &out}
 		f := &initFlags{language: "javascript", group: "example.com", children: []string{"configmaps"}}
-		if err := prompt(p, Command(p, nil), f, "guitar-shop"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, prompt(p, Command(p, nil), f, "guitar-shop"))
 		if diff := cmp.Diff(want, *f, cmp.AllowUnexported(initFlags{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", input, diff)
 		}
@@ -36,13 +35,9 @@ func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
 	var out bytes.Buffer
 	p := &command.Invocation{Stdin: strings.NewReader("services\n"), Stdout: &out}
 	c := Command(p, nil)
-	if err := c.ParseFlags([]string{"--language", "go"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.ParseFlags([]string{"--language", "go"}))
 	f := &initFlags{language: "go", fromCRD: "crd.yaml", children: []string{"configmaps"}}
-	if err := prompt(p, c, f, "shop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, prompt(p, c, f, "shop"))
 	if strings.Count(out.String(), "]: ") != 1 || f.children[0] != "services" {
 		t.Errorf("%s: %v", &out, f.children)
 	}

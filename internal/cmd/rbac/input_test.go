@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,9 +21,7 @@ func TestExtraRules(t *testing.T) {
 		{"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}", "FILE: document 1 (line 1): Widget is no Role or ClusterRole of rbac.authorization.k8s.io/v1"},
 	} {
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile("FILE", []byte(test.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile("FILE", []byte(test.text), 0o600))
 		_, err := readRules([]string{filepath.Clean("FILE")})
 		if got := errorText(err); got != test.want {
 			t.Errorf("%s\n got %s\nwant %s", test.text, got, test.want)

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // patchServer accepts patches, except of objects whose name begins with a status code.
@@ -48,10 +49,7 @@ func patchServer(t *testing.T) http.HandlerFunc {
 
 func TestReconcileRequests(t *testing.T) {
 	clitest.UseCluster(t, patchServer(t))
-	found, err := (&client.ClusterFlags{}).Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get((&client.ClusterFlags{}).Find()).In(t)
 	many := func(name string, n int) string {
 		return strings.TrimSpace(strings.Repeat(name+" ", n))
 	}
@@ -73,10 +71,7 @@ func TestReconcileRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
-			perms, err := client.New(found)
-			if err != nil {
-				t.Fatal(err)
-			}
+			perms := must.Get(client.New(found)).In(t)
 			r := &processes.Session{Invocation: &command.Invocation{Stdout: &stdout, Stderr: &stderr}, Client: perms}
 			var targets []client.VisibleState
 			for name := range strings.FieldsSeq(c.names) {

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -135,9 +136,7 @@ func TestRecordAfterOutage(t *testing.T) {
 		return w.Flush()
 	})
 	record()
-	if err := s.flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.flush())
 	if s.file.Calls() != 2 || s.hidden != 0 || s.unchecked != 1 || !strings.Contains(said.String(), "warning: calls are left out: check your permissions: the API server cannot be reached") {
 		t.Errorf("%d calls, %d hidden, %d unchecked:\n%s", s.file.Calls(), s.hidden, s.unchecked, said)
 	}

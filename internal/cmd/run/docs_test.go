@@ -2,6 +2,7 @@ package run
 
 import (
 	"flag"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"strings"
 	"testing"
@@ -12,10 +13,7 @@ var update = flag.Bool("update", false, "write docs/flags.md anew")
 // docs/flags.md has the table of old and new flags.
 func TestLegacyFlagsAreDocumented(t *testing.T) {
 	const file = "../../../docs/flags.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file)).In(t)
 	before, rest, begins := strings.Cut(string(text), "<!-- former -->\n")
 	_, after, ends := strings.Cut(rest, "<!-- end of former -->")
 	if !begins || !ends {
@@ -28,7 +26,5 @@ func TestLegacyFlagsAreDocumented(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s is not what the flags are: go test ./internal/cmd/run -run %s -update", file, t.Name())
 	}
-	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(want), 0o644))
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func legacyTable() string {
@@ -50,9 +51,7 @@ func parsed(t *testing.T, args ...string) *runFlags {
 	f := newRunFlags()
 	c := &cobra.Command{}
 	f.register(c)
-	if err := c.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.ParseFlags(args))
 	return f
 }
 

@@ -10,14 +10,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 func TestFlagsOfOperators(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("op.py", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("op.py", nil, 0o600))
 	inCluster := manager.Cluster{Config: &rest.Config{}, InCluster: true}
 	for _, c := range []struct {
 		args []string

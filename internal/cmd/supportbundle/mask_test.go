@@ -2,6 +2,7 @@ package supportbundle
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
@@ -87,7 +88,7 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 
 func TestSecretsInObjectsAreMasked(t *testing.T) {
 	var o map[string]any
-	if err := json.Unmarshal([]byte(`{
+	must.Succeed(t, json.Unmarshal([]byte(`{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": {
 			"name": "setpoint-0", "managedFields": [{"manager": "planted"}],
@@ -106,14 +107,9 @@ func TestSecretsInObjectsAreMasked(t *testing.T) {
 			}]
 		},
 		"status": {"conditions": [{"message": "Authorization: Bearer planted-token"}]}
-	}`), &o); err != nil {
-		t.Fatal(err)
-	}
+	}`), &o))
 	maskObject(o)
-	shown, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := must.Get(json.Marshal(o)).In(t)
 	if strings.Contains(string(shown), "planted") {
 		t.Errorf("a secret is shown: %s", shown)
 	}
@@ -134,14 +130,9 @@ func TestCopiesInAnnotationsAreMasked(t *testing.T) {
 		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shown", "annotations": {"metacontroller.k8s.io/last-applied-configuration": "{\"env\":[{\"name\":\"A\",\"value\":\"planted\"}]}"}}}`,
 	} {
 		var o map[string]any
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &o))
 		maskObject(o)
-		shown, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shown := must.Get(json.Marshal(o)).In(t)
 		if found := string(shown); strings.Contains(found, "planted") || strings.Contains(found, "cGxhbnRlZA") || !strings.Contains(found, "shown") {
 			t.Errorf("%s\nis shown as %s", text, found)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -113,13 +114,8 @@ func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing e
 		ReadFlags: &processes.ReadFlags{LeaseNamespace: "setpoint-system"}, Sources: sources,
 		Client: &client.Client{AccessReviewer: user}, Target: manager.Cluster{Config: api},
 	})
-	if err := a.close(); err != nil {
-		t.Fatal(err)
-	}
-	compressed, err := gzip.NewReader(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.close())
+	compressed := must.Get(gzip.NewReader(&out)).In(t)
 	files = map[string]string{}
 	for archive := tar.NewReader(compressed); ; {
 		header, err := archive.Next()
@@ -129,10 +125,7 @@ func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing e
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(archive)).In(t)
 		name, ours := strings.CutPrefix(header.Name, root)
 		if !ours || header.Mode != 0o600 {
 			t.Errorf("%s has mode %o", header.Name, header.Mode)

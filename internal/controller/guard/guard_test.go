@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -264,11 +265,7 @@ func TestEditsExplainDeletions(t *testing.T) {
 		{"a status without generations", false, `"uid":"u"},"data":{"a":"1"}`, `"uid":"u"},"status":{"a":"2"},"data":{"a":"1"}`, false},
 	} {
 		parent := func(rest string) *object.Object {
-			o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Shop","metadata":{"name":"a",` + rest + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return o
+			return must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"Shop","metadata":{"name":"a",` + rest + `}`))).In(t)
 		}
 		var edits Edits
 		if c.before != "" && edits.Explain(parent(c.before), c.storesStatus, now) {

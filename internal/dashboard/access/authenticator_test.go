@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // testEnv is an API server with some tokens, and a clock.
@@ -134,15 +135,11 @@ func TestSessions(t *testing.T) {
 	if err != nil || v.User.Name != "ann" || v.User.Token != "token-of-ann" || len(v.CSRF) < 40 {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if _, err := bob.signIn("token-of-bob"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(bob.signIn("token-of-bob")).In(t)
 	ann.expect("ann", "signed in")
 	bob.expect("bob", "signed in")
 	before := *ann.cookies["setpoint"]
-	if _, err := ann.signIn("token-of-ann"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ann.signIn("token-of-ann")).In(t)
 	ann.expect("ann", "signed in again")
 	old := w.browser(authenticator)
 	old.cookies["setpoint"] = &before
@@ -168,9 +165,7 @@ func TestCookies(t *testing.T) {
 	} {
 		rec := httptest.NewRecorder()
 		authenticator := w.authenticator(access.Options{Secure: test.secure, Lifetime: time.Hour})
-		if _, err := authenticator.SignIn(rec, w.browser(authenticator).request("POST", "/signin"), "token-of-ann"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(authenticator.SignIn(rec, w.browser(authenticator).request("POST", "/signin"), "token-of-ann")).In(t)
 		value := rec.Result().Cookies()[0].Value
 		if got := strings.Replace(rec.Header().Get("Set-Cookie"), value, "X", 1); got != test.want || len(value) != 26 {
 			t.Errorf("got  %s\n\twant %s", got, test.want)
@@ -185,9 +180,7 @@ func TestSessionExpiry(t *testing.T) {
 	signedIn := func(t *testing.T) *browser {
 		w := newTestEnv(t)
 		b := w.browser(w.authenticator(access.Options{Lifetime: 2 * time.Hour}))
-		if _, err := b.signIn("token-of-ann"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn("token-of-ann")).In(t)
 		return b
 	}
 	t.Run("unused", func(t *testing.T) {
@@ -259,9 +252,7 @@ func TestSessionLimit(t *testing.T) {
 		b.peer = fmt.Sprintf("10.0.%d.%d:1", i/250, i%250)
 		token := fmt.Sprint("token-of-", i)
 		w.tokens[token] = fmt.Sprint("user-", i)
-		if _, err := b.signIn(token); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn(token)).In(t)
 		w.now = w.now.Add(time.Second)
 	}
 	first.expect("expired", "the oldest of too many")
@@ -357,9 +348,7 @@ func TestSuccessIsNotCounted(t *testing.T) {
 	w := newTestEnv(t)
 	b := w.browser(w.authenticator(access.Options{}))
 	for range 20 {
-		if _, err := b.signIn("token-of-ann"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn("token-of-ann")).In(t)
 	}
 }
 
@@ -546,14 +535,8 @@ func TestCheckWrite(t *testing.T) {
 	w := newTestEnv(t)
 	authenticator := w.authenticator(access.Options{})
 	b := w.browser(authenticator)
-	v, err := b.signIn("token-of-ann")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := w.browser(authenticator).signIn("token-of-ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(b.signIn("token-of-ann")).In(t)
+	other := must.Get(w.browser(authenticator).signIn("token-of-ann")).In(t)
 	for _, test := range []struct {
 		name    string
 		form    string
@@ -593,16 +576,11 @@ func TestCSRFTokensAreMasked(t *testing.T) {
 		b.peer = "127.0.0.1:1"
 		headers := []string{"Host: 127.0.0.1", "X-Forwarded-User: ann"}
 		if name != "proxy" {
-			if _, err := b.signIn("token-of-ann"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.signIn("token-of-ann")).In(t)
 		}
 		seen := map[string]bool{}
 		for range 20 {
-			v, err := authenticator.Authenticate(b.request("GET", "/", headers...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(authenticator.Authenticate(b.request("GET", "/", headers...))).In(t)
 			for token := range seen {
 				if strings.HasPrefix(token, v.CSRF[:8]) || strings.HasSuffix(token, v.CSRF[len(v.CSRF)-8:]) {
 					t.Errorf("%s: %s and %s have a part in common", name, token, v.CSRF)

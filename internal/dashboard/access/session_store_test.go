@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each ended session is reported, since caches of its user contain the token.
@@ -34,13 +35,9 @@ func TestOnSessionEnd(t *testing.T) {
 	t.Run("signed out", func(t *testing.T) {
 		w := newTestEnv(t)
 		b := w.browser(w.authenticator(access.Options{OnSessionEnd: report}))
-		if _, err := b.signIn("token-of-ann"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn("token-of-ann")).In(t)
 		reported(t, "signed in")
-		if _, err := b.signIn("token-of-bob"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn("token-of-bob")).In(t)
 		reported(t, "signed in as another user", "token-of-ann")
 		b.authenticator.SignOut(httptest.NewRecorder(), b.request("POST", "/signout"))
 		reported(t, "signed out", "token-of-bob")
@@ -50,9 +47,7 @@ func TestOnSessionEnd(t *testing.T) {
 		authenticator := w.authenticator(access.Options{OnSessionEnd: report, Headers: access.Headers{User: "X-Forwarded-User"}})
 		b, proxied := w.browser(authenticator), w.browser(authenticator)
 		proxied.peer = "127.0.0.1:1"
-		if _, err := b.signIn("token-of-ann"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.signIn("token-of-ann")).In(t)
 		proxied.expect("bob", "by a proxy", "Authorization: Bearer token-of-bob")
 		w.tokens = nil
 		w.now = w.now.Add(4 * time.Minute)
@@ -76,9 +71,7 @@ func TestOnSessionEnd(t *testing.T) {
 			w := newTestEnv(t)
 			ended := make(chan string, 1)
 			b := w.browser(access.New(access.Options{OnSessionEnd: func(u userclient.User) { ended <- u.Token }}, w.verify))
-			if _, err := b.signIn("token-of-ann"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.signIn("token-of-ann")).In(t)
 			began := time.Now()
 			token := <-ended
 			if after := time.Since(began); token != "token-of-ann" || after < 30*time.Minute || after > 32*time.Minute {
@@ -93,18 +86,14 @@ func TestSessionEvictionIsPerUser(t *testing.T) {
 	w := newTestEnv(t)
 	authenticator := w.authenticator(access.Options{})
 	ann, first := w.browser(authenticator), w.browser(authenticator)
-	if _, err := ann.signIn("token-of-ann"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ann.signIn("token-of-ann")).In(t)
 	for i := range 1200 {
 		bob := w.browser(authenticator)
 		if i == 0 {
 			bob = first
 		}
 		w.now = w.now.Add(time.Second)
-		if _, err := bob.signIn("token-of-bob"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(bob.signIn("token-of-bob")).In(t)
 		if i == 19 {
 			first.expect("bob", "one of a few")
 		}
@@ -116,9 +105,7 @@ func TestSessionEvictionIsPerUser(t *testing.T) {
 func TestSessionsOfOtherReplicas(t *testing.T) {
 	w := newTestEnv(t)
 	here, there := w.browser(w.authenticator(access.Options{})), w.browser(w.authenticator(access.Options{}))
-	if _, err := there.signIn("token-of-ann"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(there.signIn("token-of-ann")).In(t)
 	here.cookies = there.cookies
 	_, err := here.authenticator.Authenticate(here.request("GET", "/"))
 	if err == nil || !strings.Contains(err.Error(), "another replica") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,20 +22,13 @@ func newTestDraft(t *testing.T, stored string) *draft {
 	schema := &spec.Schema{}
 	const text = `{type: object, properties: {spec: {type: object, properties: {
 		size: {type: integer}, name: {type: string}, tags: {type: array, items: {type: string}}}}}}`
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "")), schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "")), schema))
 	d := &draft{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, Mode: modeForm, values: url.Values{}}
 	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop"}
 	d.form, d.digester = form.New(schema, nil, options), newSecretDigester()
 	if stored != "" {
-		data, err := yaml.YAMLToJSON([]byte(stored))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.loadStored(data); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(yaml.YAMLToJSON([]byte(stored))).In(t)
+		must.Succeed(t, d.loadStored(data))
 	}
 	return d
 }

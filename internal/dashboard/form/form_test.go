@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 var update = flag.Bool("update", false, "update the expected files of the vectors in testdata")
@@ -33,10 +34,7 @@ func TestVectors(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path)).In(t)
 			v := vector{T: t, files: map[string]string{}, wanted: map[string]string{}}
 			for _, file := range archive.Files {
 				v.files[file.Name] = string(file.Data)
@@ -115,18 +113,14 @@ func (v *vector) write(path string, archive *txtar.Archive) {
 func schemaOf(t *testing.T, text string) *spec.Schema {
 	t.Helper()
 	schema := &spec.Schema{}
-	if err := yaml.Unmarshal([]byte(text), schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), schema))
 	return schema
 }
 
 func definitionsOf(t *testing.T, text string) map[string]*spec.Schema {
 	t.Helper()
 	known := map[string]*spec.Schema{}
-	if err := yaml.Unmarshal([]byte(text), &known); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), &known))
 	return known
 }
 
@@ -284,10 +278,7 @@ func TestPatch(t *testing.T) {
 
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
-	value, err := form.ParseYAML(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(form.ParseYAML(text)).In(t)
 	return value.(map[string]any)
 }
 
@@ -311,10 +302,7 @@ func TestParseYAMLErrorPosition(t *testing.T) {
 
 func TestNumbersStayExact(t *testing.T) {
 	f := form.New(schemaOf(t, "type: object\nproperties: {size: {type: integer}, price: {type: number}}"), nil, form.Options{})
-	root, err := f.Read(url.Values{".size": {"9223372036854775807"}, ".price": {"19.90"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(f.Read(url.Values{".size": {"9223372036854775807"}, ".price": {"19.90"}})).In(t)
 	made, _ := f.Object(root)
 	if data, _ := json.Marshal(made); string(data) != `{"metadata":{},"price":19.90,"size":9223372036854775807}` {
 		t.Errorf("got %s", data)

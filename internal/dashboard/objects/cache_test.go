@@ -11,25 +11,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // newCluster returns an API server that does not respond.
 func newCluster(t *testing.T) *userclient.Cluster {
 	t.Helper()
-	cluster, err := userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cluster
+	return must.Get(userclient.New(&rest.Config{Host: "http://127.0.0.1:1"})).In(t)
 }
 
 // requestOf returns the request as that of a reader.
 func requestOf(t *testing.T, req *Request, cluster *userclient.Cluster, reader string) *Request {
 	t.Helper()
-	api, err := cluster.As(userclient.User{Name: reader})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(cluster.As(userclient.User{Name: reader})).In(t)
 	return req.pages.Of(&web.Request{
 		Site: req.Site, R: req.R, API: api, Identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
 	})
@@ -91,10 +85,7 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 	ann := userclient.User{Name: "ann", Token: "secret"}
 	gone := make(chan struct{})
 	func() {
-		api, err := cluster.As(ann)
-		if err != nil {
-			t.Fatal(err)
-		}
+		api := must.Get(cluster.As(ann)).In(t)
 		runtime.AddCleanup(api, func(done chan struct{}) { close(done) }, gone)
 		l := &Loader{Request: req.pages.Of(&web.Request{Site: req.Site, API: api})}
 		l.objectChanges(webSubject("a", ""), inspect.Run{ID: 1})

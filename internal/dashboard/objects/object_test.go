@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -162,9 +163,7 @@ func TestYAMLPage(t *testing.T) {
 	s.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	s.Raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
 	p := yamlPage{Object: s}
-	if err := p.setText(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.setText(s))
 	html := renderPage(t, "object_yaml", p)
 	wantTexts(t, html, "*** (hidden)", "manager: kubectl", "Secret values are hidden")
 	if strings.Contains(html, "czNjcmV0") {

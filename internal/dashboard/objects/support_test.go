@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -65,14 +66,9 @@ func renderPage(t *testing.T, name string, data any) string {
 	site := newObjectRequest().Site
 	all := site.Functions()
 	maps.Copy(all, Functions())
-	pages, err := web.ParseTemplates(templates.Files, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(web.ParseTemplates(templates.Files, all)).In(t)
 	var out bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pages[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", CSRF: "c", Data: data}))
 	checkInert(t, out.String())
 	return out.String()
 }

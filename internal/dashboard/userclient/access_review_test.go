@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,14 +22,8 @@ func TestAccessCacheDuringOutage(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	all, err := New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := all.As(User{Name: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(New(&rest.Config{Host: server.URL})).In(t)
+	client := must.Get(all.As(User{Name: "ann"})).In(t)
 	teams := object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team"}
 	client.access.entries = map[accessKey]accessResult{
 		{"get", teams, "", "a"}: {true, time.Now().Add(-time.Minute)},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -73,20 +74,12 @@ func (f *fakeAPI) requests() int {
 
 func connect(t *testing.T, config *rest.Config) *userclient.Cluster {
 	t.Helper()
-	c, err := userclient.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(userclient.New(config)).In(t)
 }
 
 func as(t *testing.T, c *userclient.Cluster, u userclient.User) *userclient.Client {
 	t.Helper()
-	client, err := c.As(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return must.Get(c.As(u)).In(t)
 }
 
 func TestRequestsUseTheUsersCredentials(t *testing.T) {
@@ -102,9 +95,7 @@ func TestRequestsUseTheUsersCredentials(t *testing.T) {
 		{userclient.User{Name: "ann"}, "as ann Bearer own"},
 	} {
 		f.update(func() { f.log = nil })
-		if _, err := as(t, c, test.user).Get(t.Context(), guitars, "shop", "a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(as(t, c, test.user).Get(t.Context(), guitars, "shop", "a")).In(t)
 		if want := "GET /apis/kool.example.org/v1/namespaces/shop/guitars/a " + test.want; f.log[0] != want {
 			t.Errorf("%+v: request %s, not %s", test.user, f.log[0], want)
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // discovered returns the discovery document of a group.
@@ -35,10 +36,7 @@ func TestContents(t *testing.T) {
 	f.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[]}`
 	f.responses["/api/v1/namespaces/shop/secrets"] = `no answer of an API server`
 	client := as(t, connect(t, &rest.Config{Host: f.URL}), userclient.User{OwnCredentials: true})
-	counts, err := client.Contents(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	counts := must.Get(client.Contents(t.Context(), "shop")).In(t)
 	var got []string
 	for _, tally := range counts {
 		got = append(got, fmt.Sprintf("%s %d more=%v failed=%v", tally.Plural, tally.Count, tally.More, tally.Err != nil))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -40,10 +41,7 @@ func newHungServer(t *testing.T) (hangs *atomic.Bool, client *userclient.Client)
 		}
 	}))
 	t.Cleanup(func() { close(done); api.Close() })
-	client, err := connect(t, &rest.Config{Host: api.URL}).As(userclient.User{OwnCredentials: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(connect(t, &rest.Config{Host: api.URL}).As(userclient.User{OwnCredentials: true})).In(t)
 	return hangs, client
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,14 +32,8 @@ func TestSchemasDuringOutage(t *testing.T) {
 		_, _ = w.Write([]byte(response))
 	}))
 	defer server.Close()
-	api, err := New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := api.As(User{OwnCredentials: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(New(&rest.Config{Host: server.URL})).In(t)
+	client := must.Get(api.As(User{OwnCredentials: true})).In(t)
 	read := func() error {
 		_, _, err := client.Schema(t.Context(), object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
 		return err
@@ -81,10 +76,7 @@ func TestNoSchemasWithoutOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := api.As(User{OwnCredentials: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(api.As(User{OwnCredentials: true})).In(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, _, err = client.Schema(ctx, object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // chdirWithFiles writes the files of a txtar text to a folder and makes that the
@@ -17,9 +18,7 @@ import (
 func chdirWithFiles(t *testing.T, text string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := txtar.Write(txtar.Parse([]byte(text)), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, txtar.Write(txtar.Parse([]byte(text)), dir))
 	t.Chdir(dir)
 }
 
@@ -61,14 +60,8 @@ not: read
 
 func TestRead(t *testing.T) {
 	chdirWithFiles(t, folder)
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	documents, err := manifest.Read([]string{filepath.Join(dir, "crd.yaml"), "more"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Getwd()).In(t)
+	documents := must.Get(manifest.Read([]string{filepath.Join(dir, "crd.yaml"), "more"})).In(t)
 	var got []string
 	for _, d := range documents {
 		got = append(got, d.String()+": "+manifest.RefOf(d.Object).String())

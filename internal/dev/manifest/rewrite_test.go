@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // TestRewriteKeepsLineEndings writes the lines of a new value as the file has its own.
@@ -19,17 +20,10 @@ func TestRewriteKeepsLineEndings(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "case.yaml")
 		text := strings.ReplaceAll(before, "\n", ending)
 		for _, given := range []string{text, strings.TrimSuffix(text, ending)} {
-			if err := os.WriteFile(file, []byte(given), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			documents, err := manifest.ReadWithTests([]string{file})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(file, []byte(given), 0o600))
+			documents := must.Get(manifest.ReadWithTests([]string{file})).In(t)
 			value := map[string]any{"children": []any{}, "status": map[string]any{"ready": 2}}
-			if err := manifest.Rewrite([]manifest.Replacement{{Document: documents[0], Field: "expect", Value: value}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, manifest.Rewrite([]manifest.Replacement{{Document: documents[0], Field: "expect", Value: value}}))
 			if got, err := os.ReadFile(file); err != nil || string(got) != strings.ReplaceAll(after, "\n", ending) {
 				t.Errorf("%q: %v", got, err)
 			}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -113,9 +114,7 @@ func TestPrune(t *testing.T) {
 		file := filepath.Join(dir, "a.yaml")
 		_ = os.Remove(file) // It may be gone.
 		if c.file != "" {
-			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(file, []byte(c.file), 0o600))
 		}
 		target.log = nil
 		changes, err := c.step(t.Context())
@@ -128,20 +127,12 @@ func TestPrune(t *testing.T) {
 
 func read(t *testing.T, text string) []Document {
 	t.Helper()
-	documents, err := parse("a.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return documents
+	return must.Get(parse("a.yaml", []byte(text))).In(t)
 }
 
 func mustCompare(t *testing.T, s *Set, documents []Document) changeSet {
 	t.Helper()
-	w, err := s.compare(documents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return must.Get(s.compare(documents)).In(t)
 }
 
 func names(documents []Document) []string {

@@ -7,22 +7,16 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestForOperator(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"ops/rates.py", "ops/lib/more.py", "other.py"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must.Succeed(t, os.WriteFile(name, nil, 0o600))
 	}
-	p, err := project.ForOperator(project.Operator{Files: []string{"ops/rates.py", "ops/lib/more.py"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(project.ForOperator(project.Operator{Files: []string{"ops/rates.py", "ops/lib/more.py"}})).In(t)
 	process := p.Processes[0].WithPorts(5, nil).WithSetpoint("/bin/it")
 	if got := strings.Join(process.Command, " "); got != "/bin/it run --address=127.0.0.1:5 --python rates.py "+filepath.Join("lib", "more.py") {
 		t.Error(got)
@@ -45,9 +39,7 @@ func TestForOperator(t *testing.T) {
 func TestInterpreterOfOperator(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, mode := range map[string]os.FileMode{"rates.py": 0o600, "python": 0o700} {
-		if err := os.WriteFile(name, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(name, nil, mode))
 	}
 	p, err := project.ForOperator(project.Operator{Files: []string{"rates.py"}, Interpreter: "./python"})
 	if err != nil || !filepath.IsAbs(strings.TrimPrefix(p.Processes[0].Command[3], "--python-interpreter=")) || p.Processes[0].Command[5] != "rates.py" {

@@ -9,15 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // write makes a folder with a setpoint.yaml.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, project.FileName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, project.FileName), []byte(text), 0o600))
 	return dir
 }
 
@@ -40,14 +39,9 @@ processes:
   name: secure
 `)
 	for _, folder := range []string{"crd.yaml", "more", "sub"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 	}
-	got, err := project.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(project.Load(dir)).In(t)
 	want := &project.Project{
 		Dir:   dir,
 		File:  filepath.Join(dir, "setpoint.yaml"),
@@ -144,9 +138,7 @@ func TestLoadReportsAllErrors(t *testing.T) {
 func TestLoadWithoutFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.yaml")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	for name, want := range map[string]string{
 		dir:          dir + " has no setpoint.yaml with manifests to apply and processes to run",
 		file:         file + " is a file; use the folder of a setpoint.yaml",
@@ -161,9 +153,7 @@ func TestLoadWithoutFile(t *testing.T) {
 func TestForManifests(t *testing.T) {
 	dir := write(t, "apply: []")
 	t.Chdir(dir)
-	if err := os.WriteFile("a.yaml", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("a.yaml", nil, 0o600))
 	p, err := project.ForManifests([]string{"a.yaml"})
 	if err != nil || p.Name() != "a.yaml" || p.HasFile() || len(p.Apply) != 1 || !filepath.IsAbs(p.Apply[0]) || p.Dir != filepath.Dir(p.Apply[0]) {
 		t.Errorf("%+v, %v", p, err)

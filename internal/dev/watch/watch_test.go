@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // testFolder is a folder under watch and the bursts of changes in it.
@@ -25,10 +26,7 @@ func watchFolder(t *testing.T, folders ...string) *testFolder {
 	for _, folder := range folders {
 		w.mkdir(t, folder)
 	}
-	watcher, err := watch.New([]string{w.dir}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	watcher := must.Get(watch.New([]string{w.dir}, nil)).In(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -44,16 +42,12 @@ func watchFolder(t *testing.T, folders ...string) *testFolder {
 
 func (w *testFolder) mkdir(t *testing.T, folder string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(w.dir, folder), 0o700))
 }
 
 func (w *testFolder) write(t *testing.T, file string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, file), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(w.dir, file), []byte("x"), 0o600))
 }
 
 // await waits until all the files, and nothing else, were reported.
@@ -81,13 +75,9 @@ func TestChangesAreReported(t *testing.T) {
 	w.write(t, "a.yaml")
 	w.write(t, "sub/deep/b.py")
 	w.await(t, "a.yaml", "sub/deep/b.py")
-	if err := os.Rename(filepath.Join(w.dir, "a.yaml"), filepath.Join(w.dir, "c.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Rename(filepath.Join(w.dir, "a.yaml"), filepath.Join(w.dir, "c.yaml")))
 	w.await(t, "a.yaml", "c.yaml")
-	if err := os.Remove(filepath.Join(w.dir, "c.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(w.dir, "c.yaml")))
 	w.await(t, "c.yaml")
 }
 
@@ -104,10 +94,7 @@ func TestFlatFolder(t *testing.T) {
 	dir := t.TempDir()
 	w := &testFolder{dir: dir, bursts: make(chan []string, 100)}
 	w.mkdir(t, "sub")
-	watcher, err := watch.New([]string{filepath.Join(dir, "sub")}, []string{dir, filepath.Join(dir, "sub")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watcher := must.Get(watch.New([]string{filepath.Join(dir, "sub")}, []string{dir, filepath.Join(dir, "sub")})).In(t)
 	go watcher.Run(t.Context(), func(paths []string) { w.bursts <- paths })
 	w.mkdir(t, "new")
 	w.write(t, "new/a.yaml")
@@ -123,21 +110,14 @@ func TestBuildOutputIsIgnored(t *testing.T) {
 	} {
 		w.write(t, file)
 	}
-	if err := os.Chmod(w.dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(w.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(w.dir, 0o500))
+	must.Succeed(t, os.Chmod(w.dir, 0o700))
 	w.write(t, "last")
 	w.await(t, "last")
 }
 
 func TestMissingFolder(t *testing.T) {
-	watcher, err := watch.New([]string{filepath.Join(t.TempDir(), "gone")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	watcher := must.Get(watch.New([]string{filepath.Join(t.TempDir(), "gone")}, nil)).In(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	watcher.Run(ctx, func([]string) {})

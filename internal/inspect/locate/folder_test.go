@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // fakeSource knows only its name.
@@ -31,19 +32,14 @@ func (b fakeSource) Run(context.Context, uint64) (inspect.Run, error) { return i
 
 func publish(t *testing.T, folder string, e locate.ProcessEntry) (withdraw func()) {
 	t.Helper()
-	withdraw, err := locate.Publish(folder, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw = must.Get(locate.Publish(folder, e)).In(t)
 	return withdraw
 }
 
 // write writes an entry without a lock.
 func write(t *testing.T, folder, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name+".json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(folder, name+".json"), []byte(text), 0o600))
 }
 
 func names(sources []inspect.Source) string {
@@ -56,17 +52,13 @@ func names(sources []inspect.Source) string {
 
 func TestFolderSources(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "odd [name]*")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(folder, 0o700))
 	find := locate.FolderSources(folder)
 	if got := find(t.Context()); len(got) != 0 {
 		t.Errorf("in an empty folder: %s", names(got))
 	}
 	gone := exec.CommandContext(t.Context(), "true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gone.Run())
 	pid := os.Getpid()
 	withdraw := publish(t, folder, locate.ProcessEntry{Name: "teams", PID: pid, Address: "127.0.0.1:1"})
 	publish(t, folder, locate.ProcessEntry{Name: "setpoint", PID: pid, Address: "[::1]:2"})
@@ -137,30 +129,19 @@ func TestTokenIsSent(t *testing.T) {
 }
 
 func TestKubeconfigFolder(t *testing.T) {
-	config, err := clientcmd.Load([]byte(`
+	config := must.Get(clientcmd.Load([]byte(`
 apiVersion: v1
 kind: Config
 clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}, {name: b, cluster: {server: "https://127.0.0.1:2"}}]
 contexts: [{name: one, context: {cluster: a}}, {name: two, context: {cluster: gone}}]
 current-context: one
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`))).In(t)
 	if got := locate.KubeconfigFolder(config, ""); got != "" {
 		t.Errorf("leads to %q before it was told", got)
 	}
-	if err := locate.SetKubeconfigFolder(config, "/a folder"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := clientcmd.Load(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, locate.SetKubeconfigFolder(config, "/a folder"))
+	text := must.Get(clientcmd.Write(*config)).In(t)
+	read := must.Get(clientcmd.Load(text)).In(t)
 	for context, want := range map[string]string{"": "/a folder", "one": "/a folder", "two": "", "three": ""} {
 		if got := locate.KubeconfigFolder(read, context); got != want {
 			t.Errorf("context %q leads to %q, want %q; the file:\n%s", context, got, want, text)
@@ -175,9 +156,7 @@ current-context: one
 func TestUniqueNames(t *testing.T) {
 	folder := t.TempDir()
 	other := exec.CommandContext(t.Context(), "sleep", "1000")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.Start())
 	server := httptest.NewServer(wire.Handler(fakeSource{name: "setpoint"}, wire.Token("secret")))
 	t.Cleanup(func() { server.Close(); _ = other.Process.Kill(); _ = other.Wait() })
 	address := server.Listener.Addr().String()
@@ -203,17 +182,11 @@ func TestHooks(t *testing.T) {
 	if got := locate.ReadHooks(folder); got != "" {
 		t.Errorf("in an empty folder: %q", got)
 	}
-	withdraw, err := locate.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := must.Get(locate.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"})).In(t)
 	if got := locate.ReadHooks(folder); got != "hook.web=localhost:1,a.b:8080=localhost:2" {
 		t.Errorf("published %q", got)
 	}
-	other, err := locate.PublishHooks(folder, []string{"c.d=localhost:3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(locate.PublishHooks(folder, []string{"c.d=localhost:3"})).In(t)
 	if got := strings.Split(locate.ReadHooks(folder), ","); len(got) != 3 {
 		t.Errorf("of two sessions: %q", got)
 	}
@@ -226,9 +199,7 @@ func TestHooks(t *testing.T) {
 	}
 	other()
 	killed := filepath.Join(folder, "hooks-1")
-	if err := os.WriteFile(killed, []byte("e.f=localhost:4"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(killed, []byte("e.f=localhost:4"), 0o600))
 	if got := locate.ReadHooks(folder); got != "" {
 		t.Errorf("of a killed session: %q", got)
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -47,10 +48,7 @@ func TestStoppedProcessTimesOut(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(over)
-	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(url.Parse(server.URL)).In(t)
 	c, is := NewClient("asleep", base, nil, Token("")).(*client)
 	if !is {
 		t.Fatal("another client")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -102,10 +103,7 @@ func serve(t *testing.T, source inspect.Source) inspect.Source {
 	t.Helper()
 	server := httptest.NewServer(Handler(source, secret))
 	t.Cleanup(server.Close)
-	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(url.Parse(server.URL)).In(t)
 	return NewClient("canned", base, nil, secret)
 }
 
@@ -160,14 +158,8 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 				t.Fatalf("no call of %s here: is it served?", m.Name)
 			}
 			here, there := &fakeSource{}, &fakeSource{}
-			want, err := callMethod(t, here, m.Name, args)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := callMethod(t, serve(t, there), m.Name, args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(callMethod(t, here, m.Name, args)).In(t)
+			got := must.Get(callMethod(t, serve(t, there), m.Name, args)).In(t)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the answer (-here +there):\n%s", diff)
 			}
@@ -263,10 +255,7 @@ func TestAnotherServerIsNamed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(test.handler)
 			defer server.Close()
-			base, err := url.Parse(server.URL + "/elsewhere")
-			if err != nil {
-				t.Fatal(err)
-			}
+			base := must.Get(url.Parse(server.URL + "/elsewhere")).In(t)
 			if _, err := NewClient("teams", base, nil, secret).Process(t.Context()); err == nil || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("error %v, want %q", err, test.words)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // slowCompiler compiles for as long as the text of a script says.
@@ -44,10 +45,7 @@ func TestInlineCompiler(t *testing.T) {
 		compile := func(text string) (call.Program, error) {
 			return c.Compile(t.Context(), call.Script{Controller: "a", Sources: map[string]string{"sync.js": text}})
 		}
-		fast, err := compile("1s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fast := must.Get(compile("1s")).In(t)
 		fast.Close()
 
 		start := time.Now()

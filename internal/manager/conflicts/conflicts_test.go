@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -87,10 +88,7 @@ func TestFindSharedFinalizer(t *testing.T) {
 func TestSameParents(t *testing.T) {
 	parent := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 	by := func(text string) []composite.Selection {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		selector := must.Get(labels.Parse(text)).In(t)
 		return []composite.Selection{{Labels: selector}}
 	}
 	for name, c := range map[string]struct {

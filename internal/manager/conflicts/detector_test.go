@@ -16,6 +16,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -84,11 +85,7 @@ func TestTargetSelector(t *testing.T) {
 
 func controllerObject(t *testing.T, metadata string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(`{"metadata":` + metadata + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(`{"metadata":` + metadata + `}`))).In(t)
 }
 
 func TestConflictWithMetacontroller(t *testing.T) {
@@ -129,9 +126,7 @@ func TestMetacontrollersAreFoundPeriodically(t *testing.T) {
 	d := &Detector{now: func() time.Time { return now }, find: func(context.Context) ([]metacontroller, error) { calls++; return nil, nil }}
 	now = now.Add(time.Hour)
 	for range 3 {
-		if _, err := d.get(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.get(t.Context())).In(t)
 	}
 	if calls != 1 || d.IsDue() {
 		t.Errorf("%d calls, due again: %v", calls, d.IsDue())

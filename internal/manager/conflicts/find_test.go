@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
@@ -22,10 +23,7 @@ func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
 			{"metadata":{"namespace":"theirs","name":"metacontroller"},"spec":{"holderIdentity":"b","renewTime":%[1]q}}]}`, fresh)
 	}))
 	t.Cleanup(server.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})).In(t)
 	f := finder{client: client, isOwnLease: func(namespace, _ string) bool { return namespace == "ours" }}
 	found, err := f.leaseHolders(t.Context())
 	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].name, "b, ") {

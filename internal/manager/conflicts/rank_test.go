@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -12,12 +13,8 @@ import (
 func TestRank(t *testing.T) {
 	declared := func(created, name, namespaces string) *object.Object {
 		t.Helper()
-		o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion": "setpoint.dev/v1alpha1", "kind": "CompositeController",
-			"metadata": {"name": %q, "creationTimestamp": %q}, "spec": {"parentResource": {"namespaces": %s}}}`, name, created, namespaces))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse(fmt.Appendf(nil, `{"apiVersion": "setpoint.dev/v1alpha1", "kind": "CompositeController",
+			"metadata": {"name": %q, "creationTimestamp": %q}, "spec": {"parentResource": {"namespaces": %s}}}`, name, created, namespaces))).In(t)
 	}
 	const old, recent = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 	ranks := []string{

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -196,10 +197,7 @@ func TestStatusHasLastError(t *testing.T) {
 
 func TestInvalidStoredStatusIsReplaced(t *testing.T) {
 	for status, want := range map[string]int32{`{"parents":3}`: 3, `{"parents":"three"}`: 0, `[]`: 0, `null`: 0} {
-		o, err := object.Parse([]byte(`{"metadata":{"name":"a"},"status":` + status + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.Parse([]byte(`{"metadata":{"name":"a"},"status":` + status + `}`))).In(t)
 		if got := compile.StoredStatus(o).Parents; got != want {
 			t.Errorf("%s has %d parents, want %d", status, got, want)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -19,9 +20,7 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	started := func(name, rank string, children ...plan.Rule) *compile.Compiled {
 		t.Helper()
 		compiled := &compile.Compiled{Programs: []composite.Program{{Name: name, Parent: shops, Children: children}}}
-		if err := cs.registry.checkConflict(queue.Key{Name: name}, rank, compiled); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cs.registry.checkConflict(queue.Key{Name: name}, rank, compiled))
 		cs.registry.entries[queue.Key{Name: name}] = &controllerEntry{controllerState: controllerState{rank: rank, running: &runningController{Compiled: compiled}}}
 		return compiled
 	}

@@ -9,6 +9,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,10 +46,7 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	if HasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}
-	change, err := statusPatch(&object.Object{}, previous, status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	change := must.Get(statusPatch(&object.Object{}, previous, status)).In(t)
 	patch, err := json.Marshal(change)
 	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
 		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -83,10 +84,7 @@ func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*Set,
 	<-view.Ready()
 	cs.declared.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
-	declared, err := object.Parse([]byte(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	declared := must.Get(object.Parse([]byte(stored))).In(t)
 	e := &controllerEntry{kind: kind.Name, controllerState: controllerState{object: declared}}
 	cs.registry.entries[key] = e
 	return cs, key, e

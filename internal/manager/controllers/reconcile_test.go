@@ -3,6 +3,7 @@ package controllers
 import (
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -34,9 +35,5 @@ func TestReconcileRequested(t *testing.T) {
 
 func parseObject(t *testing.T, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
@@ -80,14 +81,8 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 
 // A status is stored only in the object that it was computed from.
 func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
-	of, err := object.Parse([]byte(rolloutAt("7", "1")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	change, err := statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := must.Get(object.Parse([]byte(rolloutAt("7", "1")))).In(t)
+	change := must.Get(statusPatch(of, compile.StoredStatus(of), setpoint.ControllerStatus{})).In(t)
 	patch, err := json.Marshal(change)
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)

@@ -34,6 +34,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -66,21 +67,13 @@ func (noReviews) EventAt(string, hook.ObjectEvent)                 {}
 // clientOf returns a client of a server.
 func clientOf(t *testing.T, server http.RoundTripper) rest.Interface {
 	t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://server", Transport: server,
-		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: "http://server", Transport: server,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})).In(t)
 }
 
 func compositeController(t *testing.T, name string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"` + name + `","uid":"` + name + `"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"` + name + `","uid":"` + name + `"}}`))).In(t)
 }
 
 // Two controllers that are both refused because of a third must not requeue each other.
@@ -133,11 +126,7 @@ func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 
 func controllerObject(t *testing.T, metadata string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(`{"metadata":` + metadata + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(`{"metadata":` + metadata + `}`))).In(t)
 }
 
 // An operator's webhooks select kinds. One that is served while they are looked up, one after another, is a kind of
@@ -194,10 +183,7 @@ func TestMetricsOfHandlers(t *testing.T) {
 // outcomeCounters returns the counters with a value, by outcome.
 func outcomeCounters(t *testing.T, m *serving.Metrics) string {
 	t.Helper()
-	families, err := m.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(m.Gather()).In(t)
 	found := map[string]bool{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {

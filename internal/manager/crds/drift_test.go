@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault M1: a change of a CRD is corrected once per manager; a repeated change is reported.
 func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
 	helm, ours, flux := observed{manager: "helm"}, observed{manager: "helm", current: true}, observed{manager: "flux"}
-	o, err := object.Parse([]byte(`{"metadata":{"name":"crd"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(object.Parse([]byte(`{"metadata":{"name":"crd"}}`))).In(t)
 	for _, c := range []struct {
 		name string
 		skip bool

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -29,15 +30,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: %s}}}
 status: {storedVersions: [v1]}
 `, spec))
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := object.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	data := must.Get(yaml.YAMLToJSONStrict([]byte(text))).In(t)
+	return must.Get(object.Parse(data)).In(t)
 }
 
 func TestBreakingChanges(t *testing.T) {
@@ -81,10 +75,7 @@ func TestBreakingChanges(t *testing.T) {
 		"no schema in both": {before: plain, after: plain, edits: []string{"schema:", "unknown:"}, want: "v1: the object: the type object becomes any"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := BreakingChanges(crdWithSpec(t, c.before), crdWithSpec(t, c.after, c.edits...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(BreakingChanges(crdWithSpec(t, c.before), crdWithSpec(t, c.after, c.edits...))).In(t)
 			if diff := cmp.Diff(c.want, strings.Join(got, "; ")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -104,10 +95,7 @@ func TestVersionThatIsNotStoredMayBeRemoved(t *testing.T) {
 func TestParse(t *testing.T) {
 	const one = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s, creationTimestamp: null}\nstatus: {}\n"
 	several := "# Ours\n---\n" + fmt.Sprintf(one, "b.x") + "---\n" + fmt.Sprintf(one, "a.x") + "---\n# the end\n"
-	all, err := Parse([][]byte{[]byte(several), []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c.x"}}`)}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Parse([][]byte{[]byte(several), []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c.x"}}`)}, false)).In(t)
 	if got := fmt.Sprint(Names(all)); got != "[a.x b.x c.x]" {
 		t.Error(got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const conditionsSchema = `conditions: {type: array, items: {type: object, required: [type, status], properties: {
@@ -54,10 +55,7 @@ spec:
 // The CRDs that setpoint init writes hold Setpoint's conditions.
 func TestNewOperatorsHaveConditions(t *testing.T) {
 	for _, path := range []string{"go/example.com_shops.yaml", "python/crd.yaml", "typescript/crd.yaml"} {
-		text, err := os.ReadFile("../../scaffold/testdata/" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../scaffold/testdata/" + path)).In(t)
 		all, err := Parse([][]byte{text}, false)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // apiServer stores events while it is open.
@@ -64,11 +65,8 @@ func newTestWriter(t *testing.T, limit int) *testWriter {
 	t.Helper()
 	e := &testWriter{apiServer: &apiServer{posts: map[string]int{}, open: make(chan struct{})}, dropped: map[string]int{}}
 	codecs := serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://events", Transport: e.apiServer, APIPath: "/", QPS: -1,
-		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: codecs}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: "http://events", Transport: e.apiServer, APIPath: "/", QPS: -1,
+		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: codecs}})).In(t)
 	e.Writer = NewWriter(client, Options{Limit: limit, Log: slog.New(slog.NewTextHandler(&e.log, nil)), Dropped: func(reason string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // finalizerServer is an API server with a few objects. It supports lists in pages, reads and
@@ -124,12 +125,9 @@ func clusterAt(t *testing.T, handler http.Handler) *Cluster {
 	t.Cleanup(server.Close)
 	known := runtime.NewScheme()
 	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // decodes Status
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, APIPath: "/", QPS: -1, ContentConfig: rest.ContentConfig{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, APIPath: "/", QPS: -1, ContentConfig: rest.ContentConfig{
 		GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: serializer.NewCodecFactory(known).WithoutConversion(),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}})).In(t)
 	return &Cluster{Client: client, Resolver: &kinds.Resolver{Client: client}, Access: identity.NewReviewer(client), FieldManager: "setpoint"}
 }
 
@@ -146,10 +144,7 @@ func TestRemoveFinalizer(t *testing.T) {
 		},
 	}
 	// The version is no longer served.
-	err := (&Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer}).RemoveFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (&Removal{Cluster: clusterAt(t, s), Finalizer: testFinalizer}).RemoveFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"}))
 	want := "map[alone:[] among others:[a b] edited:[c] released:[] without:[a]]"
 	if got := fmt.Sprint(s.objects); got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -23,9 +24,7 @@ import (
 // crash. A candidate's retry period has a jitter of up to 1.2.
 func TestTakeoverTime(t *testing.T) {
 	e := Election{Enabled: true}.WithDefaults("here", "")
-	if err := e.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Check())
 	look := 22 * e.RetryPeriod / 10
 	if clean := look + releaseTimeout; clean > 5*time.Second {
 		t.Errorf("after a clean stop it may take %s", clean)
@@ -301,11 +300,7 @@ func candidate(t *testing.T, server http.Handler, e Election) *Elector {
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
 	e.Enabled, e.Name, e.Namespace, e.Identity, e.RetryPeriod = true, "setpoint", "setpoint", "me", 20*time.Millisecond
-	elector, err := New(e, &rest.Config{Host: s.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return elector
+	return must.Get(New(e, &rest.Config{Host: s.URL}, slog.New(slog.DiscardHandler))).In(t)
 }
 
 // noPreparation prepares nothing.

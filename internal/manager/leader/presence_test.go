@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,10 +96,7 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	log = &syncBuffer{}
-	p, err := NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))).In(t)
 	p.interval = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -177,10 +175,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	t.Cleanup(server.Close)
 	now := time.Now()
 	present := func(identity string) *ProcessLease {
-		p, err := NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))).In(t)
 		p.now = func() time.Time { return now }
 		return p
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,10 +81,7 @@ func accessOfRights(t *testing.T, allowed func(namespace string) bool) *Access {
 		}
 	}))
 	t.Cleanup(server.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL,
-		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})).In(t)
 	return &Access{Process: &Process{}, Client: client, Accounts: identity.NewReviewer(client)}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -21,10 +22,7 @@ import (
 func TestControllerPermissions(t *testing.T) {
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
 	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
-	hooked, err := webhook.New(webhook.Config{URL: "http://hook"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hooked := must.Get(webhook.New(webhook.Config{URL: "http://hook"})).In(t)
 	var finalize hook.Hook = hooked
 	const parent = "get shops, list shops, watch shops, update shops/status"
 	const child = "get configmaps, list configmaps, watch configmaps, create configmaps, update configmaps, delete configmaps"

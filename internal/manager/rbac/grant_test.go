@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -40,14 +41,8 @@ func TestGrantRoles(t *testing.T) {
 		Escalate: true,
 		Extra:    []Rule{{PolicyRule: rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}, Comment: "from extra.yaml"}},
 	}
-	text, err := YAML(g.Roles())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/grant.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(YAML(g.Roles())).In(t)
+	want := must.Get(os.ReadFile("testdata/grant.yaml")).In(t)
 	if diff := cmp.Diff(string(want), string(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,10 +23,7 @@ func TestManifests(t *testing.T) {
 	roles := Roles("teams", rbac.Subject{Kind: "ServiceAccount", Name: "setpoint", Namespace: "setpoint-system"}, all.RulesByNamespace())
 	roles[0].Labels, roles[0].Comments = map[string]string{"a/b": "true"}, []string{"What teams need."}
 	roles[1].Subject = rbac.Subject{}
-	text, err := YAML(roles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(YAML(roles)).In(t)
 	const want = `# What teams need.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -46,10 +47,7 @@ func TestRequiredClusterRules(t *testing.T) {
 		p.Handlers = []trigger.Handler{{}}
 		return &compile.Compiled{Handlers: []handler.Program{p}}
 	}
-	definitions, err := crds.Parse([][]byte{[]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	definitions := must.Get(crds.Parse([][]byte{[]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")}, false)).In(t)
 	for name, c := range map[string]struct {
 		compiled []*compile.Compiled
 		process  Process

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Requests are counted by what the API server reviews.
@@ -25,10 +26,7 @@ func TestCountedRequests(t *testing.T) {
 	}))
 	defer s.Close()
 	counted := NewRequests(time.Now())
-	client, err := rest.HTTPClientFor(counted.Config(&rest.Config{Host: s.URL}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rest.HTTPClientFor(counted.Config(&rest.Config{Host: s.URL}))).In(t)
 	const account = "system:serviceaccount:team:builder"
 	for _, one := range []struct{ method, path, as string }{
 		{"GET", "/apis/apps/v1", ""},
@@ -40,17 +38,11 @@ func TestCountedRequests(t *testing.T) {
 		{"DELETE", "/api/v1/namespaces/a/secrets/x", ""},
 		{"PATCH", "/base/apis/apps/v1/namespaces/a/deployments/new", account},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), one.method, s.URL+one.path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), one.method, s.URL+one.path, http.NoBody)).In(t)
 		if one.as != "" {
 			request.Header.Set("Impersonate-User", one.as)
 		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(client.Do(request)).In(t)
 		_ = response.Body.Close()
 	}
 	got := ""

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net"
 	"net/http"
@@ -16,15 +17,9 @@ func TestServersAreBounded(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	for size, want := range map[int]int{60 << 10: http.StatusNotFound, 80 << 10: http.StatusRequestHeaderFieldsTooLarge} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)).In(t)
 		r.Header.Set("X-Long", strings.Repeat("x", size))
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(r)).In(t)
 		response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%d bytes of headers: status %d", size, response.StatusCode)
@@ -47,10 +42,7 @@ func TestWritesFinishOnShutdown(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")).In(t)
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- Endpoint{listener, handler}.Serve(ctx) }()
@@ -91,10 +83,7 @@ func responseText(ctx context.Context, method, address string) string {
 
 // Fault D4: the error about a used address names its flag.
 func TestBusyAddressNamesItsFlag(t *testing.T) {
-	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busy := must.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")).In(t)
 	defer busy.Close()
 	o := Options{Address: busy.Addr().String(), Metrics: NewMetrics()}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {

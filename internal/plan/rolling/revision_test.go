@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -20,11 +21,7 @@ func revisionsOf(paths ...[]string) Revisions {
 
 func revisionOf(t *testing.T, k Revisions, parent string) Revision {
 	t.Helper()
-	r, err := k.current(parse(t, parent))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(k.current(parse(t, parent))).In(t)
 }
 
 func TestRevisionName(t *testing.T) {
@@ -66,10 +63,7 @@ func TestRevisionNameIsValid(t *testing.T) {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			t.Errorf("%s: %v", name, problems)
 		}
-		created, err := k.create(parse(t, shop), Revision{Name: name, Number: 1, patch: []byte(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		created := must.Get(k.create(parse(t, shop), Revision{Name: name, Number: 1, patch: []byte(`{}`)})).In(t)
 		for label := range created.Labels().All() {
 			if problems := validation.IsValidLabelValue(label.Value); len(problems) > 0 {
 				t.Errorf("%s: %s: %v", label.Key, label.Value, problems)
@@ -105,10 +99,7 @@ func TestParentAtRevision(t *testing.T) {
 		if r.Stored, err = k.create(before, r); err != nil {
 			t.Fatal(err)
 		}
-		got, err := k.parentAt(parse(t, parent(c.now)), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(k.parentAt(parse(t, parent(c.now)), r)).In(t)
 		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,11 +22,7 @@ func parse(t testing.TB, text string) *object.Object {
 
 func decode(t *testing.T, text []byte) any {
 	t.Helper()
-	value, err := object.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return must.Get(object.Decode(text)).In(t)
 }
 
 // generator makes random events.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -332,10 +333,7 @@ func checkStep(t *testing.T, s rolloutFixture, most int) {
 func TestFrozenRolloutMovesNothing(t *testing.T) {
 	s := newRolloutFixture(t, plan.RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
 	_, formers := s.former()
-	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers, Frozen: true}).Step()
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers, Frozen: true}).Step()).In(t)
 	if got, want := s.outcome(step), "a=,.b,aa,aa,?="; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -351,14 +349,8 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, formers := s.former()
-	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.f.Changes(s.observed(), step.Desired, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()).In(t)
+	p := must.Get(s.f.Changes(s.observed(), step.Desired, nil)).In(t)
 	if got, want := p.String(), "1. delete Web town/w2: no longer desired\n2. create ConfigMap town/c: missing\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
@@ -29,10 +30,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := random{rand.New(rand.NewPCG(seed, 1))}
 		text := r.json(5)
-		quoted, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := must.Get(json.Marshal(text)).In(t)
 		got := respond(t, p, `{"v":`+text+`,"text":`+string(quoted)+`}`)
 		if got.err != nil || !got.Same || string(got.V) != got.Want {
 			t.Errorf("%s:\ngot  %s, same: %v, %v\nwant %s", text, got.V, got.Same, got.err, got.Want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 	"github.com/setpoint-dev/setpoint/internal/script/scripttest"
 )
@@ -228,12 +229,9 @@ func TestDeepRequest(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	p, err := Engine{}.Load(script.Files{Entry: "a.js", Sources: map[string]string{
+	p := must.Get(Engine{}.Load(script.Files{Entry: "a.js", Sources: map[string]string{
 		"a.js": "export function sync() {} export const finalize = async () => {}, version = 1; export default function () {} function hidden() {}",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}})).In(t)
 	if got := strings.Join(p.Functions(), " "); got != "default finalize sync" {
 		t.Errorf("got %s", got)
 	}
@@ -244,7 +242,7 @@ func TestFunctions(t *testing.T) {
 
 // TestNothingIsLeft has calls that end in all ways: the memory is the same after each.
 func TestNothingIsLeft(t *testing.T) {
-	loaded, err := Engine{}.Load(script.Files{Entry: "sync.js", MemoryBytes: testMemory, Sources: map[string]string{"sync.js": `
+	loaded := must.Get(Engine{}.Load(script.Files{Entry: "sync.js", MemoryBytes: testMemory, Sources: map[string]string{"sync.js": `
 		const kept = [];
 		export async function sync({how}) {
 			kept.push(how, () => kept, new Uint8Array(1e5), "x".repeat(1e5) + how, /a+/g, Promise.reject(how).catch(() => {}), new Map([[kept, kept]]));
@@ -256,10 +254,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if (how === "endless") for (;;) kept.at(0);
 			if (how === "lost") Promise.reject(kept);
 			return how === "cyclic" ? {kept} : {length: kept.length};
-		}`}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}`}})).In(t)
 	p, ok := loaded.(*program)
 	if !ok {
 		t.Fatalf("a program is a %T", loaded)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
@@ -39,10 +40,7 @@ func TestTopLevel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry, module, _ := strings.Cut(test.source, "-- at.js --")
-			p, err := Engine{}.Load(script.Files{Entry: "sync.js", Sources: map[string]string{"sync.js": entry, "at.js": module}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(Engine{}.Load(script.Files{Entry: "sync.js", Sources: map[string]string{"sync.js": entry, "at.js": module}})).In(t)
 			for i, want := range test.want {
 				var log string
 				response, err := p.Call(&script.Call{

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
@@ -17,15 +18,10 @@ func BenchmarkCall(b *testing.B) {
 	for _, l := range languages {
 		b.Run(l.name, func(b *testing.B) {
 			p := l.load(b, read(b, "testdata/rolling-set/sync"+l.ending))
-			response, err := p.Call(&script.Call{Function: "sync", Request: request})
-			if err != nil {
-				b.Fatal(err)
-			}
+			response := must.Get(p.Call(&script.Call{Function: "sync", Request: request})).In(b)
 			before := cpu(b)
 			for b.Loop() {
-				if _, err := p.Call(&script.Call{Function: "sync", Request: request}); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(p.Call(&script.Call{Function: "sync", Request: request})).In(b)
 			}
 			b.ReportMetric(float64(cpu(b)-before)/float64(b.N)/1000, "cpu-µs/op")
 			b.ReportMetric(float64(len(request)), "B-in")
@@ -54,9 +50,7 @@ func BenchmarkLoad(b *testing.B) {
 func cpu(b *testing.B) int64 {
 	b.Helper()
 	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, unix.Getrusage(unix.RUSAGE_SELF, &usage))
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
@@ -68,8 +62,6 @@ func residentBytes(b *testing.B) int64 {
 		return 0
 	}
 	defer statm.Close()
-	if _, err := fmt.Fscan(statm, &pages, &resident); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(fmt.Fscan(statm, &pages, &resident)).In(b)
 	return resident * int64(os.Getpagesize())
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
@@ -63,10 +64,7 @@ func TestSameRequestSameResponse(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			source := observing[l.ending]
 			entry := "sync" + l.ending
-			p, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, MemoryBytes: 4 << 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, MemoryBytes: 4 << 20})).In(t)
 			first := call(t, p, request)
 			hostile := []string{"{}", `{"throw":1}`, `{"never":1}`, `{"jobs":1}`}
 			slow := []string{`{"depth":1}`, `{"memory":1}`}
@@ -95,10 +93,7 @@ func TestSeeds(t *testing.T) {
 	for seed := range uint64(1000) {
 		c := newCall("{}")
 		c.Seed = seed<<32 + seed%2
-		response, err := p.Call(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(p.Call(c)).In(t)
 		seen[string(response)] = true
 	}
 	if len(seen) != 1000 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 	"github.com/setpoint-dev/setpoint/internal/script/javascript"
 	"github.com/setpoint-dev/setpoint/internal/script/starlark"
@@ -26,19 +27,12 @@ var languages = []language{{"JavaScript", ".js", javascript.Engine{}}, {"Starlar
 
 func (l language) load(t testing.TB, source string) script.Program {
 	t.Helper()
-	p, err := l.engine.Load(script.Files{Entry: "sync" + l.ending, Sources: map[string]string{"sync" + l.ending: source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(l.engine.Load(script.Files{Entry: "sync" + l.ending, Sources: map[string]string{"sync" + l.ending: source}})).In(t)
 }
 
 func call(t testing.TB, p script.Program, request string) string {
 	t.Helper()
-	response, err := p.Call(newCall(request))
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(p.Call(newCall(request))).In(t)
 	return string(response)
 }
 
@@ -99,10 +93,7 @@ func runTask(encoded string) error {
 // command is a process that does a task.
 func (k task) command(t *testing.T) *exec.Cmd {
 	t.Helper()
-	encoded, err := json.Marshal(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(json.Marshal(k)).In(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), inChild+"="+string(encoded), "TZ=Asia/Tokyo", "LANG=tr_TR.UTF-8")
 	return cmd

@@ -3,6 +3,7 @@ package scripttest
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,22 +37,14 @@ func fromPython(t *testing.T, dir, module, request string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stdin = bytes.NewBufferString(request)
-	response, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(cmd.Output()).In(t)
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, response); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Compact(&compact, response))
 	return compact.String()
 }
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path)).In(t)
 	return string(text)
 }

@@ -2,6 +2,7 @@ package scripttest
 
 import (
 	"bufio"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
@@ -41,13 +42,8 @@ func TestOnlyTheParentStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := k.command(t)
-			output, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			output := must.Get(cmd.StdoutPipe()).In(t)
+			must.Succeed(t, cmd.Start())
 			lines := bufio.NewScanner(output)
 			if !lines.Scan() || lines.Text() != "log: begins" {
 				t.Errorf("the first line is %q", lines.Text())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
@@ -23,10 +24,7 @@ type example struct {
 // TestPage runs every example of docs/inline.md, and compares the log, the response or the error
 // where the page shows one.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/inline.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/inline.md")).In(t)
 	examples := examplesOf(string(page))
 	if len(examples) < 10 {
 		t.Fatalf("the page has %d examples", len(examples))

@@ -3,6 +3,7 @@ package scripttest
 import (
 	"encoding/json"
 	"flag"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"strings"
 	"testing"
@@ -17,14 +18,10 @@ var update = flag.Bool("update", false, "write the lists of what an author's cod
 func TestReachable(t *testing.T) {
 	p := languages[0].load(t, read(t, "testdata/reachable.js"))
 	var response struct{ Reachable []string }
-	if err := json.Unmarshal([]byte(call(t, p, `{"a":{}}`)), &response); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(call(t, p, `{"a":{}}`)), &response))
 	got, golden := strings.Join(response.Reachable, "\n")+"\n", "testdata/reachable.txt"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want := read(t, golden)
 	for _, name := range missing(got, want) {

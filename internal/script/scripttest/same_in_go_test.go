@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"sigs.k8s.io/yaml"
 )
 
@@ -75,15 +76,11 @@ func TestSameResponseInGo(t *testing.T) {
 	for _, path := range requests {
 		text := read(t, path)
 		var request immortalRequest
-		if err := json.Unmarshal([]byte(text), &request); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &request))
 		var response strings.Builder
 		encoder := json.NewEncoder(&response)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(syncImmortal(request)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, encoder.Encode(syncImmortal(request)))
 		want := strings.TrimSpace(response.String())
 		if got := call(t, languages[0].load(t, code), text); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
@@ -94,10 +91,7 @@ func TestSameResponseInGo(t *testing.T) {
 // inlineSource returns the code of the sync hook in a file of manifests.
 func inlineSource(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path)).In(t)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var controller struct {
 			Spec struct {
@@ -106,9 +100,7 @@ func inlineSource(t *testing.T, path string) string {
 				}
 			}
 		}
-		if err := yaml.Unmarshal([]byte(document), &controller); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal([]byte(document), &controller))
 		if source := controller.Spec.Hooks.Sync.Inline.Source; source != "" {
 			return source
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,9 +21,7 @@ spec:
   - {name: v1beta1, served: true, schema: {openAPIV3Schema: {properties: {status: {type: object}}}}}
 `
 	var crds CRDs
-	if err := crds.Add([]byte(crd)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, crds.Add([]byte(crd)))
 	known := New(&crds, nil)
 	got := map[string]bool{}
 	for _, k := range []Kind{{"example.com/v1", "Rate"}, {"example.com/v1beta1", "Rate"}, {"example.com/v1", "Other"}, {"v1", "Pod"}} {
@@ -41,9 +40,7 @@ func TestOwnKindInScheme(t *testing.T) {
 	var crds CRDs
 	const crd = `{kind: CustomResourceDefinition, spec: {group: birds.example.com, scope: Cluster, names: {kind: Goose, plural: geese},
 		versions: [{name: v1, served: true, storage: true}]}}`
-	if err := crds.Add([]byte(crd)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, crds.Add([]byte(crd)))
 	if r := New(&crds, nil).Resource(Kind{"birds.example.com/v1", "Goose"}); r.Plural != "geese" || r.Namespaced || !r.Custom {
 		t.Errorf("%+v", r)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -18,9 +19,7 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s is written as %s, %v", text, all.JSON(), err)
 		}
 		var want map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &want))
 		for _, one := range all {
 			if string(want[Unquoted(one.Name)]) != string(one.Value) {
 				t.Errorf("%s: %s is %s, want %s", text, one.Name, one.Value, want[Unquoted(one.Name)])
@@ -50,15 +49,9 @@ func FuzzPatches(f *testing.F) {
 		if err != nil || status != nil {
 			return
 		}
-		got, err := readJSONObject(was)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(readJSONObject(was)).In(t)
 		if patch != nil {
-			changes, err := readJSONObject(patch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			changes := must.Get(readJSONObject(patch)).In(t)
 			got = object.MergePatch(got, changes)
 		}
 		text, err := json.Marshal(got)

@@ -3,6 +3,7 @@ package mutants
 import (
 	"encoding/json"
 	"errors"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,10 +41,7 @@ const examples = "../../../examples"
 // else is gone. No search may be cut by its time. The modules that operators for Kopf call a cluster with are those in testdata.
 func TestDeletionsOfTheExamplesEnd(t *testing.T) {
 	setpoint := build(t)
-	python, err := filepath.Abs(filepath.Join("testdata", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := must.Get(filepath.Abs(filepath.Join("testdata", "python"))).In(t)
 	for _, one := range explored {
 		t.Run(one.files, func(t *testing.T) { one.explore(t, setpoint, python) })
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,9 +36,7 @@ func TestWhatTheReportSuggests(t *testing.T) {
 		"invariants": deck.run(t, setpoint, nil, deck.Bounds).Report.Suggested,
 	})
 	file := filepath.Join(t.TempDir(), "exploration.yaml")
-	if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, os.WriteFile(file, text, 0o600)))
 	deck.With = append(deck.With, file)
 	for name, want := range map[string]int{"": 0, "the first card goes first": 1} {
 		var replace []replacement

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"sigs.k8s.io/yaml"
 )
 
@@ -150,10 +151,7 @@ func mutate(t *testing.T, texts []string, replace []replacement) {
 // sets returns the files in testdata.
 func sets(t *testing.T) []set {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.mutants.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/*.mutants.yaml")).In(t)
 	var all []set
 	for _, file := range files {
 		name := filepath.Base(file)
@@ -172,10 +170,7 @@ func sets(t *testing.T) []set {
 // read returns a file of testdata.
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", name))).In(t)
 	return string(text)
 }
 

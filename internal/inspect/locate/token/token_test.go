@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // fakeSecrets is a namespace with one Secret and optimistic concurrency.
@@ -111,11 +112,7 @@ func (n *fakeSecrets) set(text string) {
 
 func (n *fakeSecrets) token(t *testing.T) string {
 	t.Helper()
-	text, err := token.NewCredential(n, "shop").Token(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(token.NewCredential(n, "shop").Token(t.Context(), "")).In(t)
 }
 
 func (n *fakeSecrets) guard(log *bytes.Buffer) *token.Guard {
@@ -156,10 +153,7 @@ func TestReplacedToken(t *testing.T) {
 		n := &fakeSecrets{}
 		guard, user := n.guard(&bytes.Buffer{}), token.NewCredential(n, "shop")
 		guard.Prepare(t.Context())
-		before, err := user.Token(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(user.Token(t.Context(), "")).In(t)
 		for name, rotate := range map[string]func(){
 			"set":     func() { n.set("another-token-of-an-admin\n") },
 			"emptied": func() { n.set("") },
@@ -352,10 +346,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	if _, err := user.Process(t.Context()); err != nil {
 		t.Errorf("after the rotation: %v", err)
 	}
-	response, err := http.Get(server.URL + wire.Prefix + "process")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.Get(server.URL + wire.Prefix + "process")).In(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: status %d", response.StatusCode)

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,19 +10,13 @@ import (
 
 func TestFirstLineThenLog(t *testing.T) {
 	dir := t.TempDir()
-	process, err := Start(dir, "talker", "/bin/sh", "-c", "echo woe >&2; echo here I am; echo more")
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must.Get(Start(dir, "talker", "/bin/sh", "-c", "echo woe >&2; echo here I am; echo more")).In(t)
 	line, err := process.FirstLine(t.Context())
 	if err != nil || line != "here I am\n" {
 		t.Errorf("got %q, %v", line, err)
 	}
 	<-process.exited
-	log, err := os.ReadFile(filepath.Join(dir, "talker.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.ReadFile(filepath.Join(dir, "talker.log"))).In(t)
 	for _, want := range []string{"here I am\n", "more\n", "woe\n"} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("%q is not in the log:\n%s", want, log)
@@ -50,13 +45,8 @@ func TestNoSuchProgram(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	process, err := Start(t.TempDir(), "stubborn", "/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := process.FirstLine(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	process := must.Get(Start(t.TempDir(), "stubborn", "/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done")).In(t)
+	must.Get(process.FirstLine(t.Context())).In(t)
 	process.Kill()
 	if err := process.Err(); err == nil {
 		t.Error("it goes on")

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
@@ -100,12 +101,8 @@ func objects() map[string]runtime.Object {
 func types(tb testing.TB) *runtime.Scheme {
 	tb.Helper()
 	all := runtime.NewScheme()
-	if err := scheme.AddToScheme(all); err != nil {
-		tb.Fatal(err)
-	}
-	if err := thing.AddToScheme(all); err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, scheme.AddToScheme(all))
+	must.Succeed(tb, thing.AddToScheme(all))
 	return all
 }
 
@@ -114,9 +111,7 @@ func types(tb testing.TB) *runtime.Scheme {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -125,25 +120,17 @@ func BenchmarkDecode(b *testing.B) {
 	all := types(b)
 	for _, name := range []string{"ConfigMap", "Pod", "CustomResource"} {
 		o := objects()[name]
-		text, err := json.Marshal(o)
-		if err != nil {
-			b.Fatal(err)
-		}
+		text := must.Get(json.Marshal(o)).In(b)
 		for _, by := range decoders(all) {
 			if by.name == "typed-protobuf" && name == "CustomResource" {
 				continue
 			}
 			b.Run(fmt.Sprintf("%s-%dB/%s", name, len(text), by.name), func(b *testing.B) {
-				data, err := by.encode(o)
-				if err != nil {
-					b.Fatal(err)
-				}
+				data := must.Get(by.encode(o)).In(b)
 				b.ReportAllocs()
 				before := processorTime(b)
 				for b.Loop() {
-					if _, err := by.decode(data); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(by.decode(data)).In(b)
 				}
 				seconds := (processorTime(b) - before).Seconds()
 				b.ReportMetric(float64(len(text))*float64(b.N)/1e6/seconds, "MB/CPU-s")
@@ -159,10 +146,7 @@ func TestDecodersAgree(t *testing.T) {
 			if by.name == "typed-protobuf" && name == "CustomResource" {
 				continue
 			}
-			data, err := by.encode(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(by.encode(o)).In(t)
 			decoded, err := by.decode(data)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", name, by.name, err)

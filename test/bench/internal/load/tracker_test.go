@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
@@ -30,9 +31,7 @@ func reached(t *testing.T, tracker *Tracker) bool {
 	cancel()
 	select {
 	case <-tracker.reached:
-		if err := tracker.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tracker.Wait(t.Context()))
 		return true
 	default:
 		if err := tracker.Wait(ctx); !errors.Is(err, context.Canceled) {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"testing"
 )
 
@@ -24,9 +25,7 @@ func TestObservation(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var seen object
-			if err := json.Unmarshal([]byte(test.body), &seen); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(test.body), &seen))
 			if got := observation(&seen, test.gone); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

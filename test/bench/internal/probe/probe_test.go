@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net/http"
 	"testing"
@@ -23,9 +24,7 @@ func start(t *testing.T) (*Recorder, *Client) {
 		}
 	})
 	var address Address
-	if err := json.NewDecoder(reader).Decode(&address); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.NewDecoder(reader).Decode(&address))
 	return recorder, &Client{Base: address.URL}
 }
 
@@ -58,9 +57,7 @@ func TestReady(t *testing.T) {
 
 func TestFirstCallWithArmedValue(t *testing.T) {
 	recorder, client := start(t)
-	if err := client.Arm(t.Context(), "wanted", 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.Arm(t.Context(), "wanted", 1))
 	at := time.Now()
 	recorder.Entered("p", "other", at.Add(-time.Second))
 	recorder.Entered("p", "wanted", at)
@@ -76,9 +73,7 @@ func TestFirstCallWithArmedValue(t *testing.T) {
 
 func TestLastOfSeveralParents(t *testing.T) {
 	recorder, client := start(t)
-	if err := client.Arm(t.Context(), "wanted", 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.Arm(t.Context(), "wanted", 2))
 	at := time.Now()
 	recorder.Shown("a", "wanted", at.Add(-2*time.Second))
 	recorder.Shown("a", "wanted", at.Add(-time.Second))

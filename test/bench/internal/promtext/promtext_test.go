@@ -1,6 +1,7 @@
 package promtext
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"maps"
 	"strings"
 	"testing"
@@ -29,10 +30,7 @@ func TestSumBy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := SumBy(strings.NewReader(test.text), "hits", "flow")
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(SumBy(strings.NewReader(test.text), "hits", "flow")).In(t)
 			if !maps.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
 )
@@ -85,13 +86,9 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := sample().Write(&out, "json"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sample().Write(&out, "json"))
 	var back Report
-	if err := json.Unmarshal([]byte(out.String()), &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(out.String()), &back))
 	if row, ok := back.Section("create").Row("ours"); !ok || row.Values["time"] != 12.5 {
 		t.Errorf("from JSON: %v, %v", row, ok)
 	}

@@ -7,14 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
 )
 
 func TestParse(t *testing.T) {
-	o, err := parse([]string{"-smoke", "-samples", "70", "-scenarios", "churn,steady", "-contenders", "writes"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse([]string{"-smoke", "-samples", "70", "-scenarios", "churn,steady", "-contenders", "writes"})).In(t)
 	if o.Samples != 70 || o.Unrelated != 200 {
 		t.Errorf("a size that is given, and one that is not: %d and %d", o.Samples, o.Unrelated)
 	}
@@ -38,10 +36,7 @@ func TestMetacontroller(t *testing.T) {
 			t.Errorf("%v: %v, %v", c.args, o.contenders, err)
 		}
 	}
-	o, err := parse([]string{"-kubeconfig", "k", "-contenders", "metacontroller"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse([]string{"-kubeconfig", "k", "-contenders", "metacontroller"})).In(t)
 	if err := o.findBinaries(); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "-metacontroller") {
 		t.Errorf("without its path: %v", err)
 	}
@@ -70,10 +65,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestMissingBinaries(t *testing.T) {
-	o, err := parse([]string{"-setpoint", "/nonexistent/setpoint", "-contenders", "setpoint"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse([]string{"-setpoint", "/nonexistent/setpoint", "-contenders", "setpoint"})).In(t)
 	if err := o.findBinaries(); !errors.Is(err, ErrUsage) {
 		t.Errorf("no control plane: %v", err)
 	}
