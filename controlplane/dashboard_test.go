@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -129,14 +130,9 @@ type dashboardTest struct {
 }
 
 func newDashboardTest(c cluster) *dashboardTest {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	config := must.Get(clientcmd.BuildConfigFromFlags("", c.Kubeconfig())).In(c.t)
 	w := &dashboardTest{cluster: c, wrote: new([]string)}
-	if w.api, err = userclient.New(config); err != nil {
-		c.t.Fatal(err)
-	}
+	w.api = must.Get(userclient.New(config)).In(c.t)
 	w.api.OnWrite = func(user, verb string, ref object.Ref, err error, took time.Duration) {
 		*w.wrote = append(*w.wrote, fmt.Sprintf("%s %s %s/%s %v", user, verb, ref.Plural, ref.Name, err == nil && took > 0))
 	}
@@ -151,11 +147,7 @@ func (w *dashboardTest) ctx() context.Context { return w.t.Context() }
 
 func (w *dashboardTest) as(u userclient.User) *userclient.Client {
 	w.t.Helper()
-	client, err := w.api.As(u)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return client
+	return must.Get(w.api.As(u)).In(w.t)
 }
 
 // admin returns a client that may do everything.
@@ -165,11 +157,7 @@ func (w *dashboardTest) admin() *userclient.Client {
 
 func (w *dashboardTest) kind(name string) object.Kind {
 	w.t.Helper()
-	kind, err := w.admin().Kind(w.ctx(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return kind
+	return must.Get(w.admin().Kind(w.ctx(), name)).In(w.t)
 }
 
 // served waits until the API server serves kinds.
@@ -196,10 +184,7 @@ func guitar(name, spec string) []byte {
 func (w *dashboardTest) makeGuitar(name, spec string) object.Ref {
 	w.t.Helper()
 	kind := w.kind("guitars")
-	stored, err := w.admin().Create(w.ctx(), kind, "default", guitar(name, spec), userclient.WriteOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	stored := must.Get(w.admin().Create(w.ctx(), kind, "default", guitar(name, spec), userclient.WriteOptions{})).In(w.t)
 	ref := object.Ref{Kind: kind, Namespace: "default", Name: name, UID: w.meta(stored).UID}
 	w.t.Cleanup(func() {
 		_ = w.admin().Delete(context.Background(), kind, "default", name, userclient.DeleteOptions{UID: ref.UID})
@@ -212,9 +197,7 @@ type meta struct{ Name, UID, ResourceVersion string }
 func (w *dashboardTest) meta(object json.RawMessage) meta {
 	w.t.Helper()
 	var o struct{ Metadata meta }
-	if err := json.Unmarshal(object, &o); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, json.Unmarshal(object, &o))
 	return o.Metadata
 }
 
@@ -227,10 +210,7 @@ func (w *dashboardTest) equal(what string, got, want any) {
 
 func identifiesTokens(w *dashboardTest) {
 	token := w.kubectl("create", "token", "reader")
-	u, err := w.api.Verify(w.ctx(), token)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	u := must.Get(w.api.Verify(w.ctx(), token)).In(w.t)
 	w.equal("name", u.Name, "system:serviceaccount:default:reader")
 	w.equal("token is kept", u.Token == token, true)
 	w.equal("groups", u.Groups, []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"})
@@ -282,10 +262,7 @@ func printsTables(w *dashboardTest) {
 	for _, name := range []string{"a", "b", "c"} {
 		w.makeGuitar(name, `{"brand":"fender","strings":12,"wood":"alder"}`)
 	}
-	table, err := w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	table := must.Get(w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2})).In(w.t)
 	var columns []string
 	for _, column := range table.Columns {
 		columns = append(columns, fmt.Sprint(column.Name, " ", column.Type, " ", column.Priority))
@@ -296,7 +273,7 @@ func printsTables(w *dashboardTest) {
 	w.equal("cells", table.Rows[0].Cells, []string{"a", "fender", "12", "alder"})
 	w.equal("row", fmt.Sprint(table.Rows[1].Namespace, "/", table.Rows[1].Name, table.Rows[1].UID != "", table.Rows[1].Created.IsZero()), "default/btrue false")
 	w.equal("remaining", table.Remaining, 1)
-	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2, Continue: table.Continue})
+	table, err := w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Namespace: "default", Limit: 2, Continue: table.Continue})
 	w.equal("second page", fmt.Sprint(len(table.Rows), table.Continue == "", err), "1 true <nil>")
 	table, err = w.admin().Table(w.ctx(), w.kind("guitars"), userclient.TableQuery{Fields: "metadata.name=b"})
 	w.equal("by a field", fmt.Sprint(len(table.Rows), err), "1 <nil>")
@@ -371,10 +348,7 @@ func deployment(spec string) string {
 func usesDryRun(w *dashboardTest) {
 	w.makeGuitar("seen", `{"brand":"gibson"}`)
 	guitars := w.kind("guitars")
-	token, err := w.api.Verify(w.ctx(), w.kubectl("create", "token", "reader"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	token := must.Get(w.api.Verify(w.ctx(), w.kubectl("create", "token", "reader"))).In(w.t)
 	for _, test := range []struct {
 		name  string
 		user  userclient.User
@@ -451,9 +425,7 @@ const pollInterval = 100 * time.Millisecond
 // touch changes an object.
 func (w *dashboardTest) touch(ref object.Ref) {
 	w.t.Helper()
-	if err := w.tryTouch(ref); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, w.tryTouch(ref))
 }
 
 func (w *dashboardTest) tryTouch(ref object.Ref) error {
@@ -475,9 +447,7 @@ func codeOf(err error) int {
 // versionOf returns the resource version of an object.
 func versionOf(w *dashboardTest, stored []byte) string {
 	var o metav1.PartialObjectMetadata
-	if err := json.Unmarshal(stored, &o); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, json.Unmarshal(stored, &o))
 	return o.ResourceVersion
 }
 
@@ -536,10 +506,7 @@ source: {component: band}
 		w.t.Fatal(events, err)
 	}
 	w.equal("newest", fmt.Sprint(events[0].Message, events[0].Count, events[0].Source, events[0].Last.Sub(events[0].First)), "broken3band12h0m0s")
-	amp, err := w.admin().Create(w.ctx(), w.kind("amps"), "", []byte(`{"apiVersion":"kool.example.org/v1","kind":"Amp","metadata":{"name":"loud"}}`), userclient.WriteOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	amp := must.Get(w.admin().Create(w.ctx(), w.kind("amps"), "", []byte(`{"apiVersion":"kool.example.org/v1","kind":"Amp","metadata":{"name":"loud"}}`), userclient.WriteOptions{})).In(w.t)
 	events, err = w.admin().Events(w.ctx(), object.Ref{Kind: w.kind("amps"), Name: "loud", UID: w.meta(amp).UID})
 	w.equal("none", fmt.Sprint(len(events), err), "0 <nil>")
 }
@@ -568,15 +535,12 @@ metadata: {name: alien}
 `, owner, owner))
 	w.await("condition=Available", "deployment/band")
 	kinds := []object.Kind{w.kind("configmaps"), w.kind("deployments")}
-	found, err := w.admin().Dependents(w.ctx(), ref, kinds)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	found := must.Get(w.admin().Dependents(w.ctx(), ref, kinds)).In(w.t)
 	w.equal("names", fmt.Sprint(len(found), found[0].Name, found[0].Object == nil, found[1].Name, found[1].Object != nil), "2songstruebandtrue")
 	sets := found[1].Dependents
 	w.equal("replica sets", len(sets), 1)
 	w.equal("pods", fmt.Sprint(len(sets[0].Dependents), sets[0].Dependents[0].Plural, sets[0].Dependents[0].Object != nil), "2podstrue")
-	_, err = w.as(userclient.User{Name: "rita"}).Dependents(w.ctx(), ref, kinds)
+	_, err := w.as(userclient.User{Name: "rita"}).Dependents(w.ctx(), ref, kinds)
 	w.equal("who may not", codeOf(err), http.StatusForbidden)
 }
 

@@ -56,18 +56,12 @@ func (c cluster) tryKubectlWithInput(input string, args ...string) (string, erro
 
 func (c cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out, err := c.tryKubectl(args...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return out
+	return must.Get(c.tryKubectl(args...)).In(c.t)
 }
 
 func (c cluster) apply(manifest string) {
 	c.t.Helper()
-	if _, err := c.tryKubectlWithInput(manifest, "apply", "-f", "-"); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(c.tryKubectlWithInput(manifest, "apply", "-f", "-")).In(c.t)
 }
 
 // await blocks until kubectl sees the condition.
@@ -88,9 +82,7 @@ func (c cluster) pids() []int {
 func (c cluster) stop() {
 	c.t.Helper()
 	pids, since := c.pids(), time.Now()
-	if err := c.Stop(c.t.Context()); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, c.Stop(c.t.Context()))
 	if took := time.Since(since); took > 10*time.Second {
 		c.t.Errorf("stopping took %v", took)
 	}

@@ -278,14 +278,9 @@ func (c cluster) runSetpoint(t *testing.T, pod, inspectAddress string) {
 // user is a kubeconfig of a service account in namespace shop.
 func (c cluster) user(name string) (kubeconfig string) {
 	c.t.Helper()
-	text, err := os.ReadFile(c.Kubeconfig())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(c.Kubeconfig())).In(c.t)
 	kubeconfig = filepath.Join(c.t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, os.WriteFile(kubeconfig, text, 0o600))
 	token := c.kubectl("create", "token", name, "-n", "shop")
 	c.kubectl("config", "--kubeconfig", kubeconfig, "set-credentials", name, "--token", token)
 	c.kubectl("config", "--kubeconfig", kubeconfig, "set-context", "--current", "--user", name)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const (
@@ -106,7 +107,7 @@ func TestCertificatesInASecret(t *testing.T) {
 	changed := standby.Changed()
 	run(t, leader.Renew)
 	<-changed
-	eventually(t, "both have it", func() bool { return leader.isTrusted() && standby.isTrusted() && leader.serial() == standby.serial() })
+	must.Eventually(t, "both have it", func() bool { return leader.isTrusted() && standby.isTrusted() && leader.serial() == standby.serial() })
 
 	o := c.get(secretPath)
 	if o.Object["type"] != "kubernetes.io/tls" || o.GetLabels()["app.kubernetes.io/managed-by"] != "setpoint" {
@@ -118,7 +119,7 @@ func TestCertificatesInASecret(t *testing.T) {
 	c.edit(secretPath, func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"theirs": "stays"}) })
 	leader.clock.Step(61 * day)
 	standby.clock.Step(61 * day)
-	eventually(t, "it is renewed", func() bool { return leader.serial() != first && standby.serial() == leader.serial() })
+	must.Eventually(t, "it is renewed", func() bool { return leader.serial() != first && standby.serial() == leader.serial() })
 	if !leader.isTrusted() || same.Leaf.SerialNumber.String() != first {
 		t.Error("the renewed one is not sound, or the old one was changed")
 	}
@@ -137,18 +138,18 @@ func TestExpiredCertificates(t *testing.T) {
 	first := newSecretManager(t, c)
 	first.follow(t)
 	stop := run(t, first.Renew)
-	eventually(t, "there is one", first.isTrusted)
+	must.Eventually(t, "there is one", first.isTrusted)
 	stop()
 	for _, later := range []time.Duration{91 * day, 1000 * day} {
 		next := newSecretManager(t, c)
 		next.clock.Step(later)
 		next.follow(t)
-		eventually(t, "the stored one is read", func() bool { return next.serial() == first.serial() })
+		must.Eventually(t, "the stored one is read", func() bool { return next.serial() == first.serial() })
 		if next.isTrusted() {
 			t.Errorf("it is valid after %s", later)
 		}
 		stop := run(t, next.Renew)
-		eventually(t, "it is renewed", next.isTrusted)
+		must.Eventually(t, "it is renewed", next.isTrusted)
 		stop()
 		first = next
 	}
@@ -161,24 +162,24 @@ func TestCARotation(t *testing.T) {
 	k := newSecretManager(t, c)
 	k.follow(t)
 	run(t, k.Renew)
-	eventually(t, "there is one", k.isTrusted)
+	must.Eventually(t, "there is one", k.isTrusted)
 	k.clock.Step(500 * day)
-	eventually(t, "a new CA joins", func() bool { return k.authorities() == 2 })
+	must.Eventually(t, "a new CA joins", func() bool { return k.authorities() == 2 })
 	served, both := k.serial(), k.Bundle()
 
 	k.Propagated([]byte("another"), k.clock.Now())
 	k.Propagated(both, k.clock.Now())
-	eventually(t, "it waits", k.clock.HasWaiters)
+	must.Eventually(t, "it waits", k.clock.HasWaiters)
 	if k.serial() != served {
 		t.Error("it did not wait until the bundle has settled")
 	}
 	k.clock.Step(6 * time.Minute)
-	eventually(t, "the new one signs", func() bool { return k.serial() != served })
+	must.Eventually(t, "the new one signs", func() bool { return k.serial() != served })
 	if !k.isTrusted() || !bytes.Equal(k.Bundle(), both) {
 		t.Error("the bundle changed as well")
 	}
 	k.clock.Step(300 * day)
-	eventually(t, "the old one leaves", func() bool { return k.authorities() == 1 && k.isTrusted() })
+	must.Eventually(t, "the old one leaves", func() bool { return k.authorities() == 1 && k.isTrusted() })
 }
 
 // Changes to the Secret are repaired at once, and clients that trust the former bundle
@@ -207,24 +208,24 @@ func TestSecretIsRepaired(t *testing.T) {
 			leader.follow(t)
 			standby.follow(t)
 			run(t, leader.Renew)
-			eventually(t, "both have one", func() bool { return leader.isTrusted() && standby.isTrusted() })
+			must.Eventually(t, "both have one", func() bool { return leader.isTrusted() && standby.isTrusted() })
 			trusted, writes := leader.Bundle(), len(c.written())
 
 			spoil(c)
-			eventually(t, "it is mended", func() bool { return len(c.written()) == writes+1 })
+			must.Eventually(t, "it is mended", func() bool { return len(c.written()) == writes+1 })
 			want := 1
 			if name == "deleted" {
 				want = 2 // Deleting keys requests new ones.
 			}
-			eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
-			eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.isTrusted() })
+			must.Eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
+			must.Eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.isTrusted() })
 			cert, _ := standby.Certificate()
 			if !trustsCertificate(trusted, cert.Leaf, leader.clock.Now()) {
 				t.Error("who trusted the bundle before does not trust what is served now")
 			}
 			newcomer := newSecretManager(t, c)
 			newcomer.follow(t)
-			eventually(t, "another one can read it", newcomer.isTrusted)
+			must.Eventually(t, "another one can read it", newcomer.isTrusted)
 		})
 	}
 }
@@ -248,12 +249,12 @@ func TestCertificateManagersRace(t *testing.T) {
 			})
 		}
 	}
-	eventually(t, "all have the same", agreed(""))
+	must.Eventually(t, "all have the same", agreed(""))
 	first := keepers[0].serial()
 	for _, k := range keepers {
 		k.clock.Step(61 * day)
 	}
-	eventually(t, "all have the next", agreed(first))
+	must.Eventually(t, "all have the next", agreed(first))
 	if n := len(c.written()); n != 2 {
 		t.Errorf("%d writes: %v", n, c.written())
 	}
@@ -278,12 +279,12 @@ func TestCertificateManagerForbidden(t *testing.T) {
 			k := newSecretManager(t, cluster)
 			k.follow(t)
 			run(t, k.Renew)
-			eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
+			must.Eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
 			if _, err := k.Certificate(); err == nil || err.Error() != k.Err().Error() {
 				t.Errorf("serving fails with %v", err)
 			}
 			cluster.with(func() { cluster.refuse = nil })
-			eventually(t, "it works", func() bool {
+			must.Eventually(t, "it works", func() bool {
 				k.clock.Step(time.Minute)
 				return k.isTrusted() && k.Err() == nil
 			})
@@ -298,28 +299,28 @@ func TestForeignSecretsAreKept(t *testing.T) {
 	k := newSecretManager(t, c)
 	k.follow(t)
 	run(t, k.Renew)
-	eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "does not belong to Setpoint") })
+	must.Eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "does not belong to Setpoint") })
 	if n := c.written(); len(n) != 0 {
 		t.Errorf("wrote %v", n)
 	}
 	c.remove(secretPath)
-	eventually(t, "it is made", k.isTrusted)
+	must.Eventually(t, "it is made", k.isTrusted)
 }
 
 func TestCertificatesInMemory(t *testing.T) {
 	k := newTestManager(t, certs.Options{Lifetimes: certs.Lifetimes{Certificate: time.Hour}})
 	k.follow(t)
-	eventually(t, "there is one", k.isTrusted)
+	must.Eventually(t, "there is one", k.isTrusted)
 	first := k.serial()
 	stop := run(t, k.Renew)
-	eventually(t, "it waits", k.clock.HasWaiters)
+	must.Eventually(t, "it waits", k.clock.HasWaiters)
 	k.clock.Step(41 * time.Minute)
-	eventually(t, "it is renewed", func() bool { return k.serial() != first })
+	must.Eventually(t, "it is renewed", func() bool { return k.serial() != first })
 	stop()
 	next := k.serial()
 	k.clock.Step(2 * time.Hour)
 	run(t, k.Renew)
-	eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.isTrusted() })
+	must.Eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.isTrusted() })
 }
 
 // Fault S2. All replicas have the same key, and so do later ones. While a key is created or
@@ -337,7 +338,7 @@ func TestReplicasShareOnePathKey(t *testing.T) {
 		}
 		return key
 	}
-	eventually(t, "both have a key", func() bool { return both(standby) != "" })
+	must.Eventually(t, "both have a key", func() bool { return both(standby) != "" })
 	first := both(standby)
 
 	set := func(value string) {
@@ -346,7 +347,7 @@ func TestReplicasShareOnePathKey(t *testing.T) {
 		})
 	}
 	set("") // As it was before there were keys, or for who wants another one.
-	eventually(t, "both have another key", func() bool { return both(standby) != "" && both(standby) != first })
+	must.Eventually(t, "both have another key", func() bool { return both(standby) != "" && both(standby) != first })
 	for _, k := range []*certificateTest{leader, standby} {
 		if former := k.PathKeys().Previous; !slices.Equal(former, []admission.PathKey{first}) {
 			t.Errorf("former keys: %q", former)
@@ -358,10 +359,10 @@ func TestReplicasShareOnePathKey(t *testing.T) {
 	}
 	newcomer := newSecretManager(t, c)
 	newcomer.follow(t)
-	eventually(t, "another one has it too", func() bool { return both(newcomer) != "" })
+	must.Eventually(t, "another one has it too", func() bool { return both(newcomer) != "" })
 
 	c.remove(secretPath)
-	eventually(t, "it is there again", func() bool { return c.get(secretPath) != nil && leader.authorities() == 2 })
+	must.Eventually(t, "it is there again", func() bool { return c.get(secretPath) != nil && leader.authorities() == 2 })
 	if both(newcomer) == "" {
 		t.Error("the paths have changed with the certificates")
 	}

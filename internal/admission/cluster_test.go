@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // fakeAPIServer is an API server in miniature: it stores objects by their paths, lets
@@ -64,13 +65,10 @@ func newFakeAPIServer(t *testing.T) *fakeAPIServer {
 
 func (c *fakeAPIServer) client() rest.Interface {
 	c.t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: c.http.URL, QPS: -1,
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	})).In(c.t)
 	return client
 }
 
@@ -119,9 +117,7 @@ func (c *fakeAPIServer) remove(path string) { c.with(func() { c.delete(path) }) 
 // create stores an object, as another client does.
 func (c *fakeAPIServer) create(path, text string) {
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON([]byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, o.UnmarshalJSON([]byte(text)))
 	c.with(func() { c.put(path, o) })
 }
 
@@ -309,20 +305,4 @@ func (c *fakeAPIServer) open(r *http.Request) (watcher chan string, first string
 // forbidden refuses what a request is for.
 func forbidden(what string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", fmt.Errorf("no access"))
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

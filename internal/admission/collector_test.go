@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,12 +54,12 @@ func collector(t *testing.T, c *fakeAPIServer) *collectorTest {
 func (k *collectorTest) pollLeases(n int, pause time.Duration, change func()) {
 	k.t.Helper()
 	for range n {
-		eventually(k.t, "it waits", k.clock.HasWaiters)
+		must.Eventually(k.t, "it waits", k.clock.HasWaiters)
 		change()
 		var before int
 		k.cluster.with(func() { before = k.reads })
 		k.clock.Step(pause)
-		eventually(k.t, "it looks", func() (looked bool) {
+		must.Eventually(k.t, "it looks", func() (looked bool) {
 			k.cluster.with(func() { looked = k.reads > before })
 			return looked || len(k.removed) > 0
 		})
@@ -113,7 +114,7 @@ func TestCollectorRemovesAbandonedConfigurations(t *testing.T) {
 	}
 	// The program restarted without reviews: the API server no longer calls it.
 	c.with(func() { k.unused = true })
-	eventually(t, "its own is removed", func() bool {
+	must.Eventually(t, "its own is removed", func() bool {
 		renew()
 		k.clock.Step(5 * time.Second)
 		return c.get(validatingPath+"/mine") == nil
@@ -188,10 +189,10 @@ func TestRegistrarNamesItsLease(t *testing.T) {
 		}
 		c.with(func() { lease = reservation })
 		outside.set("a")
-		eventually(t, "it names "+want, func() bool { return named() == want })
+		must.Eventually(t, "it names "+want, func() bool { return named() == want })
 	}
 	stop()
 	inside := byAddress(register.Address{Service: register.ServiceRef{Namespace: "ops", Name: "setpoint"}})
 	inside.registered("a")
-	eventually(t, "it names none", func() bool { return named() == "" })
+	must.Eventually(t, "it names none", func() bool { return named() == "" })
 }

@@ -24,13 +24,13 @@ func TestProvidedSecret(t *testing.T) {
 	leader.follow(t)
 	standby.follow(t)
 	run(t, leader.Renew)
-	eventually(t, "it is said", func() bool {
+	must.Eventually(t, "it is said", func() bool {
 		return strings.HasPrefix(fmt.Sprint(leader.Err()), "Secret ops/setpoint-admission does not exist: create it with tls.crt, tls.key and ca.crt")
 	})
 
 	c.create(secretPath, secretOf(t, certificateFrom(t)))
 	agree := func() bool { return leader.isTrusted() && standby.isTrusted() && leader.serial() == standby.serial() }
-	eventually(t, "both have it", agree)
+	must.Eventually(t, "both have it", agree)
 	if leader.Err() != nil || leader.PathKeys().Key != standby.PathKeys().Key || leader.PathKeys().Key == "" {
 		t.Errorf("%v; keys %q and %q", leader.Err(), leader.PathKeys().Key, standby.PathKeys().Key)
 	}
@@ -41,7 +41,7 @@ func TestProvidedSecret(t *testing.T) {
 		})
 	}
 	edit("tls.crt", data["tls.crt"])
-	eventually(t, "the half is refused", func() bool {
+	must.Eventually(t, "the half is refused", func() bool {
 		return strings.HasPrefix(fmt.Sprint(leader.Err()), "Secret ops/setpoint-admission: tls.crt and tls.key:")
 	})
 	if leader.serial() != first || !leader.isTrusted() {
@@ -50,10 +50,10 @@ func TestProvidedSecret(t *testing.T) {
 	for key, value := range data {
 		edit(key, value)
 	}
-	eventually(t, "the whole is used", func() bool { return agree() && leader.serial() != first && leader.Err() == nil })
+	must.Eventually(t, "the whole is used", func() bool { return agree() && leader.serial() != first && leader.Err() == nil })
 
 	leader.clock.Step(100 * day)
-	eventually(t, "it expires", func() bool { return strings.Contains(fmt.Sprint(leader.Err()), "has expired") })
+	must.Eventually(t, "it expires", func() bool { return strings.Contains(fmt.Sprint(leader.Err()), "has expired") })
 	if n := c.written(); len(n) != 0 {
 		t.Errorf("wrote %v", n)
 	}
@@ -72,7 +72,7 @@ func certificateFrom(t *testing.T) map[string]string {
 	t.Helper()
 	maker := newTestManager(t, certs.Options{})
 	run(t, maker.Renew)
-	eventually(t, "there is one", maker.isTrusted)
+	must.Eventually(t, "there is one", maker.isTrusted)
 	pair := must.Get(maker.Certificate()).In(t)
 	key := must.Get(keyutil.MarshalPrivateKeyToPEM(pair.PrivateKey)).In(t)
 	leaf := must.Get(cert.EncodeCertificates(pair.Leaf)).In(t)

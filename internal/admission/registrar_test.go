@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 const (
@@ -65,7 +66,7 @@ func (r *registrarTest) registered(names ...string) (stop func()) {
 	r.set(names...)
 	stop = run(r.t, r.Run)
 	for _, name := range names {
-		eventually(r.t, name+" is registered", func() bool { return r.Health(name).Registered })
+		must.Eventually(r.t, name+" is registered", func() bool { return r.Health(name).Registered })
 	}
 	return stop
 }
@@ -94,7 +95,7 @@ func (r *registrarTest) expectNoWrites() {
 	r.t.Helper()
 	before := r.cluster.written()
 	for range 3 {
-		eventually(r.t, "it waits", r.keeper.clock.HasWaiters)
+		must.Eventually(r.t, "it waits", r.keeper.clock.HasWaiters)
 		r.keeper.clock.Step(11 * time.Minute)
 	}
 	if after := r.cluster.written(); len(after) != len(before) {
@@ -111,7 +112,7 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 	r := registrar(t, c)
 	r.registered("a", "b")
 	want := []string{mutatingPath + "/a", mutatingPath + "/another", mutatingPath + "/b", validatingPath + "/a", validatingPath + "/b"}
-	eventually(t, "the former one is removed", func() bool { return slices.Equal(r.stored(), want) })
+	must.Eventually(t, "the former one is removed", func() bool { return slices.Equal(r.stored(), want) })
 	r.expectNoWrites()
 
 	path := mutatingPath + "/a"
@@ -133,11 +134,11 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 	} {
 		before := withoutVersion(c.get(path))
 		do()
-		eventually(t, "it is undone: "+name, func() bool {
+		must.Eventually(t, "it is undone: "+name, func() bool {
 			now := c.get(path)
 			return now != nil && withoutVersion(now) == before
 		})
-		eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Problem == "" })
+		must.Eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Problem == "" })
 		r.expectNoWrites() // The API server limits clients that send many of these.
 	}
 
@@ -145,7 +146,7 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 		o.SetAnnotations(patchFromMerge(o.GetAnnotations(), "theirs", "stays"))
 	})
 	r.set("a")
-	eventually(t, "b is removed", func() bool { return len(r.stored()) == 3 })
+	must.Eventually(t, "b is removed", func() bool { return len(r.stored()) == 3 })
 	if c.get(path).GetAnnotations()["theirs"] != "stays" {
 		t.Error("an annotation was removed")
 	}
@@ -198,7 +199,7 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 	r := registrar(t, c)
 	r.set("a")
 	run(t, r.Run)
-	eventually(t, "it is said", func() bool {
+	must.Eventually(t, "it is said", func() bool {
 		h := r.Health("a")
 		return !h.Registered && strings.Contains(h.Problem, "ValidatingWebhookConfiguration a does not belong to this Setpoint")
 	})
@@ -206,7 +207,7 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 		t.Error("it was written over")
 	}
 	c.remove(path)
-	eventually(t, "it is registered", func() bool {
+	must.Eventually(t, "it is registered", func() bool {
 		r.keeper.clock.Step(time.Minute)
 		return r.Health("a").Registered
 	})
@@ -223,18 +224,18 @@ func TestRegistrarBacksOffOnConflicts(t *testing.T) {
 	}
 	for range 4 {
 		c.edit(path, func(o *unstructured.Unstructured) { set(o, int64(30), "timeoutSeconds") })
-		eventually(t, "it is undone at once", func() bool { return !theirs() && r.Health("a").Registered })
+		must.Eventually(t, "it is undone at once", func() bool { return !theirs() && r.Health("a").Registered })
 	}
 	c.edit(path, func(o *unstructured.Unstructured) { set(o, int64(30), "timeoutSeconds") })
-	eventually(t, "it is said", func() bool {
+	must.Eventually(t, "it is said", func() bool {
 		h := r.Health("a")
 		return strings.Contains(h.Problem, "another client keeps changing")
 	})
 	if !theirs() {
 		t.Error("it was undone at once")
 	}
-	eventually(t, "it is undone later", func() bool { r.keeper.clock.Step(time.Second); return !theirs() })
-	eventually(t, "it is forgiven", func() bool {
+	must.Eventually(t, "it is undone later", func() bool { r.keeper.clock.Step(time.Second); return !theirs() })
+	must.Eventually(t, "it is forgiven", func() bool {
 		r.keeper.clock.Step(time.Minute)
 		return r.Health("a").Problem == "" && r.Health("a").Registered
 	})
@@ -253,12 +254,12 @@ func TestRegistrarForbidden(t *testing.T) {
 			r := registrar(t, c)
 			r.set("a")
 			run(t, r.Run)
-			eventually(t, "it is said", func() bool {
+			must.Eventually(t, "it is said", func() bool {
 				h := r.Health("a")
 				return strings.Contains(h.Problem, "forbidden: no access") && !h.Registered
 			})
 			c.with(func() { c.refuse = nil })
-			eventually(t, "it works", func() bool {
+			must.Eventually(t, "it works", func() bool {
 				r.keeper.clock.Step(time.Minute)
 				return r.Health("a").Registered
 			})
@@ -278,12 +279,12 @@ func TestRegistrarPropagatesBundles(t *testing.T) {
 		return !slices.ContainsFunc(r.stored(), func(path string) bool { return !strings.Contains(withoutVersion(c.get(path)), bundle) })
 	}
 	r.keeper.clock.Step(500 * day)
-	eventually(t, "the new CA is carried", func() bool { return r.keeper.authorities() == 2 && everywhere() })
+	must.Eventually(t, "the new CA is carried", func() bool { return r.keeper.authorities() == 2 && everywhere() })
 	both, renewed := r.keeper.Bundle(), r.keeper.serial()
 	if renewed == first {
 		t.Error("the certificate that had expired was not renewed")
 	}
-	eventually(t, "the new CA signs", func() bool {
+	must.Eventually(t, "the new CA signs", func() bool {
 		r.keeper.clock.Step(time.Minute)
 		return r.keeper.serial() != renewed
 	})
@@ -292,7 +293,7 @@ func TestRegistrarPropagatesBundles(t *testing.T) {
 	}
 	r.expectNoWrites()
 	r.keeper.clock.Step(300 * day)
-	eventually(t, "the old CA leaves", func() bool { return r.keeper.authorities() == 1 && everywhere() })
+	must.Eventually(t, "the old CA leaves", func() bool { return r.keeper.authorities() == 1 && everywhere() })
 }
 
 // newWebhook handles a probe as a Server does, through the API server.
@@ -316,7 +317,7 @@ func TestProbe(t *testing.T) {
 		return newWebhook(w, labels)
 	}
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
+	must.Eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
 	for _, step := range []struct {
 		lease   func(http.ResponseWriter, map[string]string) error
 		reach   register.Reachability
@@ -328,7 +329,7 @@ func TestProbe(t *testing.T) {
 		{newWebhook, register.Reachable, ""},
 	} {
 		c.with(func() { c.lease = step.lease })
-		eventually(t, "it is "+string(step.reach)+": "+step.message, func() bool {
+		must.Eventually(t, "it is "+string(step.reach)+": "+step.message, func() bool {
 			r.keeper.clock.Step(5 * time.Second)
 			h := r.Health("a")
 			return h.Reachability == step.reach && h.ReachabilityMessage == step.message && h.Registered && !h.Since.IsZero()
@@ -344,7 +345,7 @@ func TestProbeFailureThreshold(t *testing.T) {
 	var tries int
 	c.lease = newWebhook
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
+	must.Eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
 	c.with(func() {
 		c.lease = func(w http.ResponseWriter, labels map[string]string) error {
 			tries++
@@ -354,7 +355,7 @@ func TestProbeFailureThreshold(t *testing.T) {
 			return newWebhook(w, labels)
 		}
 	})
-	eventually(t, "it was tried", func() bool {
+	must.Eventually(t, "it was tried", func() bool {
 		r.keeper.clock.Step(5 * time.Second)
 		if h := r.Health("a"); h.Reachability != register.Reachable {
 			t.Fatalf("became %+v", h)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -255,9 +256,7 @@ func (k *testController) disturb(w generator, response []json.RawMessage) {
 	}
 	for _, text := range response {
 		var desired map[string]any
-		if err := json.Unmarshal(text, &desired); err != nil {
-			k.t.Fatal(err)
-		}
+		must.Succeed(k.t, json.Unmarshal(text, &desired))
 		key := strings.ToLower(desired["kind"].(string)) + "s/a"
 		if desired["kind"] == "NetworkPolicy" {
 			key = "networkpolicies/a"
@@ -275,10 +274,7 @@ func (k *testController) disturb(w generator, response []json.RawMessage) {
 // applyAs applies an object as another manager.
 func (k *testController) applyAs(manager, key string, desired map[string]any) {
 	k.t.Helper()
-	body, err := json.Marshal(desired)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	body := must.Get(json.Marshal(desired)).In(k.t)
 	request := k.request(manager, key, body)
 	request.Request = &http.Request{Method: http.MethodPatch, Header: http.Header{"Content-Type": {string(types.ApplyPatchType)}},
 		URL: &url.URL{RawQuery: "force=true&fieldManager=" + manager}}
@@ -366,9 +362,7 @@ func ownersOf(k *testController, key string) string {
 	owners := map[string]any{}
 	for _, e := range k.objects[key].GetManagedFields() {
 		var fields map[string]any
-		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
-			k.t.Fatal(err)
-		}
+		must.Succeed(k.t, json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields))
 		withSelf(fields)
 		name := e.Manager + " " + e.APIVersion + " " + e.Subresource
 		if all, known := owners[name].(map[string]any); known {
@@ -377,10 +371,7 @@ func ownersOf(k *testController, key string) string {
 		}
 		owners[name] = fields
 	}
-	text, err := json.MarshalIndent(owners, "", " ")
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	text := must.Get(json.MarshalIndent(owners, "", " ")).In(k.t)
 	return string(text)
 }
 

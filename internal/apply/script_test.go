@@ -65,10 +65,7 @@ func (k *testController) observed() []*object.Object {
 	defer k.mu.Unlock()
 	var all []*object.Object
 	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
-		text, err := json.Marshal(k.objects[key])
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(k.objects[key])).In(k.t)
 		all = append(all, parse(k.t, string(text)))
 	}
 	return all
@@ -80,12 +77,9 @@ func (k *testController) plan(response []json.RawMessage) plan.Plan {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	p, err := k.planner.Changes(k.observed(), desired, func(o *object.Object, digest uint64) bool {
+	p := must.Get(k.planner.Changes(k.observed(), desired, func(o *object.Object, digest uint64) bool {
 		return k.upToDate[o.UID()] == [2]uint64{o.Digest(), digest}
-	})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	})).In(k.t)
 	return p
 }
 
@@ -172,22 +166,15 @@ func (k *testController) editAs(manager, key string, patch map[string]any) {
 	}
 	o := live.DeepCopy()
 	overlay(o.Object, patch)
-	body, err := json.Marshal(o)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	body := must.Get(json.Marshal(o)).In(k.t)
 	request := k.request(manager, key, body)
-	if _, err := k.put(request, live); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Get(k.put(request, live)).In(k.t)
 }
 
 // create creates an object of another client.
 func (k *testController) create(plural, text string) {
 	k.t.Helper()
-	if _, err := k.post(k.request("others", plural+"/", []byte(text))); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Get(k.post(k.request("others", plural+"/", []byte(text)))).In(k.t)
 }
 
 // runReleaseCommand sends the patch of the command that the last error named.
@@ -198,9 +185,7 @@ func (k *testController) runReleaseCommand() {
 	}
 	_, quoted, _ := strings.Cut(k.heldField.Command, "-p '")
 	for key, live := range k.objects {
-		if _, err := k.edited(k.request("kubectl-patch", key, []byte(strings.TrimSuffix(quoted, "'"))), live); err != nil {
-			k.t.Fatal(err)
-		}
+		must.Get(k.edited(k.request("kubectl-patch", key, []byte(strings.TrimSuffix(quoted, "'"))), live)).In(k.t)
 	}
 }
 
@@ -354,10 +339,7 @@ func (k *testController) show() string {
 		for _, name := range []string{"apiVersion", "kind", "status"} {
 			delete(o.Object, name)
 		}
-		shown, err := yaml.Marshal(o.Object)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		shown := must.Get(yaml.Marshal(o.Object)).In(k.t)
 		fmt.Fprintf(&text, "--- %s: %s\n%s", key, strings.Join(owners, ", "), shown)
 	}
 	return text.String()

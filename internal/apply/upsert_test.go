@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -51,10 +52,7 @@ func (u *upsertFixture) logged(write func(*object.Object) error, text string) []
 }
 
 func (u *upsertFixture) stored(key, member string) string {
-	text, err := json.Marshal(u.objects[key].Object[member])
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(u.objects[key].Object[member])).In(u.t)
 	return string(text)
 }
 

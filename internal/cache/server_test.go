@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -72,13 +73,10 @@ func newServer(t *testing.T) *server {
 
 func (s *server) client() rest.Interface {
 	s.t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: s.http.URL, QPS: -1,
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	})).In(s.t)
 	return client
 }
 

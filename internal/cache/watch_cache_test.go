@@ -287,10 +287,7 @@ func (w *model) checkIndex() {
 		}
 	}
 	for _, text := range selectors {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		selector := must.Get(labels.Parse(text)).In(w.t)
 		for _, namespace := range []string{"", "ns0", "ns1", "ns"} {
 			want := w.filter(func(o *object.Object) bool {
 				_, owned := o.Controller()

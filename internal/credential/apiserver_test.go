@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // apiServer serves Secrets and ConfigMaps, and only watches of single objects.
@@ -43,13 +44,10 @@ func newAPI(t *testing.T) *apiServer {
 
 func (a *apiServer) store() *cache.Cache {
 	a.t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: a.server.URL, QPS: -1,
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	})).In(a.t)
 	s := cache.New(client, cache.Options{
 		Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
 	})
@@ -73,10 +71,7 @@ func (a *apiServer) put(name string, fields map[string]any) {
 		"namespace": parts[1], "name": parts[2], "uid": name, "resourceVersion": fmt.Sprint(a.version),
 		"annotations": map[string]string{"version": fmt.Sprint(a.version)},
 	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(object)).In(a.t)
 	kind := "ADDED"
 	if _, found := a.objects[name]; found {
 		kind = "MODIFIED"

@@ -41,11 +41,7 @@ func open(t *testing.T, a *apiServer, spec credential.Spec) testSource {
 
 func (o testSource) mustCurrent() *webhook.Credentials {
 	o.t.Helper()
-	c, err := o.Current(o.t.Context())
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return c
+	return must.Get(o.Current(o.t.Context())).In(o.t)
 }
 
 // expectHeader compares the Authorization header, or the error.

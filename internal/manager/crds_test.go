@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
@@ -31,13 +32,13 @@ func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
 func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.awaitWatch(t)
 	s.deleteCRD()
 	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
 		"restart the program to create it again, or start it with --recreate-crds"
-	eventually(t, "not ready", func() bool { return readyz(m) == want })
-	eventually(t, "an event", func() bool {
+	must.Eventually(t, "not ready", func() bool { return readyz(m) == want })
+	must.Eventually(t, "an event", func() bool {
 		_, events := s.counts()
 		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to recreate it")
 	})
@@ -49,17 +50,17 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 		t.Errorf("applied %d times", applied)
 	}
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
 }
 
 // Fault H13: with the option it is recreated at once.
 func TestDeletedCRDIsRecreated(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	s.awaitWatch(t)
 	s.deleteCRD()
-	eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
-	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	eventually(t, "an event", func() bool { _, events := s.counts(); return len(events) == 1 })
+	must.Eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
+	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "an event", func() bool { _, events := s.counts(); return len(events) == 1 })
 }

@@ -89,7 +89,7 @@ func (s *fakeAPIServer) recordEvent(r *http.Request) {
 // awaitWatch waits until the CRD is watched: changes before that are not sent.
 func (s *fakeAPIServer) awaitWatch(t *testing.T) {
 	t.Helper()
-	eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
+	must.Eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
 }
 
 // deleteCRD deletes the CRD.
@@ -268,33 +268,20 @@ func readyz(m *Manager) string {
 	return strings.TrimSpace(w.Body.String())
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	limit := time.After(time.Minute)
-	for !is() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-limit:
-			t.Fatalf("timed out waiting for %s", what)
-		}
-	}
-}
-
 // A kind that is not served yet does not block the start, and is found once it is served.
 func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}})
 	<-m.Ready()
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	if running := len(m.controllers.Health()); running != 0 {
 		t.Errorf("%d run", running)
 	}
 	s.awaitWatch(t)
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	eventually(t, "the controller", func() bool { return len(m.controllers.Health()) == 1 })
-	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	eventually(t, "the metric", func() bool { return m.controllers.Gauges()["keeper"].Ready })
+	must.Eventually(t, "the controller", func() bool { return len(m.controllers.Health()) == 1 })
+	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "the metric", func() bool { return m.controllers.Gauges()["keeper"].Ready })
 }
 
 // Missing access is reported, and the controller starts once it is granted.
@@ -321,12 +308,12 @@ roleRef:
   name: setpoint-grant-keeper
 subjects:
   - {kind: ServiceAccount, name: keeper, namespace: shops}`
-	eventually(t, "the missing access", func() bool { return readyz(m) == want })
+	must.Eventually(t, "the missing access", func() bool { return readyz(m) == want })
 	if got := m.controllers.Gauges(); got["keeper"].Ready {
 		t.Error(got)
 	}
 	s.deny("")
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 }
 
 // Of two conflicting controllers the one that is listed first runs.
@@ -334,7 +321,7 @@ func TestConflictingGoControllers(t *testing.T) {
 	configMaps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopControllerWithChildren("one", configMaps), shopControllerWithChildren("another", configMaps)}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	const want = "another: one is already the controller of shops.example.org/v1; "
-	eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(m), want) })
+	must.Eventually(t, "the refusal", func() bool { return strings.HasPrefix(readyz(m), want) })
 	if running := slices.Collect(maps.Keys(m.controllers.Health())); !slices.Equal(running, []string{"one"}) {
 		t.Errorf("%q run", running)
 	}
@@ -343,7 +330,7 @@ func TestConflictingGoControllers(t *testing.T) {
 // Fault M15: two controllers of one kind run if one has no children.
 func TestGoControllersOfOneKind(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopController("one"), shopController("another")}, CRDs: [][]byte{[]byte(shopsManifest)}})
-	eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.Health()) == 2 })
+	must.Eventually(t, "both", func() bool { return readyz(m) == "ok" && len(m.controllers.Health()) == 2 })
 	for _, c := range m.controllers.Inspect() {
 		if yields := slices.ContainsFunc(c.Notes, func(note string) bool { return strings.HasPrefix(note, "one takes precedence") }); yields != (c.Name == "another") {
 			t.Errorf("%s yields the status: %v", c.Name, yields)
@@ -408,7 +395,7 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	}
 	waited := make(chan error, 1)
 	go func() { waited <- m.awaitCRDsAsStandby(t.Context()) }()
-	eventually(t, "ready to stand by", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready to stand by", func() bool { return readyz(m) == "ok" })
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	if err := <-waited; err != nil {
 		t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -24,7 +25,7 @@ import (
 func TestInspect(t *testing.T) {
 	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []controllers.GoController{shopHandlerController("greeter")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
 	s := m.Inspect()
-	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	process, err := s.Process(t.Context())
 	if err != nil || process.Name != "shopkeeper" || process.Version != "v7" || !process.IsLeader || process.LeaderElection || process.HeapBytes == 0 || len(process.Watches) == 0 {
 		t.Errorf("process %+v, %v", process, err)

@@ -10,6 +10,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // failingProxy stands before an API server and refuses one of its API groups, while it fails.
@@ -62,20 +63,20 @@ func TestControllerThatCannotBeLookedUpSaysSo(t *testing.T) {
 			return got.Reason == setpoint.ReasonAPIUnavailable && strings.Contains(got.Message, want)
 		}
 	}
-	eventually(t, "the error", says("compile shops: the server is currently unable to handle the request"))
+	must.Eventually(t, "the error", says("compile shops: the server is currently unable to handle the request"))
 	if shown := m.controllers.Gauges()["keeper"]; shown.Ready {
 		t.Errorf("the metric says %+v", shown)
 	}
 	p.fail(false)
-	eventually(t, "started", works)
+	must.Eventually(t, "started", works)
 
 	p.fail(true)
 	changed <- struct{}{}
-	eventually(t, "the error, beside what runs", says("until then the controller runs as before"))
+	must.Eventually(t, "the error, beside what runs", says("until then the controller runs as before"))
 	if len(m.controllers.Health()) == 0 {
 		t.Error("it was stopped")
 	}
 	p.fail(false)
 	changed <- struct{}{}
-	eventually(t, "accepted again", works)
+	must.Eventually(t, "accepted again", works)
 }

@@ -1,9 +1,12 @@
-// Package must ends a test at an error that the test is not about.
+// Package must ends a test at an error that the test is not about, or when what it waits for does not come.
 //
 // Tests import it, and nothing else does.
 package must
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Succeed ends the test with an error, if there is one.
 func Succeed(t testing.TB, err error) {
@@ -29,4 +32,18 @@ func (r Result[T]) In(t testing.TB) T {
 		t.Fatal(r.err)
 	}
 	return r.value
+}
+
+// Eventually waits until a condition holds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(time.Minute); !holds(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("never: %s", what)
+		}
+	}
 }

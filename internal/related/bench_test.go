@@ -24,7 +24,7 @@ func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules 
 	for i := range manyParents {
 		must.Succeed(b, r.Set(b.Context(), parentKey(i), rules(i)))
 	}
-	eventually(b, "all served", func() bool { return len(r.Pending(parentKey(0))) == 0 })
+	must.Eventually(b, "all served", func() bool { return len(r.Pending(parentKey(0))) == 0 })
 	i := slices.IndexFunc(r.Watches(), func(w Watch) bool { return w.Objects == 1 })
 	return r, r.watches[r.Watches()[i].Selection], api
 }
@@ -106,7 +106,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 1000 {
 		api.put(configMap(fmt.Sprintf("a/o%d", i), "1"))
 	}
-	eventually(b, "all objects", func() bool { return t.view.Len() == 1001 })
+	must.Eventually(b, "all objects", func() bool { return t.view.Len() == 1001 })
 	one, other := t.view.Get("a", "one"), parsed(b, "2")
 	b.ReportAllocs()
 	for b.Loop() {

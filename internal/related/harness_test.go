@@ -97,7 +97,7 @@ func (d *fixture) takeEnqueued() []string {
 // expectEnqueued waits for as many parents as expected.
 func (d *fixture) expectEnqueued(want ...string) {
 	d.t.Helper()
-	eventually(d.t, fmt.Sprint("wakes of ", want), func() bool {
+	must.Eventually(d.t, fmt.Sprint("wakes of ", want), func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.enqueued) >= len(want)
@@ -110,15 +110,13 @@ func (d *fixture) expectEnqueued(want ...string) {
 
 func (d *fixture) set(parent string, rules ...hook.RelatedRule) {
 	d.t.Helper()
-	if err := d.Set(d.t.Context(), keyFrom(parent), rules); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, d.Set(d.t.Context(), keyFrom(parent), rules))
 }
 
 // waitSynced waits until no watch of a parent is pending.
 func (d *fixture) waitSynced(parent string) {
 	d.t.Helper()
-	eventually(d.t, "watches of "+parent, func() bool { return len(d.Pending(keyFrom(parent))) == 0 })
+	must.Eventually(d.t, "watches of "+parent, func() bool { return len(d.Pending(keyFrom(parent))) == 0 })
 }
 
 // snapshotOf returns a parent's related objects, such as "ConfigMap.v1: a/b=content".
@@ -138,7 +136,7 @@ func (d *fixture) expectOpen(want ...string) {
 	d.t.Helper()
 	slices.Sort(want)
 	var got []string
-	eventually(d.t, fmt.Sprint("open watches ", want), func() bool {
+	must.Eventually(d.t, fmt.Sprint("open watches ", want), func() bool {
 		got = got[:0]
 		for path := range d.api.open() {
 			got = append(got, path)

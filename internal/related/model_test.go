@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -276,10 +277,7 @@ func (m *model) describe(groups []hook.Group) string {
 	for i, g := range groups {
 		lines[i] = g.Kind + "." + g.APIVersion + ":"
 		for _, e := range g.Objects {
-			o, err := object.Parse(e.Object)
-			if err != nil {
-				m.t.Fatal(err)
-			}
+			o := must.Get(object.Parse(e.Object)).In(m.t)
 			marks := map[string]string{}
 			for label := range o.Labels().All() {
 				marks[label.Key] = label.Value
@@ -327,7 +325,7 @@ func (m *model) takeEnqueued() map[string]bool {
 func (m *model) catchUp() {
 	m.t.Helper()
 	m.api.bookmark()
-	eventually(m.t, "all watches caught up", func() bool {
+	must.Eventually(m.t, "all watches caught up", func() bool {
 		m.Registry.mu.Lock()
 		defer m.Registry.mu.Unlock()
 		for _, set := range m.ruleSets {

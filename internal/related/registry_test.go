@@ -58,7 +58,7 @@ func TestNewVersionWithoutAChangeEnqueuesNothing(t *testing.T) {
 	d.expectEnqueued("p: listed")
 	before := d.Snapshot(keyFrom("p"))
 	d.api.put(configMap("a/one", "1"))
-	eventually(t, "the new version", func() bool {
+	must.Eventually(t, "the new version", func() bool {
 		return string(d.Snapshot(keyFrom("p")).Groups[0].Objects[0].Object) != string(before.Groups[0].Objects[0].Object)
 	})
 	if got := d.Snapshot(keyFrom("p")).Digest; got != before.Digest {
@@ -115,7 +115,7 @@ func TestFailingWatchIsReported(t *testing.T) {
 	d.api.with(func() { d.api.refuse = func(path string) bool { return strings.HasPrefix(path, "secrets") } })
 	d.set("p", of(secrets, in("a"), named("s")), of(configMaps))
 	var pending []Watch
-	eventually(t, "an error", func() bool {
+	must.Eventually(t, "an error", func() bool {
 		pending = d.Pending(keyFrom("p"))
 		return len(pending) == 1 && pending[0].Err != nil
 	})
@@ -161,7 +161,7 @@ func TestNamespaceLabelsDecide(t *testing.T) {
 	d.expect("p", "ConfigMap.v1: b/two=")
 
 	d.api.put(configMap("c/one", ""))
-	eventually(t, "the object of a namespace not yet known", func() bool { return d.Watches()[0].Objects == 3 })
+	must.Eventually(t, "the object of a namespace not yet known", func() bool { return d.Watches()[0].Objects == 3 })
 	d.api.put(namespace("c", "team=blue"))
 	d.expectEnqueued("p: Namespace c")
 
@@ -191,7 +191,7 @@ func TestEqualRulesAreOne(t *testing.T) {
 	}
 	d.takeEnqueued()
 	d.api.put(configMap("a/one", "2"))
-	eventually(t, "wakes of all", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.enqueued) == 100 })
+	must.Eventually(t, "wakes of all", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.enqueued) == 100 })
 }
 
 func TestWatchesEndWithTheirRules(t *testing.T) {
@@ -230,7 +230,7 @@ func TestWatchesEndWithTheirRules(t *testing.T) {
 // watchesFor fires timers until there are n watches.
 func (d *fixture) watchesFor(n int) {
 	d.t.Helper()
-	eventually(d.t, fmt.Sprintf("%d watches", n), func() bool {
+	must.Eventually(d.t, fmt.Sprintf("%d watches", n), func() bool {
 		d.api.bookmark()
 		d.fireTimers()
 		return len(d.Watches()) == n
@@ -276,7 +276,7 @@ func TestManyRulesShareAWatch(t *testing.T) {
 	d.watchesFor(maxNarrowWatches - 1)
 	d.set("again", of(configMaps, in("n9"), named("one")))
 	d.watchesFor(maxNarrowWatches)
-	eventually(t, "the end of the wide watch", func() bool { return !d.api.open()["configmaps"] })
+	must.Eventually(t, "the end of the wide watch", func() bool { return !d.api.open()["configmaps"] })
 }
 
 func TestSecretsAreReadByNameOnly(t *testing.T) {

@@ -72,16 +72,12 @@ func (c *testCluster) killComponent(name string) {
 
 func (c *testCluster) apply(text string) {
 	c.t.Helper()
-	if _, err := c.try(text, "apply", "-f", "-"); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(c.try(text, "apply", "-f", "-")).In(c.t)
 }
 
 func (c *testCluster) kubectl(args ...string) {
 	c.t.Helper()
-	if _, err := c.try("", args...); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(c.try("", args...)).In(c.t)
 }
 
 // try runs kubectl, or prints the same without it where it gets something.

@@ -135,10 +135,7 @@ func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
 // writeShop is for docs/change-logic.md: the example with another image.
 func (c *pageCluster) writeShop() {
 	c.t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "blue-green", "example.yaml"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "examples", "blue-green", "example.yaml"))).In(c.t)
 	writeFile(c.t, filepath.Join(c.dir, "shop.yaml"), strings.ReplaceAll(string(text), "nginx:1.27", "nginx:1.28"))
 }
 

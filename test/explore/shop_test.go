@@ -82,12 +82,9 @@ func (s *shop) reconcile(response []json.RawMessage) {
 		s.t.Fatal(err)
 	}
 	for range maxPasses {
-		p, err := s.planner.Changes(s.observed(), desired, func(o *object.Object, digest uint64) bool {
+		p := must.Get(s.planner.Changes(s.observed(), desired, func(o *object.Object, digest uint64) bool {
 			return s.upToDate[o.UID()] == [2]uint64{contentOf(o), digest}
-		})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		})).In(s.t)
 		if s.write(p) == 0 {
 			return
 		}

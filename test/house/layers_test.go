@@ -16,6 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // layers lists the packages of the repository, lowest layer first. A package may import
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
+	{"internal/lists"},
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/must", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
 	{"internal/lasthandled", "internal/redact"},
 	{"internal/trace"},

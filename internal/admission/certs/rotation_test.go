@@ -32,10 +32,7 @@ type rotationTest struct {
 func (w *rotationTest) plan(at rotationInput) *keyring {
 	w.t.Helper()
 	at.names = orServedAs(at.names)
-	made, err := planRotation(w.keyring, at, lives)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	made := must.Get(planRotation(w.keyring, at, lives)).In(w.t)
 	if !made.nextCheck.After(at.now) {
 		w.t.Fatalf("at %s it is to be looked again at %s", at.now, made.nextCheck)
 	}

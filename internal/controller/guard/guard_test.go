@@ -50,10 +50,7 @@ func (l *guardTest) deletions(parent, children int) []plan.Action {
 	var all []plan.Action
 	for i := range children {
 		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d-%d","uid":"u%[1]d-%[2]d"}}`, parent, i)
-		o, err := object.Parse([]byte(text))
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		o := must.Get(object.Parse([]byte(text))).In(l.t)
 		all = append(all, plan.Action{Verb: plan.Delete, Ref: o.Ref(), Before: o})
 	}
 	return all

@@ -110,15 +110,15 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 func TestProcessesDetectEachOther(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	one, stopOne := startProcess(t, s, "one")
-	eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
+	must.Eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	another, _ := startProcess(t, s, "another")
 	const warning = "another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect"
-	eventually(t, "the second", func() bool {
+	must.Eventually(t, "the second", func() bool {
 		return strings.Contains(another.String(), warning) && strings.Contains(another.String(), "process=one")
 	})
-	eventually(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
+	must.Eventually(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
 	stopOne()
-	eventually(t, "the other one to take over", func() bool { return s.holder("shop-process") == "another" })
+	must.Eventually(t, "the other one to take over", func() bool { return s.holder("shop-process") == "another" })
 	if n := strings.Count(another.String(), warning); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
@@ -133,7 +133,7 @@ func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 	s.stored["shop-process"] = lease
 	log, stop := startProcess(t, s, "one")
-	eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
+	must.Eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	stop()
 	if s.holder("shop-process") != "" || log.String() != "" {
 		t.Errorf("left %q, logged %s", s.holder("shop-process"), log.String())
@@ -146,7 +146,7 @@ func TestProcessBesideLeader(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
 	log, _ := startProcess(t, s, "one")
 	leader := "leader"
-	eventually(t, "the warning", func() bool {
+	must.Eventually(t, "the warning", func() bool {
 		s.mu.Lock()
 		lease := &coordinationv1.Lease{}
 		lease.Name, lease.Spec.HolderIdentity = "shop", &leader
@@ -161,7 +161,7 @@ func TestProcessBesideLeader(t *testing.T) {
 
 	refused := &leaseAPI{refuses: true}
 	log, stop := startProcess(t, refused, "one")
-	eventually(t, "two requests", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
+	must.Eventually(t, "two requests", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
 	stop()
 	if log.String() != "" {
 		t.Error(log.String())
@@ -228,18 +228,5 @@ func TestProcessLeaseName(t *testing.T) {
 	}
 	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "shop-process" {
 		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	limit := time.After(time.Minute)
-	for !is() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-limit:
-			t.Fatalf("timed out waiting for %s", what)
-		}
 	}
 }

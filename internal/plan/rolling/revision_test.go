@@ -170,14 +170,9 @@ func (a revisionFixture) stored(text string) []*object.Object {
 			continue
 		}
 		parent := parse(a.t, strings.Replace(shop, `"b"`, fmt.Sprintf("%q", head[:1]), 1))
-		r, err := a.k.current(parent)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		r := must.Get(a.k.current(parent)).In(a.t)
 		r.Number = int64(head[1] - '0')
-		if r.Stored, err = a.k.create(parent, r); err != nil {
-			a.t.Fatal(err)
-		}
+		r.Stored = must.Get(a.k.create(parent, r)).In(a.t)
 		if list != "" {
 			r.Stored = a.claiming(r, strings.Split(list, ","))
 		}
@@ -192,10 +187,7 @@ func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 	for _, name := range names {
 		claims[plan.Key{Kind: webs.GroupKind(), Namespace: "town", Name: name}] = true
 	}
-	action, err := (&History{revisions: a.k, family: a.f}).updateClaims(r, claims)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	action := must.Get((&History{revisions: a.k, family: a.f}).updateClaims(r, claims)).In(a.t)
 	return action.After
 }
 
@@ -203,10 +195,7 @@ func (a revisionFixture) claiming(r Revision, names []string) *object.Object {
 func (a revisionFixture) describe(o *object.Object) string {
 	a.t.Helper()
 	image := cmp.Or(strings.Trim(string(o.Field("data", "parentPatch", "spec", "image")), `"`), "?")
-	claims, err := readClaims(plan.Annotation(o, claimsAnnotation), a.f.Rules)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	claims := must.Get(readClaims(plan.Annotation(o, claimsAnnotation), a.f.Rules)).In(a.t)
 	return fmt.Sprintf("%s%s:%s", image, o.Field("revision"), claimedNames(claims))
 }
 
@@ -222,11 +211,7 @@ func (a revisionFixture) history(stored, children string) History {
 	a.t.Helper()
 	s := newRolloutFixture(a.t, plan.RollingInPlace, 1, children)
 	config := parse(a.t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","ownerReferences":[{"uid":"parent-uid","controller":true}]}}`)
-	h, err := a.k.History(a.f, a.stored(stored), append(s.observed(), config))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return h
+	return must.Get(a.k.History(a.f, a.stored(stored), append(s.observed(), config))).In(a.t)
 }
 
 // The cases have the parent at b, and the writes if no child is moved.
@@ -281,10 +266,7 @@ func TestHistory(t *testing.T) {
 
 func (a revisionFixture) writes(h History, kept []Claims) string {
 	a.t.Helper()
-	p, err := h.Writes(kept)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	p := must.Get(h.Writes(kept)).In(a.t)
 	var text []string
 	for _, stage := range p.Stages {
 		for _, action := range stage {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -123,34 +124,19 @@ func (w *simulation) run() {
 func (w *simulation) pass() (did bool, err error) {
 	w.t.Helper()
 	f := w.family()
-	h, err := w.revisionConfig.History(f, slices.Collect(maps.Values(w.revisions)), w.observed())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := must.Get(w.revisionConfig.History(f, slices.Collect(maps.Values(w.revisions)), w.observed())).In(w.t)
 	rollout := Rollout{Family: f, Observed: w.observed(), Latest: w.desired(f, w.parent)}
 	for _, r := range h.Former {
 		former := Former{Claims: r.Claims}
 		if len(r.Claims) > 0 && r.Known() {
-			then, err := h.ParentAt(w.parent, r)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			then := must.Get(h.ParentAt(w.parent, r)).In(w.t)
 			former.Children = w.desired(f, then)
 		}
 		rollout.Former = append(rollout.Former, former)
 	}
-	step, err := rollout.Step()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	revisions, err := h.Writes(step.Claims)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	todo, err := f.Changes(w.observed(), step.Desired, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	step := must.Get(rollout.Step()).In(w.t)
+	revisions := must.Get(h.Writes(step.Claims)).In(w.t)
+	todo := must.Get(f.Changes(w.observed(), step.Desired, nil)).In(w.t)
 	w.check(rollout, step, todo)
 	if err := w.apply(revisions); err != nil {
 		return true, err
@@ -186,10 +172,7 @@ func (w *simulation) check(rollout Rollout, step Step, todo plan.Plan) {
 		// A child that differs from its own revision is written in any case, one that matches the
 		// latest in none.
 		isStrange := stored != nil && image(stored) != cmp.Or(own[name], image(stored)) && !w.isNew(name)
-		notReady, err := child.Rule.NotReadyReason(stored, w.parent)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		notReady := must.Get(child.Rule.NotReadyReason(stored, w.parent)).In(w.t)
 		isDisturbed := notReady != "" || isStrange
 		isMoved := claimed[name] && !kept[name] && own[name] != image(w.parent) && !w.isNew(name)
 		unavailable += count(isDisturbed)
@@ -277,10 +260,7 @@ func (w *simulation) put(o *object.Object, fields ...string) {
 	for pair := range slices.Chunk(fields, 2) {
 		edits = append(edits, object.Edit{Value: []byte(pair[1]), Path: strings.Split(pair[0], ".")})
 	}
-	edited, err := o.Edited(edits...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	edited := must.Get(o.Edited(edits...)).In(w.t)
 	w.children[plan.KeyOf(edited)] = edited
 }
 

@@ -84,10 +84,7 @@ func (s rolloutFixture) observed() []*object.Object {
 // stored returns a child as created at a revision.
 func (s rolloutFixture) stored(i int, image string, health byte) *object.Object {
 	s.t.Helper()
-	p, err := s.f.Changes(nil, s.desired(image)[i:i+1], nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	p := must.Get(s.f.Changes(nil, s.desired(image)[i:i+1], nil)).In(s.t)
 	edits := []object.Edit{
 		{Value: fmt.Appendf(nil, `"uid-%d"`, i), Path: []string{"metadata", "uid"}},
 		{Value: []byte("2"), Path: []string{"metadata", "generation"}},
@@ -102,11 +99,7 @@ func (s rolloutFixture) stored(i int, image string, health byte) *object.Object 
 		edits = append(edits, object.Edit{Value: []byte(`"2026-01-01T00:00:00Z"`), Path: []string{"metadata", "deletionTimestamp"}})
 	}
 	edits = append(edits, object.Edit{Value: []byte(status), Path: []string{"status"}})
-	o, err := p.Stages[0][0].After.Edited(edits...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return o
+	return must.Get(p.Stages[0][0].After.Edited(edits...)).In(s.t)
 }
 
 // former returns the former revisions in the order of their letters. "?" does not know its
@@ -136,21 +129,14 @@ func (s rolloutFixture) former() (letters []byte, formers []Former) {
 func (s rolloutFixture) step() Step {
 	s.t.Helper()
 	_, formers := s.former()
-	step, err := (&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers}).Step()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return step
+	return must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers}).Step()).In(s.t)
 }
 
 // outcome returns the claim on each child after a step and the write to it: the new image, "d" for
 // a deletion, "=" for nothing.
 func (s rolloutFixture) outcome(step Step) string {
 	s.t.Helper()
-	p, err := s.f.Changes(s.observed(), step.Desired, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	p := must.Get(s.f.Changes(s.observed(), step.Desired, nil)).In(s.t)
 	does := map[string]string{}
 	for _, stage := range p.Stages {
 		for _, action := range stage {
