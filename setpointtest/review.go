@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -82,10 +83,7 @@ func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.Revie
 	if len(differences) == 0 {
 		return nil
 	}
-	var texts []string
-	for _, one := range differences {
-		texts = append(texts, one.String())
-	}
+	texts := lists.Map(differences, hook.FieldChange.String)
 	return fmt.Errorf("changes %s", strings.Join(texts, ", "))
 }
 

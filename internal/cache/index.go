@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -103,11 +104,7 @@ func requiresValue(operator selection.Operator) bool {
 
 // requirementKeys returns a key per value of the requirement. Their objects are disjoint.
 func requirementKeys(r labels.Requirement) []indexKey {
-	var keys []indexKey
-	for _, value := range r.ValuesUnsorted() {
-		keys = append(keys, indexKey{r.Key(), value})
-	}
-	return keys
+	return lists.Map(r.ValuesUnsorted(), func(value string) indexKey { return indexKey{r.Key(), value} })
 }
 
 func (x index) size(keys []indexKey) int {

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -127,11 +128,7 @@ func (all hookConfigs) source(of *hookConfig) (*hookConfig, error) {
 }
 
 func (all hookConfigs) names() []string {
-	var names []string
-	for _, one := range all {
-		names = append(names, one.name)
-	}
-	return names
+	return lists.Map(all, func(one *hookConfig) string { return one.name })
 }
 
 // codes returns the code of inline hooks, each once.

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -49,10 +50,7 @@ func (n ResourceName) InList(list []ResourceName) bool {
 // FinalizerRemovals returns the resources, noted or of parents, whose objects have to lose the
 // finalizer.
 func (f Footprint) FinalizerRemovals(noted []string, leaving bool) []ResourceName {
-	var all []ResourceName
-	for _, text := range noted {
-		all = append(all, ParseResourceName(text))
-	}
+	all := lists.Map(noted, ParseResourceName)
 	for _, parent := range f.Parents {
 		if !parent.InList(all) {
 			all = append(all, parent)

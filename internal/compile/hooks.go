@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -70,10 +71,7 @@ func (all hookConfigs) webhooks() hookConfigs {
 
 // addresses returns where the hooks are, without duplicates.
 func (all hookConfigs) addresses() []string {
-	var some []string
-	for _, one := range all {
-		some = append(some, one.address())
-	}
+	some := lists.Map(all, (*hookConfig).address)
 	slices.Sort(some)
 	return slices.Compact(some)
 }
@@ -82,11 +80,7 @@ func (all hookConfigs) addresses() []string {
 func (all hookConfigs) credentials() []object.Ref {
 	var some []object.Ref
 	for _, one := range all.webhooks() {
-		for _, ref := range one.webhook.credentials.Objects() {
-			if !slices.Contains(some, ref) {
-				some = append(some, ref)
-			}
-		}
+		some = lists.Union(some, one.webhook.credentials.Objects())
 	}
 	return some
 }

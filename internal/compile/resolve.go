@@ -14,6 +14,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -165,10 +166,7 @@ func (c *Compiled) SetUnserved() {
 	if c.Unserved = slices.Compact(all); len(all) == 0 {
 		return
 	}
-	var names []string
-	for _, r := range c.Unserved {
-		names = append(names, r.String())
-	}
+	names := lists.Map(c.Unserved, object.Resource.String)
 	c.Incomplete = &Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf(
 		"%s: %w any more; the controller goes on without such objects until they are served again",
 		strings.Join(names, ", "), ErrNotServed)}

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -220,13 +221,7 @@ const (
 // reconcilableKinds returns the kinds of a controller whose objects the user may list and
 // patch.
 func (req *request) reconcilableKinds(c *inspect.Controller) []object.Kind {
-	var kinds []object.Kind
-	for _, kind := range c.Kinds {
-		if req.Can("list", kind, "", "") && req.Can("patch", kind, "", "") {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+	return lists.Filter(c.Kinds, func(kind object.Kind) bool { return req.Can("list", kind, "", "") && req.Can("patch", kind, "", "") })
 }
 
 // reconcileObjects requests a reconcile of each object of a controller as the user. Objects

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -81,9 +82,7 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 	}
 	for _, row := range rows {
 		each := objectRow{Row: row, Ref: object.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}}
-		for _, i := range shown {
-			each.Cells = append(each.Cells, row.Cells[i])
-		}
+		each.Cells = append(each.Cells, lists.Map(shown, func(i int) string { return row.Cells[i] })...)
 		p.Rows = append(p.Rows, each)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
@@ -86,10 +87,9 @@ func (o *CleanupOptions) choose(ctx context.Context) (*inventory.Inventory, erro
 	case 1:
 		return all[0], nil
 	}
-	var names []string
-	for _, i := range all {
-		names = append(names, fmt.Sprintf("%s of %s in %s, %s", i.Name, i.Owner, i.Dir, i))
-	}
+	names := lists.Map(all, func(i *inventory.Inventory) string {
+		return fmt.Sprintf("%s of %s in %s, %s", i.Name, i.Owner, i.Dir, i)
+	})
 	return nil, fmt.Errorf("several runs have created objects; choose one by its DIR or FILE, or by the --namespaces of its inventory:\n%s",
 		strings.Join(names, "\n"))
 }

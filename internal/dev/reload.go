@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // applyAll applies the manifests of all projects for the first time. Errors are shown and
@@ -98,15 +99,11 @@ func (s *session) watched() (dirs, flat []string) {
 			of = &dirs
 			dirs = append(dirs, w.Dir)
 		}
-		for _, path := range w.Apply {
-			*of = append(*of, filepath.Dir(path))
-		}
+		*of = append(*of, lists.Map(w.Apply, filepath.Dir)...)
 	}
 	for _, l := range s.locals {
 		dirs = append(dirs, l.Dir)
-		for _, path := range l.sources.paths {
-			dirs = append(dirs, filepath.Dir(path))
-		}
+		dirs = append(dirs, lists.Map(l.sources.paths, filepath.Dir)...)
 	}
 	for _, all := range []*[]string{&dirs, &flat} {
 		slices.Sort(*all)

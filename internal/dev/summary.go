@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -111,10 +112,7 @@ func (s *session) controllers() []object.Ref {
 func (s *session) suggestions() []string {
 	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig()}
 	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
-	var kinds []string
-	for _, key := range s.controllers() {
-		kinds = append(kinds, strings.ToLower(key.Kind.Kind)+"s."+key.Group)
-	}
+	kinds := lists.Map(s.controllers(), func(key object.Ref) string { return strings.ToLower(key.Kind.Kind) + "s." + key.Group })
 	if controllers := s.controllers(); len(controllers) > 0 {
 		kind := controllers[0].Kind
 		ideas = append(ideas, fmt.Sprintf("%s plan %s.%s/%s -A", s.Program, strings.ToLower(kind.Kind), kind.Group, controllers[0].Name))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -198,10 +199,7 @@ func (e *effects) compareChild(name string, planned plans, before, after any) {
 	if len(changes) == 0 {
 		return
 	}
-	var shown []string
-	for _, change := range changes[:min(len(changes), maxShownChanges)] {
-		shown = append(shown, describeChange(change))
-	}
+	shown := lists.Map(changes[:min(len(changes), maxShownChanges)], describeChange)
 	text := name + ": " + strings.Join(shown, "; ")
 	if more := len(changes) - len(shown); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -178,13 +179,8 @@ func (r *run) includesNamespace(i int, namespace string) bool {
 
 // kinds returns the kind of the objects of each program.
 func (r *run) kinds() []object.Resource {
-	var all []object.Resource
-	for _, p := range r.Programs {
-		all = append(all, p.Parent)
-	}
-	for _, p := range r.Handlers {
-		all = append(all, p.Resource)
-	}
+	all := lists.Map(r.Programs, func(p composite.Program) object.Resource { return p.Parent })
+	all = append(all, lists.Map(r.Handlers, func(p handler.Program) object.Resource { return p.Resource })...)
 	return all
 }
 

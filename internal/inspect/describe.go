@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -62,12 +63,7 @@ func joinAnd(words []string) string {
 
 // joinNonEmpty joins the words that are not empty.
 func joinNonEmpty(words ...string) string {
-	var said []string
-	for _, word := range words {
-		if word != "" {
-			said = append(said, word)
-		}
-	}
+	said := lists.Filter(words, func(word string) bool { return word != "" })
 	return strings.Join(said, ", ")
 }
 
@@ -308,10 +304,7 @@ func describeWrite(w *permit.Write) string {
 
 // describeWebhook describes an admission webhook.
 func describeWebhook(w *admission.Webhook) string {
-	var rules []string
-	for _, rule := range w.Rules {
-		rules = append(rules, describeRule(&rule))
-	}
+	rules := lists.Map(w.Rules, func(rule admission.Rule) string { return describeRule(&rule) })
 	what := "deny"
 	if w.Mutates {
 		what = "mutate or deny"
@@ -324,10 +317,7 @@ func describeWebhook(w *admission.Webhook) string {
 }
 
 func describeRule(r *admission.Rule) string {
-	var operations []string
-	for _, operation := range r.Operations {
-		operations = append(operations, strings.ToLower(string(operation)))
-	}
+	operations := lists.Map(r.Operations, func(operation hook.Operation) string { return strings.ToLower(string(operation)) })
 	where := object.Resource{Group: r.Group, Version: r.Version}
 	return joinAnd(operations) + " of " + joinAnd(r.Resources) + " (" + where.APIVersion() + ")"
 }

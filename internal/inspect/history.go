@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -154,9 +155,7 @@ func (b *History) entriesOf(ref object.Ref) []entry {
 			if !name.matches(ref) {
 				continue
 			}
-			for _, e := range d.entries {
-				found = append(found, *e)
-			}
+			found = append(found, lists.Map(d.entries, func(e *entry) entry { return *e })...)
 		}
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -132,9 +133,7 @@ func readReferences(types ...reflect.Type) map[reflect.Type][]int {
 				continue
 			}
 			read[of] = readFields(of)
-			for _, i := range read[of] {
-				types = append(types, of.Field(i).Type)
-			}
+			types = append(types, lists.Map(read[of], func(i int) reflect.Type { return of.Field(i).Type })...)
 		}
 	}
 	return read

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -66,9 +67,7 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	}
 	page.Matching = len(matching)
 	from := min(max(q.Offset, 0), len(matching))
-	for _, s := range q.sort(matching, min(from+q.limit(), len(matching)))[from:] {
-		page.Objects = append(page.Objects, s.View())
-	}
+	page.Objects = append(page.Objects, lists.Map(q.sort(matching, min(from+q.limit(), len(matching)))[from:], (*ManagedObject).View)...)
 	return page
 }
 

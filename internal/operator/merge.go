@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -67,10 +68,7 @@ func (c *controller) compileGroup(ctx context.Context, env compile.Environment, 
 		return nil, err
 	}
 	setKinds(spec, group.kinds, several)
-	var finalizers []any
-	for _, other := range group.controllers[1:] {
-		finalizers = append(finalizers, other.finalizer())
-	}
+	finalizers := lists.Map(group.controllers[1:], func(other *declaredController) any { return other.finalizer() })
 	replaced, _ := spec["replacedFinalizers"].([]any)
 	spec["replacedFinalizers"] = append(replaced, finalizers...)
 	compiled, err := merged.compileSpec(ctx, env, spec)
@@ -85,10 +83,7 @@ func (c *controller) compileGroup(ctx context.Context, env compile.Environment, 
 
 // merged requests the controller of a group from the process.
 func (o *Operator) merged(ctx context.Context, group *kindGroup) (*controller, error) {
-	var names []string
-	for _, c := range group.controllers {
-		names = append(names, c.Metadata.Name)
-	}
+	names := lists.Map(group.controllers, func(c *declaredController) string { return c.Metadata.Name })
 	path := o.declaration.Merged + "/" + strings.Join(names, mergedSeparator)
 	data, err := o.endpoint.get(ctx, path, declareTimeout, maxDeclarationBytes)
 	if err != nil {
@@ -137,11 +132,7 @@ func (o *Operator) selecting(all []served.Kind, kind compile.ResourceName) []*de
 		}
 	}
 	slices.SortStableFunc(found, func(a, b selection) int { return cmp.Compare(a.breadth, b.breadth) })
-	var controllers []*declaredController
-	for _, each := range found {
-		controllers = append(controllers, each.by)
-	}
-	return controllers
+	return lists.Map(found, func(each selection) *declaredController { return each.by })
 }
 
 // selects reports whether the selector selects a kind in its version.
@@ -204,9 +195,6 @@ func setKinds(spec map[string]any, kinds []compile.ResourceName, several bool) {
 }
 
 func kindNames(kinds []compile.ResourceName) string {
-	var names []string
-	for _, kind := range kinds {
-		names = append(names, kind.String())
-	}
+	names := lists.Map(kinds, compile.ResourceName.String)
 	return strings.Join(names, ", ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -169,11 +170,7 @@ func (a *Record) Refused() []Location {
 
 // AddLocations appends to locations those of more that it lacks.
 func AddLocations(locations []Location, more ...Location) []Location {
-	for _, location := range more {
-		if !slices.Contains(locations, location) {
-			locations = append(locations, location)
-		}
-	}
+	locations = lists.Union(locations, more)
 	return locations
 }
 

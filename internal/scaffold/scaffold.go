@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/js"
 )
 
@@ -159,8 +160,6 @@ var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 // ChildKinds are the plural names of the kinds of children that a new operator can have.
 func ChildKinds() (names []string) {
 	known, _ := readChildren() // It is in the binary, and a test reads it.
-	for _, c := range known {
-		names = append(names, c.Resource)
-	}
+	names = append(names, lists.Map(known, func(c child) string { return c.Resource })...)
 	return names
 }

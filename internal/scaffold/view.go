@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"sigs.k8s.io/yaml"
 )
 
@@ -212,9 +213,7 @@ func (s *style) parts(value any, indent int) (parts []string, opening, closing s
 		}
 		return parts, "{", "}"
 	case []any:
-		for _, item := range value {
-			parts = append(parts, s.literal(item, indent))
-		}
+		parts = append(parts, lists.Map(value, func(item any) string { return s.literal(item, indent) })...)
 		return parts, "[", "]"
 	}
 	return nil, "", ""

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
@@ -232,11 +233,7 @@ func (c *Controller) namespacesFor(handled object.Resource) []string {
 
 func distinct(names []string) []string {
 	var some []string
-	for _, name := range names {
-		if !slices.Contains(some, name) {
-			some = append(some, name)
-		}
-	}
+	some = lists.Union(some, names)
 	return some
 }
 

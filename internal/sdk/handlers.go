@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -219,9 +220,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 	if program.Workers == 0 {
 		program.Workers = env.Workers
 	}
-	for _, one := range h.handlers {
-		program.Handlers = append(program.Handlers, one.program())
-	}
+	program.Handlers = append(program.Handlers, lists.Map(h.handlers, (*Handler).program)...)
 	return program, nil
 }
 

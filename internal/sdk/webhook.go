@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -52,11 +53,7 @@ func (w *Webhook) AddProblem(format string, args ...any) {
 
 // AddOperations adds operations to review.
 func (w *Webhook) AddOperations(operations ...hook.Operation) {
-	for _, one := range operations {
-		if !slices.Contains(w.operations, one) {
-			w.operations = append(w.operations, one)
-		}
-	}
+	w.operations = lists.Union(w.operations, operations)
 }
 
 // SetTimeout accepts what the API server accepts.

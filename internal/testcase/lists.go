@@ -2,17 +2,14 @@ package testcase
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"maps"
 	"slices"
 )
 
 // sortedByKey returns the values of a map in the order of its keys.
 func sortedByKey[V any](of map[string]V) []V {
-	var all []V
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, of[key])
-	}
-	return all
+	return lists.Map(slices.Sorted(maps.Keys(of)), func(key string) V { return of[key] })
 }
 
 // encodeAll returns decoded values as JSON.

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -247,10 +248,7 @@ func webhooksOf(p *admission.Program) (all []string) {
 }
 
 func names(all []*workspace.Controller) string {
-	var texts []string
-	for _, c := range all {
-		texts = append(texts, c.String())
-	}
+	texts := lists.Map(all, (*workspace.Controller).String)
 	return strings.Join(texts, ", ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Update rewrites the expectations of failed cases in their files: the fields that they have, or all of the
@@ -23,10 +24,7 @@ func Update(results []Result) ([]Result, error) {
 			Value: r.of.expectation(r.Response)})
 		updated[i].Passed, updated[i].Updated, updated[i].Difference, updated[i].Error = true, true, "", ""
 	}
-	var problems []error
-	for _, replacements := range sortedByKey(byFile) {
-		problems = append(problems, manifest.Rewrite(replacements))
-	}
+	problems := lists.Map(sortedByKey(byFile), manifest.Rewrite)
 	return updated, errors.Join(problems...)
 }
 

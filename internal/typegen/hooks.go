@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -174,10 +175,7 @@ func (b *builder) kindOf(r Resource) *typedKind { return b.kinds[b.resources[r]]
 
 // anyOf returns the type of objects of several kinds.
 func (b *builder) anyOf(all []Resource) *Type {
-	var kinds []*Type
-	for _, r := range all {
-		kinds = append(kinds, reference(b.kindOf(r).object))
-	}
+	kinds := lists.Map(all, func(r Resource) *Type { return reference(b.kindOf(r).object) })
 	return union(kinds...)
 }
 

@@ -2,6 +2,7 @@ package typegen
 
 import (
 	"encoding/json"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"maps"
 )
 
@@ -61,10 +62,7 @@ func typeSchema(t *Type) map[string]any {
 	case mapForm:
 		s["type"], s["additionalProperties"] = "object", typeSchema(t.of[0])
 	case unionForm:
-		var all []any
-		for _, each := range t.of {
-			all = append(all, typeSchema(each))
-		}
+		all := lists.Map(t.of, func(each *Type) any { return typeSchema(each) })
 		s["anyOf"] = all
 	case literalForm:
 		s["const"] = t.value

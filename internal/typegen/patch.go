@@ -1,6 +1,9 @@
 package typegen
 
-import "slices"
+import (
+	"github.com/setpoint-dev/setpoint/internal/lists"
+	"slices"
+)
 
 // patchOf returns the type of JSON merge patches: no field is required, and null removes one.
 func (b *builder) patchOf(t *Type) *Type {
@@ -10,10 +13,7 @@ func (b *builder) patchOf(t *Type) *Type {
 	case mapForm:
 		return mapOf(orNull(b.patchOf(t.of[0])))
 	case unionForm:
-		var all []*Type
-		for _, each := range t.of {
-			all = append(all, b.patchOf(each))
-		}
+		all := lists.Map(t.of, b.patchOf)
 		return union(all...)
 	}
 	return t

@@ -1,6 +1,7 @@
 package typegen
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"slices"
 )
 
@@ -85,9 +86,6 @@ func (t *Type) equals(other *Type) bool {
 
 // literals returns a union of literals.
 func literals[S ~string](values ...S) *Type {
-	var all []*Type
-	for _, value := range values {
-		all = append(all, literal(string(value)))
-	}
+	all := lists.Map(values, func(value S) *Type { return literal(string(value)) })
 	return union(all...)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"regexp"
 	"strings"
 )
@@ -49,10 +50,7 @@ func tsType(t *Type) string {
 	case mapForm:
 		return "{ [key: string]: " + tsType(t.of[0]) + " }"
 	case unionForm:
-		var texts []string
-		for _, each := range t.of {
-			texts = append(texts, tsType(each))
-		}
+		texts := lists.Map(t.of, tsType)
 		return strings.Join(texts, " | ")
 	case literalForm:
 		return jsonText(t.value)

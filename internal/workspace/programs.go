@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -69,12 +70,7 @@ func newPrograms(o Options, projects []*project.Project) (*programs, error) {
 
 // start starts the programs that serve one of the addresses, and waits until they listen.
 func (ps *programs) start(ctx context.Context, addresses []string) (err error) {
-	var needed []*program
-	for _, p := range ps.all {
-		if slices.ContainsFunc(addresses, p.Service.Matches) {
-			needed = append(needed, p)
-		}
-	}
+	needed := lists.Filter(ps.all, func(p *program) bool { return slices.ContainsFunc(addresses, p.Service.Matches) })
 	if len(needed) == 0 {
 		return nil
 	}
@@ -89,10 +85,7 @@ func (ps *programs) start(ctx context.Context, addresses []string) (err error) {
 		}
 		ps.run(running, p)
 	}
-	var problems []error
-	for _, p := range needed {
-		problems = append(problems, p.awaitReady(ctx))
-	}
+	problems := lists.Map(needed, func(p *program) error { return p.awaitReady(ctx) })
 	return errors.Join(problems...)
 }
 

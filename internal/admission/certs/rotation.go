@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Lifetimes are those of certificates. The zero value has the defaults.
@@ -206,9 +207,7 @@ func (p *rotationPlanner) nextCheck() time.Time {
 	} else {
 		times = append(times, p.nextCA.cert.NotAfter, p.promotionTime())
 	}
-	for _, ca := range p.retired {
-		times = append(times, ca.NotAfter)
-	}
+	times = append(times, lists.Map(p.retired, func(ca *x509.Certificate) time.Time { return ca.NotAfter })...)
 	times = slices.DeleteFunc(times, func(t time.Time) bool { return !t.After(p.now) })
 	return slices.MinFunc(times, time.Time.Compare)
 }

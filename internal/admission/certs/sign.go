@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"math/big"
 	"net"
 	"slices"
@@ -76,9 +77,7 @@ func issue(template *x509.Certificate, by *keyPair) (keyPair, error) {
 // coversNames reports whether a certificate has exactly these names.
 func coversNames(c *x509.Certificate, names []string) bool {
 	has := slices.Clone(c.DNSNames)
-	for _, address := range c.IPAddresses {
-		has = append(has, address.String())
-	}
+	has = append(has, lists.Map(c.IPAddresses, net.IP.String)...)
 	wanted := slices.Clone(names)
 	slices.Sort(has)
 	slices.Sort(wanted)

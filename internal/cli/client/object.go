@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -102,10 +103,7 @@ func CommandArg(ref object.Ref) string {
 
 // KindNames returns kinds as command-line arguments.
 func KindNames(kinds []object.Kind) string {
-	var names []string
-	for _, k := range kinds {
-		names = append(names, k.Resource())
-	}
+	names := lists.Map(kinds, object.Kind.Resource)
 	return strings.Join(names, ",")
 }
 

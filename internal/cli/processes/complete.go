@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // RunningWords says which running controllers and objects a command completes; all by default.
@@ -50,11 +51,7 @@ func completeSession(f *ReadFlags, find func(context.Context, *Session, []string
 
 // completeProcesses completes the names of processes.
 func completeProcesses(_ context.Context, r *Session, _ []string, _ string) []string {
-	var names []string
-	for _, source := range r.Sources {
-		names = append(names, source.Name())
-	}
-	return names
+	return lists.Map(r.Sources, inspect.Source.Name)
 }
 
 // completeControllers completes controller names; if none has the prefix, it returns their

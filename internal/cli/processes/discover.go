@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // errNoProcessFound is returned if no process responds.
@@ -54,10 +55,7 @@ func (r *Session) Discover(ctx context.Context) error {
 		found = append(found, inPods...)
 	}
 	if r.Process != "" {
-		var names []string
-		for _, s := range found {
-			names = append(names, s.Name())
-		}
+		names := lists.Map(found, inspect.Source.Name)
 		found = slices.DeleteFunc(found, func(s inspect.Source) bool { return s.Name() != r.Process })
 		if len(found) == 0 {
 			return &UnknownProcessError{r.Process, names}
@@ -129,10 +127,7 @@ func (r *Session) podLocations(ctx context.Context, config *rest.Config) ([]port
 		return []portforward.Location{place}, nil
 	}
 	places, notes, err := portforward.Discover(ctx, config, r.LeaseNamespace)
-	var problems []error
-	for _, note := range notes {
-		problems = append(problems, errors.New(note))
-	}
+	problems := lists.Map(notes, errors.New)
 	if r.Replicas {
 		more, err := findReplicas(ctx, config, places)
 		places = append(places, more...)

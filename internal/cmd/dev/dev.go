@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -222,9 +223,7 @@ func programName() string {
 // session runs, of the controllers in its files. What they print is shown at any log level.
 func callHooks(o *dev.Options) {
 	h := &hooks.Processes{ExecDirs: slices.Clone(o.Dirs), Log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
-	for _, file := range o.Manifests {
-		h.ExecDirs = append(h.ExecDirs, filepath.Dir(file))
-	}
+	h.ExecDirs = append(h.ExecDirs, lists.Map(o.Manifests, filepath.Dir)...)
 	h.Opener.WatchHelpers, o.Programs = true, &h.Opener
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.AddTo(&options); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // getFlags are the flags of `setpoint get`.
@@ -104,10 +105,7 @@ func (r *controllerLister) run(ctx context.Context) error {
 			rollouts = slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.Rollout != nil })
 			versions = slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.LogicVersion != "" })
 		}
-		var rows []output.Row
-		for _, c := range all {
-			rows = append(rows, r.controllerRow(c, rollouts, versions, time.Now()))
-		}
+		rows := lists.Map(all, func(c inspect.Controller) output.Row { return r.controllerRow(c, rollouts, versions, time.Now()) })
 		if r.Output.Value == output.AsTable && len(rows) > 0 {
 			abbreviate(rows, rows[0].Headers, all, output.TerminalWidth(r.Stdout))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // objectGetter lists the objects of a controller.
@@ -112,9 +113,7 @@ func (g *objectGetter) showNamed(ctx context.Context, t *output.Table) error {
 }
 
 func (g *objectGetter) rows(of []client.VisibleState) (all []output.Row) {
-	for _, o := range of {
-		all = append(all, g.row(o, time.Now()))
-	}
+	all = append(all, lists.Map(of, func(o client.VisibleState) output.Row { return g.row(o, time.Now()) })...)
 	return all
 }
 

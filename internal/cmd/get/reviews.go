@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -296,9 +297,6 @@ func (r *reviewItem) operationText() string {
 
 // changesText returns the fields that the webhook changed.
 func (r *reviewItem) changesText() string {
-	var texts []string
-	for _, change := range r.Changes {
-		texts = append(texts, diff.Change(change))
-	}
+	texts := lists.Map(r.Changes, diff.Change)
 	return strings.Join(texts, "; ")
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/document"
 	"github.com/setpoint-dev/setpoint/internal/explore/playback"
 	"github.com/setpoint-dev/setpoint/internal/explore/realcluster"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -164,10 +165,7 @@ func uninterrupted(ctx context.Context, err error) error {
 		return err
 	}
 	if joined, is := err.(interface{ Unwrap() []error }); is {
-		var rest []error
-		for _, part := range joined.Unwrap() {
-			rest = append(rest, uninterrupted(ctx, part))
-		}
+		rest := lists.Map(joined.Unwrap(), func(part error) error { return uninterrupted(ctx, part) })
 		return errors.Join(rest...)
 	}
 	if errors.Is(err, context.Canceled) {

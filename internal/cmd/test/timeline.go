@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/explore/playback"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,9 +46,7 @@ func timelineSteps(steps []playback.Step) []dashboard.StoryStep {
 	all := make([]dashboard.StoryStep, len(steps))
 	for i := range steps {
 		step := dashboard.StoryStep{Number: i + 1, Lane: steps[i].Lane(), Text: steps[i].Text}
-		for _, c := range steps[i].Changes {
-			step.Changes = append(step.Changes, timelineChange(c))
-		}
+		step.Changes = append(step.Changes, lists.Map(steps[i].Changes, timelineChange)...)
 		for _, o := range steps[i].Objects {
 			step.Objects = append(step.Objects, dashboard.StoryObject{Name: o.Ref().String(), YAML: yamlOf(o)})
 		}

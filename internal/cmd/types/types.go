@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/manifests"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
 	"github.com/setpoint-dev/setpoint/internal/typegen"
@@ -78,10 +79,7 @@ may have. A kind that has no schema anywhere has untyped fields, and a warning n
 		"`kind` that customize hooks select, such as v1/secrets or apps/v1/deployments (repeatable)")
 	set.BoolVar(&f.offline, "offline", false, "read no cluster, so that the output depends on the files alone")
 	f.cluster.Register(c)
-	var names []string
-	for _, language := range typesLanguages() {
-		names = append(names, language.name)
-	}
+	names := lists.Map(typesLanguages(), func(language typesLanguage) string { return language.name })
 	command.CompleteWords(c, "language", names)
 	return c
 }

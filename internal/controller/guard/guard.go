@@ -17,6 +17,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -446,10 +447,7 @@ func (d *Decision) Err() error {
 	case !d.Held:
 		return &PendingError{d.Wait}
 	}
-	var names []string
-	for _, a := range d.Withheld[:min(len(d.Withheld), maxListed)] {
-		names = append(names, a.Ref.String())
-	}
+	names := lists.Map(d.Withheld[:min(len(d.Withheld), maxListed)], func(a plan.Action) string { return a.Ref.String() })
 	list := strings.Join(names, ", ")
 	if more := len(d.Withheld) - len(names); more > 0 {
 		list += fmt.Sprintf(" and %d more", more)

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -161,11 +162,7 @@ func (req *request) findDependents(data *deletePage) {
 	}
 	var kinds []object.Kind
 	for _, c := range processes.Managing(known, data.Kind) {
-		for _, kind := range c.Children {
-			if !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
-			}
-		}
+		kinds = lists.Union(kinds, c.Children)
 	}
 	if len(data.States) > 0 && !slices.Contains(kinds, revisionKind) {
 		kinds = append(kinds, revisionKind)

@@ -113,12 +113,7 @@ func (f *Field) HasHelp() bool { return f.Help != "" || f.Default != "" }
 
 // anyPart reports whether any part satisfies a condition.
 func anyPart(f *Field, is func(*Field) bool) bool {
-	for _, parts := range [][]*Field{f.Fields, f.More, f.Rows} {
-		if slices.ContainsFunc(parts, is) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([][]*Field{f.Fields, f.More, f.Rows}, func(parts []*Field) bool { return slices.ContainsFunc(parts, is) })
 }
 
 // Walk calls visit for a field and all of its parts.

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -122,11 +123,7 @@ func (p objectPage) HasRun() bool {
 
 // addWarnings adds distinct warnings.
 func (p *objectPage) addWarnings(why ...string) {
-	for _, text := range why {
-		if !slices.Contains(p.Warnings, text) {
-			p.Warnings = append(p.Warnings, text)
-		}
-	}
+	p.Warnings = lists.Union(p.Warnings, why)
 }
 
 // owner is an owner of the object.
@@ -222,9 +219,7 @@ func buildTree(ctx context.Context, ref object.Ref, states []inspect.ObjectState
 	g.Order = func(a, b *ownertree.Node) int { return cmp.Compare(severity(a.Health), severity(b.Health)) }
 	t := tree{Node: &ownertree.Node{Child: inspect.Child{Ref: ref}}}
 	missing, err := g.Build(ctx, t.Node, states)
-	for _, why := range missing {
-		t.Warnings = append(t.Warnings, incompleteMessage(why))
-	}
+	t.Warnings = append(t.Warnings, lists.Map(missing, incompleteMessage)...)
 	t.Total = len(t.Children) + t.More
 	for _, child := range t.Children {
 		switch child.Health {

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -50,9 +51,7 @@ func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing 
 		error) {
 		return s.Runs(ctx, ref, limit)
 	})
-	for _, run := range slices.Concat(found...) {
-		all = append(all, req.redact(run))
-	}
+	all = append(all, lists.Map(slices.Concat(found...), req.redact)...)
 	return timeline.Sort(all), missing
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -217,9 +218,7 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 
 // missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
-	for _, u := range t.dependents.ListErrors() {
-		all = append(all, u)
-	}
+	all = append(all, lists.Map(t.dependents.ListErrors(), func(u *userclient.ListError) error { return u })...)
 	if t.Processes != nil {
 		all = append(all, t.Processes.errors()...)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -49,10 +50,7 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 	if len(all) == 0 {
 		return nil, err
 	}
-	var counts []KindCount
-	for _, kind := range namespacedKinds(all) {
-		counts = append(counts, KindCount{Kind: kind})
-	}
+	counts := lists.Map(namespacedKinds(all), func(kind object.Kind) KindCount { return KindCount{Kind: kind} })
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
 	group := errgroup.Group{}

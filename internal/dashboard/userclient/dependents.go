@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -58,9 +59,7 @@ func (c *Client) Dependents(ctx context.Context, ref object.Ref, kinds []object.
 	found := d.collect(ctx, ref.UID, maxOwnerDepth)
 	d.Read(ctx, flatten(found, nil))
 	errs := []error{ctx.Err()}
-	for _, u := range d.ListErrors() {
-		errs = append(errs, u)
-	}
+	errs = append(errs, lists.Map(d.ListErrors(), func(u *ListError) error { return u })...)
 	return found, errors.Join(errs...)
 }
 

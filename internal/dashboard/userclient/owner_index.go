@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -94,12 +95,7 @@ func (f *OwnerIndex) add(kind object.Kind, o *metav1.PartialObjectMetadata) {
 // Read reads workloads and pods in full, since their health depends on their status. Objects
 // that cannot be read stay as they are. It returns how many were skipped because of the limit.
 func (f *OwnerIndex) Read(ctx context.Context, all []*Dependent) (left int) {
-	var wanted []*Dependent
-	for _, d := range all {
-		if len(BuiltinChildKinds(d.Kind)) > 0 || d.Kind == podKind {
-			wanted = append(wanted, d)
-		}
-	}
+	wanted := lists.Filter(all, func(d *Dependent) bool { return len(BuiltinChildKinds(d.Kind)) > 0 || d.Kind == podKind })
 	now := wanted[:min(len(wanted), f.reads)]
 	f.reads -= len(now)
 	group, ctx := errgroup.WithContext(ctx)

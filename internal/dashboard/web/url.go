@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -29,9 +30,7 @@ func ResourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k
 // ObjectURL returns the page of an object, or a page below it.
 func ObjectURL(ref object.Ref, below ...string) string {
 	parts := []string{ResourceURL(ref.Kind)}
-	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
-		parts = append(parts, url.PathEscape(part))
-	}
+	parts = append(parts, lists.Map(append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...), url.PathEscape)...)
 	return strings.Join(parts, "/")
 }
 

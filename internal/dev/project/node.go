@@ -3,6 +3,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"io/fs"
 	"maps"
 	"os"
@@ -99,11 +100,7 @@ func (n node) required() string {
 }
 
 func (n node) strings() []string {
-	var all []string
-	for _, item := range n.list() {
-		all = append(all, item.argument())
-	}
-	return all
+	return lists.Map(n.list(), node.argument)
 }
 
 // argument returns a string that may be empty.

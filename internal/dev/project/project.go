@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"sigs.k8s.io/yaml"
 )
 
@@ -190,11 +191,7 @@ func readProcess(n node, dir string) Process {
 
 // Environ returns the variables as "KEY=value", sorted.
 func (p *Process) Environ() []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		all = append(all, name+"="+p.Env[name])
-	}
-	return all
+	return lists.Map(slices.Sorted(maps.Keys(p.Env)), func(name string) string { return name + "=" + p.Env[name] })
 }
 
 // Describe names the process and its command, for messages.

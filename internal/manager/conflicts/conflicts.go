@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -122,10 +123,7 @@ func conflictReason(a, b *composite.Program) string {
 
 // selectionText returns the selectors of a program; "" if it selects all parents.
 func selectionText(p *composite.Program) string {
-	var all []string
-	for _, s := range p.Selections {
-		all = append(all, s.String())
-	}
+	all := lists.Map(p.Selections, composite.Selection.String)
 	if p.Fields != "" {
 		all = append(all, "fields "+p.Fields)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -181,9 +182,7 @@ func kindsOf(c *compile.Compiled) controllerKinds {
 // uniqueKinds returns sorted kinds without duplicates.
 func uniqueKinds(resources []object.Resource) []object.Kind {
 	kinds := []object.Kind{}
-	for _, resource := range resources {
-		kinds = append(kinds, object.KindOf(resource))
-	}
+	kinds = append(kinds, lists.Map(resources, object.KindOf)...)
 	slices.SortFunc(kinds, func(a, b object.Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -74,9 +75,7 @@ func matchesKind(ref object.Ref, k object.Kind) bool {
 
 func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
 	family := []inspect.Child{}
-	for _, child := range w.Children(o) {
-		family = append(family, inspect.ChildOf(child))
-	}
+	family = append(family, lists.Map(w.Children(o), inspect.ChildOf)...)
 	return family
 }
 

@@ -16,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,10 +81,7 @@ func parseDocument(document []byte) (*object.Object, error) {
 
 // Names returns the sorted names of CRDs, without duplicates.
 func Names(all []Manifest) []string {
-	var some []string
-	for _, d := range all {
-		some = append(some, d.Name())
-	}
+	some := lists.Map(all, func(d Manifest) string { return d.Name() })
 	slices.Sort(some)
 	return slices.Compact(some)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	yamlnode "go.yaml.in/yaml/v3"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,11 +27,7 @@ type Role struct {
 
 // Roles returns a role for each namespace.
 func Roles(name string, subject rbac.Subject, all []NamespaceRules) []Role {
-	var roles []Role
-	for _, one := range all {
-		roles = append(roles, Role{NamespaceRules: one, Name: name, Subject: subject})
-	}
-	return roles
+	return lists.Map(all, func(one NamespaceRules) Role { return Role{NamespaceRules: one, Name: name, Subject: subject} })
 }
 
 // YAML returns roles and bindings as documents, with each rule in one line below its comment.
@@ -112,10 +109,7 @@ func (r *Role) bindings() []rbac.RoleBinding {
 }
 
 func (r *Role) yaml() ([]byte, error) {
-	var comments []string
-	for _, rule := range r.Rules {
-		comments = append(comments, rule.Comment)
-	}
+	comments := lists.Map(r.Rules, func(rule Rule) string { return rule.Comment })
 	return document(r.object(), r.Comments, comments)
 }
 

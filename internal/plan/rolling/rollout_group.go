@@ -3,6 +3,7 @@ package rolling
 import (
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -145,9 +146,7 @@ func (l *rolloutGroup) evaluatePause(parent *object.Object, children []*object.O
 // failed returns the errors of expressions.
 func (l *rolloutGroup) failed() []error {
 	errs := []error{l.pauseFailure}
-	for _, c := range l.candidates {
-		errs = append(errs, c.failure)
-	}
+	errs = append(errs, lists.Map(l.candidates, func(c *candidate) error { return c.failure })...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
