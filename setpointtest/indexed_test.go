@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
@@ -30,10 +31,7 @@ func mountApp() *setpoint.App {
 	pods := setpoint.For[corev1.Pod](app, setpoint.Labels("app=web"), setpoint.Namespaces("shop", "bar"))
 	index := setpoint.NewIndex(pods, func(p *corev1.Pod) []string { return []string{p.Spec.Volumes[0].Secret.SecretName} })
 	found := func(secret string) string {
-		var names []string
-		for _, pod := range index.Get(secret) {
-			names = append(names, pod.Namespace+"/"+pod.Name)
-		}
+		names := lists.Map(index.Get(secret), func(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name })
 		return strings.Join(names, " ")
 	}
 	secrets := setpoint.For[corev1.Secret](app)

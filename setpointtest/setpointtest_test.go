@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
@@ -422,10 +423,7 @@ func TestHandlersList(t *testing.T) {
 		if err := c.List(t.Context(), &pods, "app=web"); err != nil {
 			return err
 		}
-		var names []string
-		for _, pod := range pods {
-			names = append(names, pod.Namespace+"/"+pod.Name)
-		}
+		names := lists.Map(pods, func(pod corev1.Pod) string { return pod.Namespace + "/" + pod.Name })
 		c.Message("%s", strings.Join(names, " "))
 		return nil
 	}, rate(), setpointtest.Stored(all...), setpointtest.Since(since))

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -72,10 +73,7 @@ func (r *registrarTest) registered(names ...string) (stop func()) {
 }
 
 func (r *registrarTest) set(names ...string) {
-	var programs []*admission.Program
-	for _, name := range names {
-		programs = append(programs, program(name))
-	}
+	programs := lists.Map(names, program)
 	r.Set(programs)
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -50,10 +51,7 @@ func TestTransferFields(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var entries []managedFieldsEntry
-			for _, text := range c.entries {
-				entries = append(entries, newEntry(t, text))
-			}
+			entries := lists.Map(c.entries, func(text string) managedFieldsEntry { return newEntry(t, text) })
 			after, changed := transferFields(entries, me, c.take)
 			if changed != (c.want != nil) {
 				t.Errorf("changed: %v", changed)

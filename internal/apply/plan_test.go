@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -60,10 +61,7 @@ func TestApplyPlanKeepsTheStages(t *testing.T) {
 	}
 	at := 0
 	for i, stage := range stages {
-		var verbs []string
-		for _, request := range s.requests[at : at+len(stage)] {
-			verbs = append(verbs, strings.Fields(request)[0])
-		}
+		verbs := lists.Map(s.requests[at:at+len(stage)], func(request string) string { return strings.Fields(request)[0] })
 		if want := []string{"DELETE", "POST", "PUT"}[i]; slices.ContainsFunc(verbs, func(v string) bool { return v != want }) {
 			t.Errorf("stage %d sent %v, want %s only", i, verbs, want)
 		}
@@ -84,10 +82,7 @@ func TestApplyPlanContinuesAfterAFailure(t *testing.T) {
 		{action(t, plan.Update, "bad"), action(t, plan.Update, "good"), action(t, "guess", "what")},
 		{action(t, plan.Update, "later")},
 	}})
-	var got []string
-	for _, result := range results {
-		got = append(got, fmt.Sprint(result.Err, " ", result.Stored != nil))
-	}
+	got := lists.Map(results, func(result apply.Result) string { return fmt.Sprint(result.Err, " ", result.Stored != nil) })
 	want := []string{"update ConfigMap town/bad: no such thing false", "<nil> true", `guess ConfigMap town/what: no such action: "guess" false`, "<nil> true"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -137,9 +138,7 @@ func (k *testController) apply(p plan.Plan) (landed bool) {
 func (k *testController) dryRun(p plan.Plan) (outcomes []string) {
 	k.t.Helper()
 	log, version := k.log, k.version
-	for _, result := range k.dryRunWriter.ApplyPlan(k.t.Context(), p) {
-		outcomes = append(outcomes, outcome(result))
-	}
+	outcomes = append(outcomes, lists.Map(k.dryRunWriter.ApplyPlan(k.t.Context(), p), outcome)...)
 	if k.version != version {
 		k.t.Errorf("a dry run stored something: %s", p)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,10 +81,7 @@ func TestReplace(t *testing.T) {
 			if !slices.Equal(notified, test.want) {
 				t.Errorf("notified %v, want %v", notified, test.want)
 			}
-			var holds []string
-			for _, o := range c.all() {
-				holds = append(holds, o.Name()+o.ResourceVersion())
-			}
+			holds := lists.Map(c.all(), func(o *object.Object) string { return o.Name() + o.ResourceVersion() })
 			slices.Sort(holds)
 			if !slices.Equal(holds, test.holds) {
 				t.Errorf("holds %v, want %v", holds, test.holds)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -435,12 +436,7 @@ func TestWriteOvertakesDeletion(t *testing.T) {
 	}
 	c, v := newWatchCache(), &View{}
 	c.serverUpdated(at("u1", 1))
-	var deleted []notification
-	for _, n := range c.writeReturned(at("u2", 3), v, true) {
-		if n.isFor(v) {
-			deleted = append(deleted, n)
-		}
-	}
+	deleted := lists.Filter(c.writeReturned(at("u2", 3), v, true), func(n notification) bool { return n.isFor(v) })
 	if len(deleted) != 1 || deleted[0].New != nil || deleted[0].Old.UID() != "u1" {
 		t.Errorf("the writer is notified of %v", deleted)
 	}

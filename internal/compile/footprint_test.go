@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -54,10 +55,7 @@ func TestFinalizerRemovals(t *testing.T) {
 			for text := range strings.FieldsSeq(c.parents) {
 				f.Parents = append(f.Parents, ParseResourceName(text))
 			}
-			var got []string
-			for _, n := range f.FinalizerRemovals(strings.Fields(c.noted), c.leaves) {
-				got = append(got, n.String())
-			}
+			got := lists.Map(f.FinalizerRemovals(strings.Fields(c.noted), c.leaves), ResourceName.String)
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %v, want %s", got, c.want)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -216,10 +217,7 @@ func TestMissingStatesAreNoted(t *testing.T) {
 		t.Errorf("noted: %s", data.Note)
 	}
 	for i, want := range []string{"works", "each", "", ""} {
-		var from []string
-		for _, state := range data.Rows[i].States {
-			from = append(from, state.Process)
-		}
+		from := lists.Map(data.Rows[i].States, func(state inspect.ObjectState) string { return state.Process })
 		if strings.Join(from, " ") != want {
 			t.Errorf("%s has states from %q, want %q", data.Rows[i].Name, from, want)
 		}

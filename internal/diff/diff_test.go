@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -313,10 +314,7 @@ func TestSignificant(t *testing.T) {
 		{100, "spec.containers[name=a].image status.conditions[type=Ready].status status.phase spec.nodeName and 6"},
 	} {
 		significant, rest := Significant(changes, c.most)
-		var got []string
-		for _, t := range significant {
-			got = append(got, t.Path)
-		}
+		got := lists.Map(significant, func(t inspect.Change) string { return t.Path })
 		if text := fmt.Sprintf("%s and %d", strings.Join(got, " "), rest); text != c.want {
 			t.Errorf("got  %s\nwant %s", text, c.want)
 		}

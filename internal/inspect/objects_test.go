@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -83,10 +84,7 @@ func TestNewPage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			page := NewPage(all(), c.q)
-			var names []string
-			for _, objectState := range page.Objects {
-				names = append(names, objectState.Name)
-			}
+			names := lists.Map(page.Objects, func(objectState ObjectState) string { return objectState.Name })
 			if got := strings.Join(names, " "); got != c.want || page.Matching != c.matching || page.Total != 5 {
 				t.Errorf("got %q of %d of %d, want %q of %d", got, page.Matching, page.Total, c.want, c.matching)
 			}

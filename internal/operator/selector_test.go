@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -54,10 +55,7 @@ func TestSelectors(t *testing.T) {
 		{Selector{Name: "pods", Group: group("metrics.k8s.io")}, "metrics.k8s.io/v1beta1/pods", ""},
 	} {
 		found, err := c.selector.find(servedKinds())
-		var names []string
-		for _, k := range found {
-			names = append(names, k.APIVersion()+"/"+k.Plural)
-		}
+		names := lists.Map(found, func(k served.Kind) string { return k.APIVersion() + "/" + k.Plural })
 		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 			t.Errorf("%s: %s, %v", &c.selector, got, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -65,10 +66,7 @@ func TestClaim(t *testing.T) {
 }
 
 func describeClaim(c Claim) string {
-	var lines []string
-	for _, child := range c.Children {
-		lines = append(lines, "child "+child.Ref().String())
-	}
+	lines := lists.Map(c.Children, func(child *object.Object) string { return "child " + child.Ref().String() })
 	for _, change := range c.Changes {
 		owners := string(change.After.Field("metadata", "ownerReferences"))
 		if owners == "" {

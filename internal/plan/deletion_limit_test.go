@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Fault G11: which deletions are too many.
@@ -52,10 +53,7 @@ func TestRemovals(t *testing.T) {
 		{deletion(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"tenant"}}`, noLongerDesired, 0)},
 		{{Verb: Create, Ref: parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new"}}`).Ref(), Reason: "missing"}},
 	}}
-	var counted []string
-	for _, a := range all.Removals() {
-		counted = append(counted, a.Ref.String())
-	}
+	counted := lists.Map(all.Removals(), func(a Action) string { return a.Ref.String() })
 	if diff := cmp.Diff([]string{"Pod running", "Job at-work", "Namespace tenant"}, counted); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -100,11 +101,7 @@ func listOf(t *testing.T, text []byte) []map[string]any {
 
 func responseOf(t *testing.T, text []byte) []json.RawMessage {
 	t.Helper()
-	var response []json.RawMessage
-	for _, child := range listOf(t, text) {
-		response = append(response, json.RawMessage(jsonOf(t, child)))
-	}
-	return response
+	return lists.Map(listOf(t, text), func(child map[string]any) json.RawMessage { return json.RawMessage(jsonOf(t, child)) })
 }
 
 // observedOf reads observed.yaml and completes the metadata: a UID, a resource version, the parent

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -66,10 +67,7 @@ func TestFilter(t *testing.T) {
 		{Filter{Kind: team, Namespace: "shop", Name: "a"}, "a"}, {Filter{Controller: "no"}, ""},
 	} {
 		_, calls := recorded(t, c.Filter, runOf("c.x/one", "Team", "shop", "a"), runOf("c.x/one", "Team", "web", "b"), runOf("c.x/one", "Pod", "shop", "c"), runOf("two", "Team", "shop", "d"))
-		var got []string
-		for _, call := range calls {
-			got = append(got, call.Object.Name)
-		}
+		got := lists.Map(calls, func(call *Call) string { return call.Object.Name })
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: %q, want %s", c.Filter, got, c.want)
 		}

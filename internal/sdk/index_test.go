@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -40,9 +41,7 @@ func secretsOf(o *object.Object) []string {
 	if err := json.Unmarshal(o.JSON(), &p); err != nil {
 		panic(err)
 	}
-	for _, v := range p.Spec.Volumes {
-		all = append(all, v.Secret.SecretName)
-	}
+	all = append(all, lists.Map(p.Spec.Volumes, func(v corev1.Volume) string { return v.Secret.SecretName })...)
 	return all
 }
 
@@ -51,10 +50,7 @@ func TestIndexFollows(t *testing.T) {
 	changed, stop := index.startWatch()
 	has := func(secret string, want ...string) {
 		t.Helper()
-		var got []string
-		for _, p := range index.Find(secret) {
-			got = append(got, p.Name())
-		}
+		got := lists.Map(index.Find(secret), (*object.Object).Name)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", secret, got, want)
 		}

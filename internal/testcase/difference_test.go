@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/difference"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -114,10 +115,7 @@ func fieldsIn(t *testing.T, text string) fields {
 }
 
 func effectTexts(list []difference.Effect) string {
-	var texts []string
-	for _, each := range list {
-		texts = append(texts, fmt.Sprintf("%s: %s", each.Consequence, each.Text))
-	}
+	texts := lists.Map(list, func(each difference.Effect) string { return fmt.Sprintf("%s: %s", each.Consequence, each.Text) })
 	return strings.Join(texts, "; ")
 }
 

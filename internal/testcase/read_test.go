@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
@@ -218,10 +219,7 @@ expect: {finalized: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var results []Result
-	for _, c := range all {
-		results = append(results, Run(t.Context(), c))
-	}
+	results := lists.Map(all, func(c *Case) Result { return Run(t.Context(), c) })
 	if results, err = Update(results); err != nil || !results[0].Updated || results[1].Updated {
 		t.Fatal(results, err)
 	}

@@ -17,15 +17,12 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func jsonList(all ...string) []json.RawMessage {
-	var list []json.RawMessage
-	for _, one := range all {
-		list = append(list, json.RawMessage(one))
-	}
-	return list
+	return lists.Map(all, func(one string) json.RawMessage { return json.RawMessage(one) })
 }
 
 func TestIndexRequest(t *testing.T) {

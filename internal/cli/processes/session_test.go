@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -51,10 +52,7 @@ func newTestSession(t *testing.T, of *processList) (*Session, *strings.Builder) 
 // names are the controllers that a reading sees.
 func names(ctx context.Context, r *Session) (string, error) {
 	all, err := r.Controllers(ctx)
-	var found []string
-	for _, c := range all {
-		found = append(found, c.Name)
-	}
+	found := lists.Map(all, func(c inspect.Controller) string { return c.Name })
 	return strings.Join(found, " "), err
 }
 

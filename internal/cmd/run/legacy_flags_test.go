@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
@@ -94,10 +95,7 @@ func TestMetacontrollerFlags(t *testing.T) {
 		if c.flag != "" && f.set.Lookup(c.flag).Value.String() != c.value {
 			t.Errorf("%q: --%s is %q, want %q", c.args, c.flag, f.set.Lookup(c.flag).Value, c.value)
 		}
-		var received []string
-		for _, note := range notes {
-			received = append(received, note.flag+": "+note.text)
-		}
+		received := lists.Map(notes, func(note flagNote) string { return note.flag + ": " + note.text })
 		if got := strings.Join(received, "\n"); got != c.note {
 			t.Errorf("%q: told %q, want %q", c.args, got, c.note)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/operator"
@@ -59,10 +60,7 @@ func TestFlagsOfOperators(t *testing.T) {
 		if got := fmt.Sprint(c.got(o, f.options(inCluster))); got != c.want {
 			t.Errorf("%q: %s, want %s", c.args, got, c.want)
 		}
-		var texts []string
-		for _, note := range notes {
-			texts = append(texts, note.flag+": "+note.text)
-		}
+		texts := lists.Map(notes, func(note flagNote) string { return note.flag + ": " + note.text })
 		if got := strings.Join(texts, "\n"); got != c.note {
 			t.Errorf("%q: note %q, want %q", c.args, got, c.note)
 		}

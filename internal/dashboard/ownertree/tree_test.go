@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,11 +21,7 @@ func childOf(kind, name string) inspect.Child { return inspect.Child{Ref: refOf(
 
 // namesOf are those of nodes, in their order.
 func namesOf(nodes []*Node) []string {
-	var all []string
-	for _, n := range nodes {
-		all = append(all, n.Name)
-	}
-	return all
+	return lists.Map(nodes, func(n *Node) string { return n.Name })
 }
 
 // What a replica does not know that stands by hides nothing that the leader knows.

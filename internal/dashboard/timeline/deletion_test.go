@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -49,10 +50,7 @@ func TestSortDeletions(t *testing.T) {
 		run("synced", "1", "a", 1), review("delete", "ann", false, 2), review("delete", "bob", true, 3), run("deleted", "1", "b", 5), run("deleted", "1", "a", 4),
 		run("synced", "2", "a", 6), run("deleted", "2", "a", 8), run("deleted", "2", "b", 8), run("failed", "2", "b", 7),
 	})
-	var got []string
-	for _, r := range runs {
-		got = append(got, r.Outcome+r.Object.UID)
-	}
+	got := lists.Map(runs, func(r inspect.Run) string { return r.Outcome + r.Object.UID })
 	if want := []string{"deleted2", "failed2", "synced2", "deleted1", "allowed", "allowed", "synced1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

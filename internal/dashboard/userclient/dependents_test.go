@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,10 +18,7 @@ const replicaSetsPath = "/apis/apps/v1/namespaces/shop/replicasets"
 
 // owned returns the metadata of an object with owners.
 func owned(name string, owners ...string) string {
-	var refs []string
-	for _, owner := range owners {
-		refs = append(refs, fmt.Sprintf(`{"uid":%q}`, owner))
-	}
+	refs := lists.Map(owners, func(owner string) string { return fmt.Sprintf(`{"uid":%q}`, owner) })
 	return fmt.Sprintf(`{"metadata":{"name":%[1]q,"uid":%[1]q,"namespace":"shop","ownerReferences":[%[2]s]}}`, name, strings.Join(refs, ","))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -62,10 +63,7 @@ func TestRead(t *testing.T) {
 	chdirWithFiles(t, folder)
 	dir := must.Get(os.Getwd()).In(t)
 	documents := must.Get(manifest.Read([]string{filepath.Join(dir, "crd.yaml"), "more"})).In(t)
-	var got []string
-	for _, d := range documents {
-		got = append(got, d.String()+": "+manifest.RefOf(d.Object).String())
-	}
+	got := lists.Map(documents, func(d manifest.Document) string { return d.String() + ": " + manifest.RefOf(d.Object).String() })
 	want := []string{
 		"crd.yaml: document 1 (line 3): CustomResourceDefinition things.example.com",
 		"crd.yaml: document 2 (line 9): ConfigMap web/text",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -136,11 +137,7 @@ func mustCompare(t *testing.T, s *Set, documents []Document) changeSet {
 }
 
 func names(documents []Document) []string {
-	var all []string
-	for _, d := range documents {
-		all = append(all, RefOf(d.Object).String())
-	}
-	return all
+	return lists.Map(documents, func(d Document) string { return RefOf(d.Object).String() })
 }
 
 func TestOnlyRetryableErrorsAreRetried(t *testing.T) {

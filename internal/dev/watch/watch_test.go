@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -54,9 +55,7 @@ func (w *testFolder) write(t *testing.T, file string) {
 func (w *testFolder) await(t *testing.T, files ...string) {
 	t.Helper()
 	var want, got []string
-	for _, file := range files {
-		want = append(want, filepath.Join(w.dir, file))
-	}
+	want = append(want, lists.Map(files, func(file string) string { return filepath.Join(w.dir, file) })...)
 	slices.Sort(want)
 	for !slices.Equal(want, got) {
 		select {

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -43,10 +44,7 @@ func write(t *testing.T, folder, name, text string) {
 }
 
 func names(sources []inspect.Source) string {
-	var all []string
-	for _, s := range sources {
-		all = append(all, s.Name())
-	}
+	all := lists.Map(sources, inspect.Source.Name)
 	return strings.Join(all, " ")
 }
 

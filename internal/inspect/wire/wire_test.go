@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -136,9 +137,7 @@ func callMethod(t *testing.T, source inspect.Source, method string, args []any) 
 	if m.Type().NumIn() > len(args) {
 		in = append(in, reflect.ValueOf(t.Context()))
 	}
-	for _, arg := range args {
-		in = append(in, reflect.ValueOf(arg))
-	}
+	in = append(in, lists.Map(args, reflect.ValueOf)...)
 	for _, out := range m.Call(in) {
 		if problem, is := reflect.TypeAssert[error](out); is {
 			err = problem

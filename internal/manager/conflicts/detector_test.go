@@ -16,6 +16,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -53,10 +54,7 @@ func TestCandidatesByImageOrLabel(t *testing.T) {
 			row(`[]`, "metacontroller"),
 		},
 	}
-	var names []string
-	for _, o := range candidates(table) {
-		names = append(names, o.Name)
-	}
+	names := lists.Map(candidates(table), func(o *metav1.PartialObjectMetadata) string { return o.Name })
 	if got := strings.Join(names, " "); got != "by-image by-label" {
 		t.Errorf("found %s", got)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -25,10 +26,7 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 		return compiled
 	}
 	owners := func(c *compile.Compiled) string {
-		var names []string
-		for _, o := range c.Programs[0].StatusOwners {
-			names = append(names, o.Name)
-		}
+		names := lists.Map(c.Programs[0].StatusOwners, func(o composite.StatusOwner) string { return o.Name })
 		return strings.Join(names, " ")
 	}
 	third := started("third", "3")

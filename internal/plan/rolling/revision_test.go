@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -200,10 +201,7 @@ func (a revisionFixture) describe(o *object.Object) string {
 }
 
 func claimedNames(claims Claims) string {
-	var names []string
-	for _, child := range claims.sorted() {
-		names = append(names, child.Name)
-	}
+	names := lists.Map(claims.sorted(), func(child plan.Key) string { return child.Name })
 	return strings.Join(names, ",")
 }
 
