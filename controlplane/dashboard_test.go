@@ -292,9 +292,7 @@ func writes(w *dashboardTest) {
 	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-dashboard"`), true)
 
 	read := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"strings":7}}`, versionOf(w, stored))
-	if _, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{})).In(w.t)
 	_, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{})
 	w.equal("patch what changed", codeOf(err), http.StatusConflict)
 	patched, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, []byte(`{"spec":{"wood":"ash"}}`), userclient.WriteOptions{})

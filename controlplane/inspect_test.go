@@ -323,9 +323,7 @@ func serveKubelet(t *testing.T) *kubelet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.port, err = strconv.Atoi(port); err != nil {
-		t.Fatal(err)
-	}
+	k.port = must.Get(strconv.Atoi(port)).In(t)
 	return k
 }
 

@@ -148,9 +148,7 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 		}
 		req := newTestRequest(t, "/")
 		req.Identity = &access.Identity{User: userclient.User{Name: "ann"}}
-		if req.API, err = cluster.As(req.Identity.User); err != nil {
-			t.Fatal(err)
-		}
+		req.API = must.Get(cluster.As(req.Identity.User)).In(t)
 		readable := 0
 		for i := range 20 {
 			if req.CanRead(webKind(), fmt.Sprint("n", i)) {

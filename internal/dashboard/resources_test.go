@@ -79,10 +79,7 @@ func TestSortedListOfKind(t *testing.T) {
 		source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
 		source.page = inspect.Page{Total: total, Matching: total, States: map[inspect.State]int{inspect.StateFailing: 1}, Objects: []inspect.ObjectState{state}}
 		req := newTestRequest(t, "/?sort=created")
-		var err error
-		if req.API, err = newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true}); err != nil {
-			t.Fatal(err)
-		}
+		req.API = must.Get(newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true})).In(t)
 		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], ""))}
 		must.Succeed(t, req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}))
 		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > web.PageSize {

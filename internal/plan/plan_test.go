@@ -159,12 +159,9 @@ func TestPlan(t *testing.T) {
 // again, and expects that nothing is left to do.
 func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired []Child, p Plan) {
 	t.Helper()
-	var err error
 	for range 2 {
 		observed = applyPlan(t, observed, p)
-		if p, err = f.Changes(observed, desired, nil); err != nil {
-			t.Fatal(err)
-		}
+		p = must.Get(f.Changes(observed, desired, nil)).In(t)
 	}
 	if !p.Empty() {
 		t.Errorf("carried out, there is still to do:\n%s", describe(t, p))

@@ -185,9 +185,7 @@ func startFenced(t *testing.T, memory int64) *fenced {
 	f.cmd.Env = []string{fmt.Sprint(fencedVariable, "=", memory), "SECRET=swordfish"}
 	f.cmd.ExtraFiles = []*os.File{inherited}
 	f.cmd.Stderr = &f.stderr
-	if f.in, err = f.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	f.in = must.Get(f.cmd.StdinPipe()).In(t)
 	out := must.Get(f.cmd.StdoutPipe()).In(t)
 	f.out = newLineReader(out)
 	must.Succeed(t, f.cmd.Start())

@@ -71,13 +71,9 @@ func issued(t *testing.T, now time.Time, life time.Duration, names ...string) se
 	serving := must.Get(authority.sign(now, life, names)).In(t)
 	data := secretData{}
 	for key, certificate := range map[string]*x509.Certificate{servingCertKey: serving.cert, bundleKey: authority.cert} {
-		if data[key], err = cert.EncodeCertificates(certificate); err != nil {
-			t.Fatal(err)
-		}
+		data[key] = must.Get(cert.EncodeCertificates(certificate)).In(t)
 	}
-	if data[servingKeyKey], err = keyutil.MarshalPrivateKeyToPEM(serving.key); err != nil {
-		t.Fatal(err)
-	}
+	data[servingKeyKey] = must.Get(keyutil.MarshalPrivateKeyToPEM(serving.key)).In(t)
 	return data
 }
 

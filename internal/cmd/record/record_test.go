@@ -48,10 +48,7 @@ func recordingOf(t *testing.T, reviewer client.AccessReviewer, filter recording.
 		Client: &client.Client{AccessReviewer: reviewer},
 	}
 	s = newRecordSession(r, filter, "calls")
-	var err error
-	if s.file, err = recording.OpenFile(recording.FileOptions{Path: filepath.Join(t.TempDir(), "calls"), MaxBytes: recording.MinFileSize}); err != nil {
-		t.Fatal(err)
-	}
+	s.file = must.Get(recording.OpenFile(recording.FileOptions{Path: filepath.Join(t.TempDir(), "calls"), MaxBytes: recording.MinFileSize})).In(t)
 	t.Cleanup(func() { _ = s.file.Close() })
 	return s, said, func() {
 		for _, source := range s.idle() {

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Fault G7: calls of a real webhook show whether its address accepts connections.
@@ -48,9 +49,7 @@ func TestUnconnectedCalls(t *testing.T) {
 	if got := call(ended); got == "" {
 		t.Error("a call that was given up says that there is a connection")
 	}
-	if server.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address); err != nil {
-		t.Fatal(err)
-	}
+	server.Listener = must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", address)).In(t)
 	server.Start()
 	defer server.Close()
 	if got := call(t.Context()); got != "" {

@@ -97,9 +97,7 @@ func TestParentAtRevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Stored, err = k.create(before, r); err != nil {
-			t.Fatal(err)
-		}
+		r.Stored = must.Get(k.create(before, r)).In(t)
 		got := must.Get(k.parentAt(parse(t, parent(c.now)), r)).In(t)
 		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
@@ -114,9 +112,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Stored, err = k.create(before, r); err != nil {
-		t.Fatal(err)
-	}
+	r.Stored = must.Get(k.create(before, r)).In(t)
 	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
 	if err == nil || !strings.Contains(err.Error(), "build Shop town/books at revision") {
 		t.Errorf("got %v", err)
@@ -286,10 +282,7 @@ func TestHistoryIsPerController(t *testing.T) {
 		{Value: []byte(`"other"`), Path: []string{"metadata", "annotations", controllerAnnotation}},
 		{Value: []byte(`"2026-01-01T00:00:00Z"`), Path: []string{"metadata", "deletionTimestamp"}},
 	} {
-		var err error
-		if stored[i], err = stored[i].Edited(edit); err != nil {
-			t.Fatal(err)
-		}
+		stored[i] = must.Get(stored[i].Edited(edit)).In(t)
 	}
 	h, err := a.k.History(a.f, stored, nil)
 	if err != nil || len(h.Former) > 0 || h.Latest.Number != 3 {
