@@ -231,12 +231,10 @@ func TestOvertakenEventsArrive(t *testing.T) {
 // listener is a process that notes the orders in which events of objects reach its cache, and does nothing.
 type listener struct{ orders map[string]bool }
 
-func (*listener) Watches(o *object.Object) bool       { return o.Kind() == "ConfigMap" || o.Kind() == "Pod" }
-func (*listener) Start([]*object.Object) []world.Item { return nil }
-func (*listener) Merge(_, newer world.Item) world.Item {
-	return newer
-}
-func (*listener) Step(world.Run) world.Step { return world.Step{End: &world.End{}} }
+func (*listener) Watches(o *object.Object) bool        { return o.Kind() == "ConfigMap" || o.Kind() == "Pod" }
+func (*listener) Start([]*object.Object) []world.Item  { return nil }
+func (*listener) Merge(_, newer world.Item) world.Item { return newer }
+func (*listener) Step(world.Run) world.Step            { return world.Step{End: &world.End{}} }
 
 func (*listener) Observe([]*object.Object, []world.Event, world.Event) []world.Item { return nil }
 

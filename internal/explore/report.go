@@ -65,7 +65,10 @@ func (s *search) report() *Report {
 	for _, f := range s.found {
 		r.Violations = append(r.Violations, s.story(f))
 	}
-	order := s.allProperties()
+	order := slices.Clone(property.Properties)
+	for _, i := range s.Invariants {
+		order = append(order, property.Property(i.Name))
+	}
 	slices.SortStableFunc(r.Violations, func(a, b counterexample.Story) int {
 		return slices.Index(order, a.Property) - slices.Index(order, b.Property)
 	})
@@ -102,15 +105,6 @@ func (s *search) addNotes(r *Report) {
 	if all.renewing {
 		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
 	}
-}
-
-// allProperties are the built-in ones and the invariants.
-func (s *search) allProperties() []property.Property {
-	all := slices.Clone(property.Properties)
-	for _, i := range s.options.Invariants {
-		all = append(all, property.Property(i.Name))
-	}
-	return all
 }
 
 func (s *search) allNotes() (all notes) {

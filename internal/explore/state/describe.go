@@ -80,11 +80,10 @@ func staleness(at *Contents, seen *view) string {
 			parts = append(parts, v.Name.Ref.String()+" as it was before"+phrase.Changes(v.Object, now.Object))
 		}
 	}
-	text := ""
-	if len(parts) > 0 {
-		text = "; its cache still has " + phrase.List(parts)
+	if len(parts) == 0 {
+		return ""
 	}
-	return text
+	return "; its cache still has " + phrase.List(parts)
 }
 
 // changeOf returns what a step changed of an object.

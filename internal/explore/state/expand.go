@@ -262,11 +262,6 @@ func hasEnded(v *Version) bool {
 	return phase == `"Succeeded"` || phase == `"Failed"`
 }
 
-// editsOf returns what users may do.
-func (w *Worker) editsOf(at *Contents) []move {
-	return once(at, &at.edits, func() []move { return w.made(at, world.MakeEdit, Budget{Edits: 1}, w.Edits, w.Attempts.add) })
-}
-
 // made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out, with a
 // note of what came of each.
 func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits []world.Edit, note func(edit int, err error)) []move {
@@ -321,7 +316,9 @@ func (x *expansion) byOthers() {
 		x.change(x.movesFrom(at))
 	}
 	if spent.Edits < x.Most.Edits && x.wantsOf(world.MakeEdit) {
-		x.change(x.editsOf(at))
+		x.change(once(at, &at.edits, func() []move {
+			return x.made(at, world.MakeEdit, Budget{Edits: 1}, x.Edits, x.Attempts.add)
+		}))
 	}
 	if spent.Faults < x.Most.Faults && x.wantsOf(world.Interfere) {
 		x.change(x.interferenceWith(at))
@@ -508,9 +505,13 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 		return nil, initial, err
 	}
 	for range workers {
-		w, err := e.newWorker()
-		if err != nil {
-			return nil, initial, err
+		w := &Worker{Space: e}
+		for _, c := range e.Controllers {
+			p, err := c.Start()
+			if err != nil {
+				return nil, initial, fmt.Errorf("start %s: %w", c.Name, err)
+			}
+			w.Processes = append(w.Processes, p)
 		}
 		all = append(all, w)
 	}
@@ -518,27 +519,11 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 	if err != nil {
 		return nil, initial, err
 	}
-	return all, all[0].initial(raw), all[0].Err
-}
-
-func (e *Space) newWorker() (*Worker, error) {
-	w := &Worker{Space: e}
-	for _, c := range e.Controllers {
-		p, err := c.Start()
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", c.Name, err)
-		}
-		w.Processes = append(w.Processes, p)
-	}
-	return w, nil
-}
-
-func (w *Worker) initial(raw world.Stored) State {
-	at := &draft{Worker: w, stored: w.storedFrom(raw), processes: make([]*process, len(w.Processes))}
-	for i := range w.Processes {
+	at := &draft{Worker: all[0], stored: e.storedFrom(raw), processes: make([]*process, len(e.Controllers))}
+	for i := range at.processes {
 		at.restart(i)
 	}
-	return at.finish()
+	return all, at.finish(), all[0].Err
 }
 
 // storeObjects creates the initial objects.
