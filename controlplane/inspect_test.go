@@ -132,7 +132,10 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	call := func(token string) int {
 		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)).In(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		response := must.Get(http.DefaultClient.Do(r)).In(t)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = response.Body.Close()
 		return response.StatusCode
 	}

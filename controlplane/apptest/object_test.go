@@ -127,7 +127,10 @@ func TestConfigForOtherClients(t *testing.T) {
 	c := plane.New(t)
 	config := c.Config()
 	client := must.Get(rest.HTTPClientFor(config)).In(t)
-	response := must.Get(client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())).In(t)
+	response, err := client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("the API server answers %s", response.Status)

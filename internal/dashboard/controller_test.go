@@ -131,7 +131,10 @@ func TestEventStream(t *testing.T) {
 	source := &fakeSource{name: "setpoint", revisions: make(chan uint64, 2)}
 	server := httptest.NewServer(newServer(t, source))
 	defer server.Close()
-	response := must.Get(http.Get(server.URL + "/live")).In(t)
+	response, err := http.Get(server.URL + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer response.Body.Close()
 	lines, heard := bufio.NewScanner(response.Body), 0
 	timeout := time.AfterFunc(time.Minute, server.CloseClientConnections)

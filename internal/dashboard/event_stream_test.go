@@ -72,7 +72,10 @@ func TestPageWatchesItsObject(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	callBody := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+web.LiveURL(&p), http.NoBody)).In(t)
-	response := must.Get(http.DefaultClient.Do(callBody)).In(t)
+	response, err := http.DefaultClient.Do(callBody)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer response.Body.Close()
 	for a.count("/pods?") == 0 && ctx.Err() == nil {
 		<-time.After(10 * time.Millisecond)

@@ -64,7 +64,10 @@ func (c call) request(t *testing.T, host string) *http.Request {
 
 func (s *clusterServer) send(t *testing.T, c call) outcome {
 	t.Helper()
-	response := must.Get(s.client.Do(c.request(t, s.host))).In(t)
+	response, err := s.client.Do(c.request(t, s.host))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return newOutcome(t, response)
 }
 

@@ -346,7 +346,10 @@ func TestReadProcessWithSecret(t *testing.T) {
 	if _, err := user.Process(t.Context()); err != nil {
 		t.Errorf("after the rotation: %v", err)
 	}
-	response := must.Get(http.Get(server.URL + wire.Prefix + "process")).In(t)
+	response, err := http.Get(server.URL + wire.Prefix + "process")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: status %d", response.StatusCode)
