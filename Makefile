@@ -149,7 +149,7 @@ fmt: | need-go ## Format all Go code
 
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Run the linters of .golangci.yml
-	bin/tools/golangci-lint run ./...
+	bin/tools/golangci-lint run --allow-serial-runners ./...
 
 .PHONY: clean
 clean: ## Remove what was built here (the go command keeps its own cache)
