@@ -152,11 +152,13 @@ func (w *objectWriter) recognizeServerChanges(applied []*trigger.Response, d obj
 	if !d.checkVersion || !w.written {
 		return nil
 	}
-	desired := object.DecodeOrEmpty(d.before.JSON())
-	if d.status != nil {
-		desired["status"] = d.status
-	}
-	return w.pass.RecognizeServerChanges(applied, object.MergePatch(desired, patch))
+	return w.pass.RecognizeServerChanges(applied, func() map[string]any {
+		desired := object.DecodeOrEmpty(d.before.JSON())
+		if d.status != nil {
+			desired["status"] = d.status
+		}
+		return object.MergePatch(desired, patch)
+	})
 }
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
@@ -325,7 +327,8 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
 	}
 	w.setStored(stored)
-	if o := w.writing; o != nil && (o.ChangesObject() || part == statusPart && o.Call.Handler.WatchesStatus()) {
+	_, status := patch[statusPart]
+	if o := w.writing; o != nil && (o.ChangesObject() || status && o.Call.Handler.WatchesStatus()) {
 		w.pass.ChangeWritten(o.Call.Handler, patch)
 	}
 	return nil

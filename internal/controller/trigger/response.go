@@ -293,18 +293,20 @@ func (v *Observation) decline(c Call) {
 // RecognizeServerChanges handles an API server that stores something else than was written,
 // such as defaults. The stored state counts as handled: the resource version excludes writes
 // of other clients.
-func (p *Pass) RecognizeServerChanges(applied []*Response, desired map[string]any) error {
+func (p *Pass) RecognizeServerChanges(applied []*Response, desired func() map[string]any) error {
 	var want []string
 	for i, stored := range p.watchedDigestsOf(p.Object) {
 		h := p.Handlers[i]
-		changed := slices.ContainsFunc(applied, func(o *Response) bool { return o.Call.Handler == h && o.ChangesObject() })
+		if !slices.ContainsFunc(applied, func(o *Response) bool { return o.Call.Handler == h && o.ChangesObject() }) {
+			continue
+		}
 		e := p.WrittenEntry(h, applied)
 		recorded := e.LatestDigest()
-		if !changed || recorded == stored {
+		if recorded == stored {
 			continue
 		}
 		if want == nil {
-			o, err := object.Encode(desired)
+			o, err := object.Encode(desired())
 			if err != nil {
 				return err
 			}
