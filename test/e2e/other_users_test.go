@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -284,7 +285,8 @@ func (u *otherUser) request(t *testing.T, method, url string, headers ...string)
 		name, value, _ := strings.Cut(header, ": ")
 		r.Header.Set(name, value)
 	}
-	response := must.Get(u.http.Do(r)).In(t)
+	response, err := u.http.Do(r)
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	body := must.Get(io.ReadAll(response.Body)).In(t)
 	return response.StatusCode, string(body)

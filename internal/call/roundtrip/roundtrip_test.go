@@ -108,7 +108,8 @@ func TestBodyIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		body := endlessBody{make(chan struct{})}
-		response := must.Get(roundtrip.Do(bodyTransport{body}, request(ctx, t))).In(t)
+		response, err := roundtrip.Do(bodyTransport{body}, request(ctx, t))
+		must.Succeed(t, err)
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}

@@ -179,7 +179,7 @@ func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Reque
 // loadRevisions reads the revision history of the parent.
 func (r *run) loadRevisions() error {
 	r.rollout = nil
-	if r.Controller.revisions == nil || leavesChildren(r.Phase, r.Stored) {
+	if r.revisions == nil || leavesChildren(r.Phase, r.Stored) {
 		return nil
 	}
 	revisions := rolling.Revisions{

@@ -17,7 +17,8 @@ func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
 	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
 	state.HeldDeletions, state.AllowDeletions = len(held), value
-	if c.Router.Describe(parent, state); len(state.Shadow) > 0 {
+	c.Router.Describe(parent, state)
+	if len(state.Shadow) > 0 {
 		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
 	}
 	if state.LastRun.IsZero() {

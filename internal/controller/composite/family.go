@@ -61,7 +61,7 @@ func (f *family) resolveSelector() error {
 func (f *family) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	f.byKind, f.revisions = f.byKind[:0], f.revisionsOf(f.Stored)
-	for _, kind := range f.Controller.children {
+	for _, kind := range f.children {
 		claim, err := f.planner.Claim(kind.rule.Resource, f.owned(kind), f.orphans(kind))
 		if err != nil {
 			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))

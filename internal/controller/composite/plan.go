@@ -126,8 +126,6 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 	return todo.Without(removed)
 }
 
-func (r *run) id() controller.ObjectID { return r.ID(r.Item.Key) }
-
 // unexplainedDeletions returns the deletions that only the hook response explains, not an edit of
 // the parent's spec. An edit does not explain deletions that were held before it, nor those of another version.
 func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {

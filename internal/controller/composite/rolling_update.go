@@ -33,7 +33,7 @@ type rollingUpdate struct {
 	responses []*hook.Response
 	err       error
 	progress  rolling.Progress
-	// todo comes before the writes of the children.
+	// These writes come before those of the children.
 	todo plan.Plan
 }
 

@@ -289,7 +289,7 @@ func (w *writes) conflict(err error) controller.Conflict {
 	}
 	// No other event may show that the flapping has ended.
 	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.tools.Now()))
-	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.Controller.children, fits[0].Ref)}
+	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.children, fits[0].Ref)}
 }
 
 // locationsOf returns where a child may be: two kinds of children may have the same kind name.

@@ -260,21 +260,6 @@ func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.Hand
 	}
 }
 
-// ownedGroups returns the owned objects in one group for each kind.
-func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
-	groups := make([]hook.Group, len(p.Owns))
-	for i, resource := range p.Owns {
-		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
-		if i < len(owned) {
-			for _, o := range owned[i] {
-				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-			}
-		}
-		groups[i] = group
-	}
-	return groups
-}
-
 // ownedBy returns the owned objects that an object controls, one list for each kind.
 func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	all := make([][]*object.Object, len(c.program.Owns))
@@ -547,3 +532,18 @@ func (d *daemonState) nextDaemon() time.Time {
 // daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
 // failure starts a new backoff.
 const daemonHealthyAfter = time.Minute
+
+// ownedGroups returns the owned objects in one group for each kind.
+func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
+	groups := make([]hook.Group, len(p.Owns))
+	for i, resource := range p.Owns {
+		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		if i < len(owned) {
+			for _, o := range owned[i] {
+				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+			}
+		}
+		groups[i] = group
+	}
+	return groups
+}

@@ -35,8 +35,9 @@ type End struct {
 type Blame int
 
 const (
-	// Version is the version of the hooks; VersionForGood if retries do not help.
+	// Version is the version of the hooks.
 	Version Blame = iota
+	// VersionForGood is the version of the hooks, and retries do not help.
 	VersionForGood
 	// Parent is the parent: no version can reconcile it.
 	Parent
