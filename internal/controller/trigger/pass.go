@@ -1,8 +1,8 @@
-// Package trigger decides what handlers are called for, when, and what is recorded of them.
+// Package trigger decides which handlers are called for an object, when, and what its record stores of them.
 //
-// A Pass sees one object, its record, the causes of a run, and the clock. It says which calls are due, and when to look
-// again; it is told how each call and each write ended, and says what the record is then. It does no I/O: package handler
-// makes the calls and the writes.
+// A Pass has the object, its record, the causes of the run and the clock. It returns the calls that are due, the record,
+// and the time of the next run. The caller reports the result of each call and of each write. The package does no I/O:
+// package handler makes the calls and the writes.
 package trigger
 
 import (
