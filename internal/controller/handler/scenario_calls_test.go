@@ -132,10 +132,10 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 	case m.atRest && n.Reason != hook.ReasonTimer:
 		m.t.Errorf("%s: %s at rest; changes %v", key, n.Reason, n.Changes)
 	case n.Reason == hook.ReasonDrift:
-		m.drifts[key]--
-		if m.drifts[key] < 0 && same {
+		if m.drifts[key] == 0 && same {
 			m.t.Errorf("%s: Drift, and no other client changed what it owns", key)
 		}
+		m.drifts[key] = max(0, m.drifts[key]-1) // A call that another process repeats needs no change of its own.
 	case n.Reason == hook.ReasonCreate && same:
 		m.t.Errorf("%s: Create once more", key)
 	case n.Reason == hook.ReasonUpdate && (same && changes == was.changes || !known && changes == 0):
