@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // testCluster is a control plane of a test's own, without controllers.
@@ -23,7 +24,7 @@ type testCluster struct {
 	dir        string
 	kubeconfig string
 	runs       int
-	getter     getter
+	inProcess  kubectl
 }
 
 func bootCluster(t *testing.T) *testCluster {
@@ -83,7 +84,7 @@ func (c *testCluster) kubectl(args ...string) {
 // try runs kubectl, or prints the same without it where it gets something.
 func (c *testCluster) try(stdin string, args ...string) (string, error) {
 	full := append([]string{"--kubeconfig", c.kubeconfig}, args...)
-	got, err := c.getter.run("", nil, full)
+	got, err := c.inProcess.run("", nil, full...)
 	switch {
 	case err == nil:
 		return got.stdout.String(), nil

@@ -31,7 +31,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // explains each.
 func commands() map[string]command {
 	return map[string]command{
-		"kubectl":     passTo("kubectl"),
+		"kubectl":     kubectlCommand,
 		"setpoint":    passTo("setpoint"),
 		"apply":       apply,
 		"crd":         crd,
@@ -45,7 +45,6 @@ func commands() map[string]command {
 		"lastcall":    lastCallCommand,
 		"tell":        instructCommand,
 		"proxy":       proxyCommand,
-		"same":        same,
 		"shown":       shown,
 		"written":     written,
 		"changed":     changed,
@@ -80,10 +79,9 @@ func apply(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func applyText(ts *testscript.TestScript, neg bool, text string) {
-	ts.Defer(func() {
-		ts.Value(getterKey{}).(*getter).deleteManifests(environ(ts), text)
-	})
-	out, err := run(ts, text, "kubectl", "apply", "-f", "-")
+	client := ts.Value(kubectlKey{}).(*kubectl)
+	ts.Defer(func() { client.deleteManifests(environ(ts), text) })
+	out, err := client.withManifests(environ(ts), text, "apply")
 	ts.Check(out.replay(ts))
 	if (err != nil) != neg {
 		ts.Fatalf("kubectl apply: %v\n%s%s", err, out.stderr.String(), text)
@@ -242,11 +240,23 @@ func (p poll) once(ts *testscript.TestScript) (output, bool) {
 	return out, p.pattern.MatchString(out.String())
 }
 
-// runPolled is run, but for `kubectl get …`: this process makes the request itself,
-// which takes a fiftieth of the time, and prints what kubectl would print.
+// kubectlCommand runs kubectl, in this process if it can.
+func kubectlCommand(ts *testscript.TestScript, neg bool, args []string) {
+	out, err := ts.Value(kubectlKey{}).(*kubectl).run(ts.MkAbs("."), environ(ts), args...)
+	if errors.Is(err, errOnlyKubectl) {
+		passTo("kubectl")(ts, neg, args)
+		return
+	}
+	ts.Check(out.replay(ts))
+	if (err != nil) != neg {
+		ts.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// runPolled is run, but for the commands of kubectl that run in this process.
 func runPolled(ts *testscript.TestScript, program string, args []string) (output, error) {
 	if program == "kubectl" {
-		out, err := ts.Value(getterKey{}).(*getter).run(ts.MkAbs("."), environ(ts), args)
+		out, err := ts.Value(kubectlKey{}).(*kubectl).run(ts.MkAbs("."), environ(ts), args...)
 		if !errors.Is(err, errOnlyKubectl) {
 			return out, err
 		}

@@ -3,8 +3,8 @@
 //
 // What lives here: the harness (commands for scripts, a scripted hook server)
 // and testdata/scripts, one file a story. What must not: anything that reaches
-// behind the command line or the API. kubectl is the client; only for polls of
-// `kubectl get` there is one of our own, which prints the same and starts no program.
+// behind the command line or the API. kubectl is the client; what scripts repeat is its code
+// in this process.
 // Who calls: make e2e. README.md says how to write a script.
 package e2e
 
@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"k8s.io/kubectl/pkg/cmd/util"
 )
 
 // insideVariable is set in test processes that `setpoint dev` has started: they may
@@ -50,6 +52,7 @@ func runInside(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e: put setpoint and kubectl on the path:", err)
 		return 1
 	}
+	util.BehaviorOnFatal(func(message string, _ int) { panic(fatal{message}) })
 	return m.Run()
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -119,7 +120,7 @@ func goVariables(t *testing.T) []string {
 type (
 	environKey struct{}
 	hooksKey   struct{}
-	getterKey  struct{}
+	kubectlKey struct{}
 )
 
 // setup gives a script a namespace of its own, in NS, and a kubeconfig for
@@ -141,8 +142,8 @@ func setup(env *testscript.Env) error {
 	env.Values[collectorsKey{}] = map[string]*collector{}
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
-	client := &getter{}
-	env.Values[getterKey{}] = client
+	client := &kubectl{}
+	env.Values[kubectlKey{}] = client
 	env.Values[proxyKey{}] = &proxy{}
 
 	text, err := os.ReadFile(os.Getenv("KUBECONFIG"))
@@ -157,10 +158,7 @@ func setup(env *testscript.Env) error {
 		// spared what this one left running.
 		client.deleteManifests(env.Vars, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", ns))
 	})
-	if err := client.useNamespace(config, ns); err != nil {
-		return err
-	}
-	return client.waitForServiceAccount(config)
+	return client.useNamespace(config, ns)
 }
 
 // namespaceName is the script's name, made unique: a control plane may be kept

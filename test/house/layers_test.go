@@ -156,6 +156,7 @@ var thirdPartyLibraries = []struct {
 		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
+	{"k8s.io/cli-runtime", nil},
 	{"k8s.io/component-base", []string{"controlplane/..."}},
 	{"k8s.io/cri-streaming", nil},
 	{"k8s.io/klog/v2", []string{"internal/manager/leader", "internal/flags", "controlplane/...", "test/bench/..."}},
