@@ -24,7 +24,10 @@ _MODULES = {
 }
 
 # Where names are looked for that the public package does not have.
-_SOURCES = ("_bodies", "_diffs", "_dicts", "_filters", "_handlers", "_registry", "_selectors", "lifecycles", "testing")
+_SOURCES = (
+    *(f"_engine.{module}" for module in ("bodies", "diffs", "dicts", "filters", "handlers", "registry", "selectors")),
+    *(f"kopf.{module}" for module in ("_handlers", "_style", "lifecycles", "testing")),
+)
 
 _ALIASES: dict[str, Any] = {
     "AnyMemo": Any,
@@ -45,8 +48,8 @@ class PrivateModule(ModuleType):
         if not name.startswith("_"):
             if name in _ALIASES:
                 return _ALIASES[name]
-            for source in ("setpoint.kopf", *(f"setpoint.kopf.{module}" for module in _SOURCES)):
-                found = getattr(importlib.import_module(source), name, None)
+            for source in ("kopf", *_SOURCES):
+                found = getattr(importlib.import_module(f"setpoint.{source}"), name, None)
                 if found is not None and not isinstance(found, ModuleType):
                     return found
         raise AttributeError(f"{self.__name__} has no {name} here: Setpoint has the public names of Kopf and its types, not its engine")

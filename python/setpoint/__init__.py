@@ -19,11 +19,10 @@ import sys
 _folder = sys.path[:1]
 del sys.path[:1]
 try:
-    # First: it needs the modules below, which need parts of it.
-    import setpoint.kopf  # noqa: F401, I001
     from setpoint import on
     from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
     from setpoint._decorators import daemon, every, index, mutate, validate
+    from setpoint._engine import login, operator  # noqa: F401
     from setpoint._groups import child
     from setpoint._serve import loading, server  # noqa: F401
     from setpoint._tracing import trace_context

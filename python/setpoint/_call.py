@@ -7,13 +7,13 @@ import logging
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Optional
 
-from setpoint.kopf._admission import AdmissionError
-from setpoint.kopf._bodies import Body
-from setpoint.kopf._errors import PermanentError, TemporaryError
-from setpoint.kopf._invocation import Cause
-from setpoint.kopf._patch import difference
-from setpoint.kopf._request import HandlerRequest
-from setpoint.kopf._stopped import DaemonStopped
+from setpoint._engine.bodies import Body
+from setpoint._engine.errors import PermanentError, TemporaryError
+from setpoint._engine.invocation import Cause
+from setpoint._engine.patch import difference
+from setpoint._engine.request import HandlerRequest
+from setpoint._engine.reviews import AdmissionError
+from setpoint._engine.stopped import DaemonStopped
 
 # When a daemon starts again after an error. Calls have the backoff of Setpoint.
 DAEMON_BACKOFF = 10.0

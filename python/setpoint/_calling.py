@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 from setpoint._call import Call, Retry
+from setpoint._engine import invocation
+from setpoint._engine.durations import duration
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.errors import PermanentError
+from setpoint._engine.handlers import ResourceHandler
+from setpoint._engine.registry import get_default_registry
+from setpoint._engine.request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest
+from setpoint._engine.selection import matches, selectors
+from setpoint._engine.style import Kind, Style
+from setpoint._engine.units import Controller, Unit
 from setpoint._serve.message import NotJSON, encode
-from setpoint.kopf import _invocation
-from setpoint.kopf._durations import duration
-from setpoint.kopf._errors import PermanentError
-from setpoint.kopf._handlers import ResourceHandler
-from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest
-from setpoint.kopf._selection import matches, selectors
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._units import Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +37,6 @@ class CallHandler(ResourceHandler):
     idle: Optional[float] = None
 
 
-def owned_kinds(handlers: list[ResourceHandler]) -> list[dict[str, str]]:
-    """Return spec.owns of a controller with these handlers."""
-    names = [name for handler in handlers if isinstance(handler, CallHandler) for name in handler.owns]
-    return [_owned(name) for name in dict.fromkeys(names)]
-
-
 def _owned(name: str) -> dict[str, str]:
     api_version, slash, plural = name.rpartition("/")
     if not slash:
@@ -49,7 +44,7 @@ def _owned(name: str) -> dict[str, str]:
     return {"apiVersion": api_version, "resource": plural}
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     definitions = _definitions(unit)
     declared = {**_trigger(definitions), **selectors(unit.definitions)}
@@ -98,9 +93,9 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
     if request.dry_run:
         return {"message": f"{handler} would be called; functions of Python have no dry run"}
     call = Call(cause, request)
-    running = _invocation.Call(handler, cause.settings, cause)
+    running = invocation.Call(handler, cause.settings, cause)
     try:
-        result = await _invocation.invoke(running, {"call": call})
+        result = await invocation.invoke(running, {"call": call})
         response = _response(call, result)
         encode(response)
         return response
@@ -152,3 +147,17 @@ def _failure(call: Call, handler: CallHandler, error: Exception) -> dict[str, An
     message = "".join(traceback.format_exception_only(type(error), error)).strip()
     call.log.error(f"{handler} failed: {message}", exc_info=error)
     return {**response, "error": {"message": message}}
+
+
+class CallStyle(Style):
+    """The package's own style."""
+
+    kinds = {**Style.kinds, CallHandler: Kind(declare, handle)}
+
+    def spec(self, controllers: list[Controller], controller: Controller) -> dict[str, Any]:
+        handlers = [handler for unit in controller.units for handler in _definitions(unit)]
+        names = dict.fromkeys(name for handler in handlers for name in handler.owns)
+        return {"owns": [_owned(name) for name in names]} if names else {}
+
+
+get_default_registry().style = CallStyle

@@ -60,8 +60,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Import the files and serve or print what they declare."""
     # Imported here, so that --help needs none of it.
-    from setpoint.kopf import _login, _operator, _registry
-    from setpoint.kopf._logging import LogFormat, configure
+    from setpoint._engine.errors import DeclarationError
+    from setpoint._engine.login import configure_clients_on_import
+    from setpoint._engine.logs import LogFormat, configure
+    from setpoint._engine.operator import Description, Operator, StartError
+    from setpoint._engine.registry import get_default_registry
 
     configure(
         debug=options.debug,
@@ -73,19 +76,19 @@ def run(options: argparse.Namespace) -> int:
     )
     if not options.files and not options.modules:
         return _fail("nothing to serve: name a file, or a module with -m")
-    _login.configure_clients_on_import()
+    configure_clients_on_import()
     try:
         endpoint = _endpoint(options)
         load(options.files, options.modules)
-        operator = _operator.Operator(_registry.get_default_registry(), name=options.name or operator_name(options))
+        operator = Operator(get_default_registry(), name=options.name or operator_name(options))
         application: Application = operator
         if options.describe:
-            application = _operator.Description(operator)
+            application = Description(operator)
         asyncio.run(serve(application, endpoint))
-    except (LoadError, _registry.DeclarationError) as error:
+    except (LoadError, DeclarationError) as error:
         # Only another state of the files helps.
         return _fail(str(error), EXIT_IMPORT)
-    except (_operator.StartError, OSError, ValueError) as error:
+    except (StartError, OSError, ValueError) as error:
         return _fail(str(error))
     return _end()
 

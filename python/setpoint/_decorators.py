@@ -10,12 +10,12 @@ from typing import Any, Optional, TypeVar, Union
 
 from setpoint._call import DAEMON_BACKOFF, Call, DaemonCall, Review
 from setpoint._calling import CallHandler
-from setpoint.kopf._filters import MetaFilterToken, check_meta_filter
-from setpoint.kopf._handlers import DaemonHandler, IndexHandler, ResourceHandler, WebhookHandler, WebhookType, handler_id
-from setpoint.kopf._index import Index
-from setpoint.kopf._invocation import Cause, current_call
-from setpoint.kopf._registry import get_default_registry
-from setpoint.kopf._selectors import Marker, parse_selector
+from setpoint._engine.filters import MetaFilterToken, check_meta_filter
+from setpoint._engine.handlers import DaemonHandler, IndexHandler, ResourceHandler, WebhookHandler, WebhookType, handler_id
+from setpoint._engine.index import Index
+from setpoint._engine.invocation import Cause, current_call
+from setpoint._engine.registry import get_default_registry
+from setpoint._engine.selectors import Marker, parse_selector
 
 CallFn = TypeVar("CallFn", bound=Callable[[Call], Any])
 DaemonFn = TypeVar("DaemonFn", bound=Callable[[DaemonCall], Any])

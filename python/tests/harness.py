@@ -9,11 +9,12 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from setpoint._engine.operator import Operator
+from setpoint._engine.registry import get_default_registry, set_default_registry
 from setpoint._serve.message import Request
 from setpoint._serve.routes import router
-from setpoint.kopf import _registry
-from setpoint.kopf._operator import Operator
 from setpoint.kopf._settings import OperatorSettings
+from setpoint.kopf._style import OperatorRegistry
 
 
 class Script:
@@ -21,13 +22,13 @@ class Script:
 
     def __init__(self, source: str, settings: Optional[OperatorSettings] = None) -> None:
         self.names: dict[str, Any] = {}
-        registry = _registry.OperatorRegistry()
-        former = _registry.get_default_registry()
-        _registry.set_default_registry(registry)
+        registry = OperatorRegistry()
+        former = get_default_registry()
+        set_default_registry(registry)
         try:
             exec(compile("import kopf\n" + textwrap.dedent(source), "operator.py", "exec"), self.names)
         finally:
-            _registry.set_default_registry(former)
+            set_default_registry(former)
         self.operator = Operator(registry, name="operator", settings=settings)
         self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(self.operator.start())

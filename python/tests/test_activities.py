@@ -4,8 +4,9 @@ import unittest
 from unittest import mock
 
 from setpoint import kopf
-from setpoint.kopf import _memo, _operator
-from setpoint.kopf._operator import StartError
+from setpoint._engine import memo as memos
+from setpoint._engine import operator
+from setpoint._engine.operator import StartError
 from tests.harness import Script, example
 
 
@@ -61,11 +62,11 @@ class Activities(unittest.TestCase):
             script.call("forget-memo", "Delete")
             # A handler that is retried while the object waits still has its memo.
             self.assertEqual(script.call("fn", "Create")["status"], {"fn": 2})
-            former, _memo.LINGER = _memo.LINGER, 0.0
+            former, memos.LINGER = memos.LINGER, 0.0
             try:
                 script.call("forget-memo", "Delete")
             finally:
-                _memo.LINGER = former
+                memos.LINGER = former
             self.assertEqual(script.call("fn", "Create")["status"], {"fn": 1})
 
     def test_no_memo_is_kept_that_no_function_reads(self) -> None:
@@ -106,7 +107,7 @@ class Activities(unittest.TestCase):
             @kopf.on.probe()
             async def other(**_): return 'fine'
         """) as script:
-            with mock.patch.object(_operator, "PROBE_CACHE", 3600.0):
+            with mock.patch.object(operator, "PROBE_CACHE", 3600.0):
                 for _ in range(2):
                     self.assertEqual(script.request("GET", "/healthz"), (200, {"now": {"n": 1}, "other": "fine"}))
 

@@ -2,7 +2,7 @@
 
 import unittest
 
-from setpoint.kopf._registry import DeclarationError
+from setpoint._engine.errors import DeclarationError
 from tests.harness import Script, example
 
 USER = {"username": "ann", "uid": "1", "groups": ["devs"], "extra": {}}

@@ -3,7 +3,7 @@
 import unittest
 from typing import Any, Optional
 
-from setpoint.kopf._request import NO_EFFECT
+from setpoint._engine.request import NO_EFFECT
 from tests.harness import Script, example
 
 
@@ -324,7 +324,7 @@ class Errors(unittest.TestCase):
             with self.subTest(raised), self.assertLogs("kopf.objects", "ERROR") as logs:
                 self.respond(raised)
                 self.assertIn("operator.py", logs.output[0])
-                self.assertNotIn("_invocation.py", logs.output[0])
+                self.assertNotIn("invocation.py", logs.output[0])
 
     def test_the_process_lives_on(self) -> None:
         for raised in ("sys.exit(3)", "raise SystemExit", "raise KeyboardInterrupt", "raise StopIteration", "raise GeneratorExit"):

@@ -6,8 +6,9 @@ import threading
 import time
 import unittest
 
+from setpoint._engine import daemons
 from setpoint._serve.message import Request
-from setpoint.kopf import DaemonStoppingReason, _daemons
+from setpoint.kopf import DaemonStoppingReason
 from tests.harness import Script, example
 
 
@@ -323,8 +324,8 @@ class Stubborn(unittest.TestCase):
         daemon.wait(lambda: daemon.names["runs"] == [1, 1])
 
     def test_without_a_cancellation_timeout(self):
-        self.addCleanup(setattr, _daemons, "STOP_TIMEOUT", _daemons.STOP_TIMEOUT)
-        _daemons.STOP_TIMEOUT = 0.01
+        self.addCleanup(setattr, daemons, "STOP_TIMEOUT", daemons.STOP_TIMEOUT)
+        daemons.STOP_TIMEOUT = 0.01
         daemon = self.start("""
             import asyncio
             @kopf.daemon('examples')

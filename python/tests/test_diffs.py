@@ -2,7 +2,7 @@
 
 import unittest
 
-from setpoint.kopf._diffs import Diff, DiffOperation, diff, narrow
+from setpoint._engine.diffs import Diff, DiffOperation, diff, narrow
 from setpoint.kopf._essence import essence
 
 

@@ -1,6 +1,6 @@
 import unittest
 
-from setpoint.kopf._index import Index, discard, put
+from setpoint._engine.index import Index, discard, put
 
 A, B = ("ns", "a", "1"), ("ns", "b", "2")
 

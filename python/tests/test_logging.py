@@ -8,7 +8,7 @@ from typing import Any, Optional
 from unittest import mock
 
 from setpoint import kopf
-from setpoint.kopf import _logging
+from setpoint._engine import logs
 from tests.harness import example
 
 
@@ -20,7 +20,7 @@ class Logs(unittest.TestCase):
         try:
             with mock.patch("sys.stderr", stream):
                 kopf.configure(**options)
-                _logging.ObjectLogger(body=example()).info(message, *arguments, exc_info=error)
+                logs.ObjectLogger(body=example()).info(message, *arguments, exc_info=error)
         finally:
             root.handlers[:], root.level = former, level
         return stream.getvalue().rstrip()

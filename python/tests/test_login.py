@@ -44,7 +44,7 @@ CLIENT = {
 }
 
 SCRIPT = """
-    from setpoint.kopf._login import configure_clients_on_import, login_via_client
+    from setpoint._engine.login import configure_clients_on_import, login_via_client
     configure_clients_on_import()
     import kubernetes
     print(kubernetes.client.Configuration.get_default_copy().host)

@@ -4,7 +4,7 @@ import unittest
 from typing import Any
 
 from setpoint import kopf
-from setpoint.kopf._selectors import parse_selector
+from setpoint._engine.selectors import parse_selector
 
 
 def declared(*arguments: Any, **names: Any) -> dict[str, Any]:

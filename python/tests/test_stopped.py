@@ -3,7 +3,7 @@ import threading
 import time
 import unittest
 
-from setpoint.kopf._stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
+from setpoint._engine.stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
 
 DELETED = DaemonStoppingReason.RESOURCE_DELETED
 

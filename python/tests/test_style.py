@@ -3,7 +3,7 @@
 import textwrap
 import unittest
 
-from setpoint.kopf._registry import DeclarationError
+from setpoint._engine.errors import DeclarationError
 from tests.harness import Script, example
 
 IMPORTS = "from setpoint import Call, DaemonCall, Deny, Permanent, Retry, Review, daemon, every, index, mutate, on, validate\n"

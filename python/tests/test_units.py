@@ -3,8 +3,8 @@
 import re
 import unittest
 
-from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._units import safe_name
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.units import safe_name
 from tests.harness import Script, example
 
 

@@ -1,8 +1,6 @@
 """Kopf's public names. A script that imports `kopf` runs unchanged."""
 
-from setpoint.kopf import lifecycles, on
-from setpoint.kopf._admission import AdmissionError
-from setpoint.kopf._bodies import (
+from setpoint._engine.bodies import (
     Annotations,
     Body,
     BodyEssence,
@@ -18,30 +16,39 @@ from setpoint.kopf._bodies import (
     build_object_reference,
     build_owner_reference,
 )
-from setpoint.kopf._credentials import AiohttpSession, ConnectionInfo, LoginError
-from setpoint.kopf._dicts import FieldPath, FieldSpec
-from setpoint.kopf._diffs import Diff, DiffItem, DiffOperation
-from setpoint.kopf._embedding import operator, run, run_tasks, spawn_tasks
-from setpoint.kopf._errors import (
+from setpoint._engine.credentials import AiohttpSession, ConnectionInfo, LoginError
+from setpoint._engine.dicts import FieldPath, FieldSpec
+from setpoint._engine.diffs import Diff, DiffItem, DiffOperation
+from setpoint._engine.errors import (
     ErrorsMode,
     HandlerRetriesError,
     HandlerTimeoutError,
     PermanentError,
     TemporaryError,
 )
-from setpoint.kopf._events import event, exception, info, warn
-from setpoint.kopf._filters import ABSENT, PRESENT, all_, any_, none_, not_
-from setpoint.kopf._handlers import HandlerId, Reason
-from setpoint.kopf._index import Index, Store
-from setpoint.kopf._logging import LocalObjectLogger, LogFormat, Logger, ObjectLogger, configure
-from setpoint.kopf._login import (
+from setpoint._engine.events import event, exception, info, warn
+from setpoint._engine.filters import ABSENT, PRESENT, all_, any_, none_, not_
+from setpoint._engine.handlers import HandlerId
+from setpoint._engine.index import Index, Store
+from setpoint._engine.login import (
     login_via_async_client,
     login_via_client,
     login_via_pykube,
     login_with_kubeconfig,
     login_with_service_account,
 )
-from setpoint.kopf._memo import Memo
+from setpoint._engine.logs import LocalObjectLogger, LogFormat, Logger, ObjectLogger, configure
+from setpoint._engine.memo import Memo
+from setpoint._engine.patch import Patch, PatchFn
+from setpoint._engine.registry import get_default_registry, set_default_registry
+from setpoint._engine.reviews import AdmissionError
+from setpoint._engine.selectors import EVERYTHING, Resource
+from setpoint._engine.stopped import AsyncDaemonStopped as AsyncDaemonStopperChecker
+from setpoint._engine.stopped import DaemonStopped, DaemonStoppingReason
+from setpoint._engine.stopped import SyncDaemonStopped as SyncDaemonStopperChecker
+from setpoint.kopf import lifecycles, on
+from setpoint.kopf._embedding import operator, run, run_tasks, spawn_tasks
+from setpoint.kopf._handlers import Reason
 from setpoint.kopf._owners import (
     adjust_namespace,
     adopt,
@@ -50,9 +57,6 @@ from setpoint.kopf._owners import (
     label,
     remove_owner_reference,
 )
-from setpoint.kopf._patch import Patch, PatchFn
-from setpoint.kopf._registry import OperatorRegistry, get_default_registry, set_default_registry
-from setpoint.kopf._selectors import EVERYTHING, Resource
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._storages import (
     AnnotationsDiffBaseStorage,
@@ -66,9 +70,7 @@ from setpoint.kopf._storages import (
     StatusDiffBaseStorage,
     StatusProgressStorage,
 )
-from setpoint.kopf._stopped import AsyncDaemonStopped as AsyncDaemonStopperChecker
-from setpoint.kopf._stopped import DaemonStopped, DaemonStoppingReason
-from setpoint.kopf._stopped import SyncDaemonStopped as SyncDaemonStopperChecker
+from setpoint.kopf._style import OperatorRegistry
 from setpoint.kopf._subhandlers import execute
 from setpoint.kopf._version import __commit_id__ as __commit_id__, __version__ as __version__, __version_tuple__ as __version_tuple__
 from setpoint.kopf._webhooks import (

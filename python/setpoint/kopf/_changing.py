@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf import _diffs
-from setpoint.kopf._dicts import resolve
-from setpoint.kopf._durations import duration
+from setpoint._engine import diffs
+from setpoint._engine.dicts import resolve
+from setpoint._engine.durations import duration
+from setpoint._engine.filters import MISSING, match_value
+from setpoint._engine.handlers import ResourceHandler
+from setpoint._engine.invocation import Call, Cause, invoke
+from setpoint._engine.outcome import Attempts, Outcome, outcome_of
+from setpoint._engine.request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, now
+from setpoint._engine.response import respond_outcome, storable
+from setpoint._engine.selection import matches_states, naming, selectors
+from setpoint._engine.units import Unit
 from setpoint.kopf._essence import essence
 from setpoint.kopf._handlers import ChangingHandler, Reason
-from setpoint.kopf._invocation import Call, Cause, invoke
-from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._previous import may_be_stored, needs_previous
-from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, now
-from setpoint.kopf._response import respond_outcome, storable
-from setpoint.kopf._selection import matches_change, matches_states, selectors
 from setpoint.kopf._subhandlers import Children, Progress, state_digest
-from setpoint.kopf._takeover import handled_by_kopf, replaced_annotation
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._units import Unit
+from setpoint.kopf._takeover import takeover
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 # What Setpoint calls the reasons of Kopf. A handler of a field is also called when it appears.
 _REASONS = {
@@ -37,14 +39,14 @@ _MARGIN = 5.0
 _ORDER = ["Create", "Update", "Delete", "Resume"]
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     definitions = _definitions(unit)
     reasons = {reason for d in definitions for reason in _REASONS[d.reason]}
     if any(d.deleted for d in definitions):
         reasons.add("Delete")
     filters = _selectors(unit)
-    if reasons & {"Update", "Resume"} and not replaced_annotation(settings):
+    if reasons & {"Update", "Resume"} and not takeover(operator).annotation:
         # The first call for an object says whether Kopf has handled it.
         reasons.add("Create")
     declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **filters}
@@ -69,12 +71,16 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
 
 
 def _definitions(unit: Unit) -> list[ChangingHandler]:
-    return [d for d in unit.definitions if isinstance(d, ChangingHandler)]
+    return _changing(unit.definitions)
+
+
+def _changing(handlers: list[ResourceHandler]) -> list[ChangingHandler]:
+    return [handler for handler in handlers if isinstance(handler, ChangingHandler)]
 
 
 def _selectors(unit: Unit) -> dict[str, Any]:
     """Return the selectors that all handlers of the objects have; what else this one requires, Python decides."""
-    own, shared = selectors(unit.definitions), selectors([*unit.siblings])
+    own, shared = selectors(unit.definitions), selectors(unit.siblings)
     declared = {name: own[name] for name in ("labelSelector", "annotationSelector") if name in own and name in shared}
     if own != declared:
         declared["conditional"] = True
@@ -110,7 +116,7 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         return NO_EFFECT
     definition = change.definition(_definitions(unit))
     if definition is None:
-        return NO_EFFECT if change.is_seen(unit.siblings) else NOT_APPLICABLE
+        return NO_EFFECT if change.is_seen(_changing(unit.siblings)) else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
     return await _call(change, unit, definition, request)
@@ -199,7 +205,7 @@ class Change:
         """Report whether a sub-handler is for the object and its change. It has no reason of its own."""
         if self.lost and handler.old is None and handler.new is None:
             return self.prematches(handler)
-        return matches_change(handler, self.old, self.new, self.cause.kwargs) and self.prematches(handler)
+        return _matches_change(handler, self.old, self.new, self.cause.kwargs) and self.prematches(handler)
 
     def narrowed(self, handler: ChangingHandler) -> Cause:
         """Return the cause with old, new and diff of the handler's field."""
@@ -209,7 +215,7 @@ class Change:
             **self.cause.extra,
             "old": resolve(self.old, handler.field, None),
             "new": resolve(self.new, handler.field, None),
-            "diff": _diffs.narrow(self.cause.extra["diff"], handler.field),
+            "diff": diffs.narrow(self.cause.extra["diff"], handler.field),
         }
         return dataclasses.replace(self.cause, extra=extra)
 
@@ -224,19 +230,32 @@ class Change:
 def _change(operator: Operator, unit: Unit, request: HandlerRequest) -> Change:
     """Return what happened to an object, as the handlers see it."""
     fields = [d.field for d in unit.definitions if d.field]
-    prefixes = operator.kopf_prefixes
+    former = takeover(operator)
     reason = Reason.UPDATE if request.reason == "Match" else Reason(request.reason.lower())
-    new: Optional[dict[str, Any]] = essence(request.object, fields, prefixes)
-    old = None if request.previous is None else essence(request.previous, fields, prefixes)
+    new: Optional[dict[str, Any]] = essence(request.object, fields, former.prefixes)
+    old = None if request.previous is None else essence(request.previous, fields, former.prefixes)
     taken_over = False
     if reason is Reason.CREATE:
-        old = handled_by_kopf(operator.settings, request.object)
+        old = former.handled(request.object)
         taken_over = old is not None
         if taken_over:
             reason = Reason.RESUME if old == new else Reason.UPDATE
     elif reason in (Reason.DELETE, Reason.RESUME) and old is None:
         # Setpoint has only a digest of the state that was handled; it is the object unless that changed.
         old = new
-    extra = {"reason": reason, "old": old, "new": new, "diff": _diffs.diff(old, new)}
+    extra = {"reason": reason, "old": old, "new": new, "diff": diffs.diff(old, new)}
     lost = reason is Reason.UPDATE and old is None
     return Change(operator.cause(request, extra), reason, old, new, lost, taken_over)
+
+
+def _matches_change(handler: ChangingHandler, old: Any, new: Any, kwargs: Callable[[], Mapping[str, Any]]) -> bool:
+    """Report whether a handler with a field is for a change of it."""
+    if not handler.field:
+        return True
+    before, after = resolve(old, handler.field, MISSING), resolve(new, handler.field, MISSING)
+    if handler.needs_change and before == after:
+        return False
+    with naming(handler):
+        return (handler.old is None or match_value(handler.old, before, kwargs)) and (
+            handler.new is None or match_value(handler.new, after, kwargs)
+        )

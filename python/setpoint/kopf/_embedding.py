@@ -16,13 +16,13 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Optional, Union
 
+from setpoint._engine.login import configure_clients_on_import
+from setpoint._engine.operator import Operator
+from setpoint._engine.registry import Registry, get_default_registry
 from setpoint._serve.guard import Endpoint
 from setpoint._serve.server import listening
 from setpoint._serve.watchdog import Watchdog
 from setpoint.kopf._binary import address_arguments, find_binary
-from setpoint.kopf._login import configure_clients_on_import
-from setpoint.kopf._operator import Operator
-from setpoint.kopf._registry import OperatorRegistry, get_default_registry
 from setpoint.kopf._settings import OperatorSettings
 
 logger = logging.getLogger("kopf")
@@ -45,7 +45,7 @@ def run(*, loop: Optional[asyncio.AbstractEventLoop] = None, **options: Any) -> 
 
 async def operator(
     *,
-    registry: Optional[OperatorRegistry] = None,
+    registry: Optional[Registry] = None,
     settings: Optional[OperatorSettings] = None,
     memo: Any = None,
     identity: Optional[str] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from setpoint.kopf._dicts import FieldPath, ensure, resolve
+from setpoint._engine.dicts import FieldPath, ensure, resolve
 
 _ABSENT: Any = object()
 _BOOKKEEPING = ("setpoint.dev/", "kopf.zalando.org/")

@@ -1,20 +1,14 @@
-"""What decorators declare: a function, what it is called for, and how its errors count."""
+"""What only decorators of Kopf declare."""
 
 from __future__ import annotations
 
 import enum
-import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, MethodType
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
-from setpoint.kopf._dicts import FieldPath
-from setpoint.kopf._errors import ErrorsMode
-from setpoint.kopf._filters import FilterFn, MetaFilter, ValueFilter
-from setpoint.kopf._selectors import Selector
-
-HandlerId = str
+from setpoint._engine.filters import ValueFilter
+from setpoint._engine.handlers import ResourceHandler
 
 
 class Reason(str, enum.Enum):
@@ -32,65 +26,6 @@ class Reason(str, enum.Enum):
         return str(self.value)
 
 
-class Activity(enum.Enum):
-    """Why a handler of the whole operator is called."""
-
-    STARTUP = "startup"
-    CLEANUP = "cleanup"
-    LOGIN = "login"
-    PROBE = "probe"
-
-
-@dataclass(frozen=True, eq=False)
-class Handler:
-    """A function and how its errors count."""
-
-    id: HandlerId
-    fn: Callable[..., Any]
-    param: Any = None
-    errors: Optional[ErrorsMode] = None
-    timeout: Optional[float] = None
-    retries: Optional[int] = None
-    backoff: Optional[float] = None
-
-    def __str__(self) -> str:
-        return f"{self.title} {self.id!r}"
-
-    @property
-    def title(self) -> str:
-        """What logs call the handler."""
-        return "Handler"
-
-    @property
-    def where(self) -> str:
-        """The file and line of the function."""
-        code = getattr(unwrap(self.fn), "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.fn)
-
-
-@dataclass(frozen=True, eq=False)
-class ActivityHandler(Handler):
-    """A handler of the whole operator."""
-
-    activity: Activity = Activity.STARTUP
-
-    @property
-    def title(self) -> str:
-        return "Activity"
-
-
-@dataclass(frozen=True, eq=False)
-class ResourceHandler(Handler):
-    """A handler of objects. A sub-handler has no selector: it is for its parent's object."""
-
-    selector: Optional[Selector] = None
-    labels: Optional[MetaFilter] = None
-    annotations: Optional[MetaFilter] = None
-    when: Optional[FilterFn] = None
-    field: FieldPath = ()
-    value: ValueFilter = None
-
-
 @dataclass(frozen=True, eq=False)
 class ChangingHandler(ResourceHandler):
     """A handler of creations, updates, deletions and resumptions. Without a reason: of its field."""
@@ -102,6 +37,18 @@ class ChangingHandler(ResourceHandler):
     needs_change: bool = False
     optional: bool = False
     deleted: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.reason.value if self.reason else super().kind
+
+    @property
+    def has_record(self) -> bool:
+        return True
+
+    @property
+    def is_called_for_its_field(self) -> bool:
+        return self.reason is Reason.UPDATE
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,80 +68,3 @@ class TimerHandler(ResourceHandler):
     @property
     def title(self) -> str:
         return "Timer"
-
-
-@dataclass(frozen=True, eq=False)
-class DaemonHandler(ResourceHandler):
-    """A function that runs as long as the object exists."""
-
-    initial_delay: Union[float, Callable[..., float], None] = None
-    cancellation_backoff: Optional[float] = None
-    cancellation_timeout: Optional[float] = None
-    cancellation_polling: Optional[float] = None
-
-    @property
-    def title(self) -> str:
-        return "Daemon"
-
-
-@dataclass(frozen=True, eq=False)
-class IndexHandler(ResourceHandler):
-    """A function whose results make an index of objects."""
-
-    # The index, if the script has it already; else the operator makes one.
-    index: Optional[Any] = None
-
-    @property
-    def title(self) -> str:
-        return "Indexer"
-
-
-class WebhookType(enum.Enum):
-    """What an admission handler does with a request."""
-
-    VALIDATING = "validating"
-    MUTATING = "mutating"
-
-
-@dataclass(frozen=True, eq=False)
-class WebhookHandler(ResourceHandler):
-    """A handler of admission requests."""
-
-    reason: WebhookType = WebhookType.VALIDATING
-    operations: Optional[Collection[str]] = None
-    subresource: Optional[str] = None
-    persistent: Optional[bool] = None
-    side_effects: Optional[bool] = None
-    ignore_failures: Optional[bool] = None
-
-    @property
-    def title(self) -> str:
-        return "Webhook"
-
-
-def unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function inside of partials and decorators that use functools.wraps."""
-    while True:
-        if isinstance(fn, functools.partial):
-            fn = fn.func
-        elif hasattr(fn, "__wrapped__"):
-            fn = fn.__wrapped__
-        else:
-            return fn
-
-
-def handler_id(fn: Callable[..., Any], id: Optional[str], *, prefix: str = "", suffix: str = "") -> HandlerId:
-    """Return the id of a handler: that given, or the function's qualified name, with prefix and suffix."""
-    if id is not None and not isinstance(id, str):
-        raise TypeError(f"id= must be a string, is {id!r}")
-    name = id if id is not None else _function_id(fn)
-    return "/".join(part for part in (prefix, name, suffix) if part)
-
-
-def _function_id(fn: Callable[..., Any]) -> str:
-    inner = unwrap(fn)
-    if isinstance(inner, FunctionType) and inner.__name__ == "<lambda>":
-        return f"lambda:{inner.__code__.co_filename}:{inner.__code__.co_firstlineno}"
-    if isinstance(inner, (FunctionType, MethodType)):
-        return inner.__qualname__
-    raise ValueError(f"{fn!r} has no name of its own: give id=")

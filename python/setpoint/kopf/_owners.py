@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, List, Optional, Union
 
-from setpoint.kopf._bodies import build_owner_reference
-from setpoint.kopf._invocation import current_body
-from setpoint.kopf._objects import Field, metadata_of, walk
+from setpoint._engine.bodies import build_owner_reference
+from setpoint._engine.invocation import current_body
+from setpoint._engine.objects import Field, metadata_of, walk
 
 # A dictionary, a model of kubernetes or kubernetes_asyncio, an object of pykube, or a list of them.
 Objects = Any

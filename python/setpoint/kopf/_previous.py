@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from setpoint.kopf._arguments import calls, reads
+from setpoint._engine.arguments import calls, reads
+from setpoint._engine.selectors import Selector
 from setpoint.kopf._handlers import ChangingHandler
-from setpoint.kopf._selectors import Selector
 
 _ARGUMENTS = frozenset({"old", "diff"})
 # Functions of a module that become sub-handlers have arguments of their own.

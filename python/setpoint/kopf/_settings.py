@@ -6,15 +6,12 @@ accepted, because scripts set them; which of them have an effect, their comments
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # With its parts: later, a script named queue.py would be found instead.
-import difflib
-import logging
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
-from setpoint.kopf._errors import PermanentError
+from setpoint._engine import settings as engine
 from setpoint.kopf._storages import (
     AnnotationsDiffBaseStorage,
     DiffBaseStorage,
@@ -25,52 +22,24 @@ from setpoint.kopf._storages import (
 DEFAULT_FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 
 
-class UnknownSetting(AttributeError, PermanentError):
-    """A script sets a setting that does not exist. It would have no effect."""
-
-
-class _Settings:
-    """Settings refuse names that they do not have."""
-
-    # Type checkers find such names themselves, unless there is this method.
-    if not TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not hasattr(type(self), name) and name not in getattr(type(self), "__dataclass_fields__", {}):
-                raise UnknownSetting(self._unknown(name))
-            super().__setattr__(name, value)
-
-    def _unknown(self, name: str) -> str:
-        group = type(self).__name__.removesuffix("Settings").lower()
-        where = "settings" if group == "operator" else f"settings.{group}"
-        fields: Iterable[str] = getattr(type(self), "__dataclass_fields__", ())
-        known = [each for each in fields if not each.startswith("_")]
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        return f"{where}.{name}: no such setting; {hint}"
-
-
 @dataclass
-class ProcessSettings(_Settings):
+class ProcessSettings(engine.SettingsGroup):
     """No effect: Setpoint ends the process."""
 
     ultimate_exiting_timeout: Optional[float] = 600
 
 
 @dataclass
-class PostingSettings(_Settings):
-    """Which events are sent: enabled, loggers and level have an effect. Setpoint is the one who reports."""
+class PostingSettings(engine.PostingSettings):
+    """Which events are sent. Setpoint is the one who reports."""
 
-    enabled: bool = True
-    loggers: bool = False
-    level: int = logging.INFO
     reporting_component: str = "kopf"
     reporting_instance: str = "dev"
     event_name_prefix: str = "kopf-event-"
 
 
 @dataclass
-class PeeringSettings(_Settings):
+class PeeringSettings(engine.SettingsGroup):
     """No effect: a Lease elects the replica of Setpoint that works."""
 
     name: str = "default"
@@ -92,7 +61,7 @@ class PeeringSettings(_Settings):
 
 
 @dataclass
-class WatchingSettings(_Settings):
+class WatchingSettings(engine.SettingsGroup):
     """No effect: Setpoint watches, and connects again by itself."""
 
     server_timeout: Optional[float] = None
@@ -103,7 +72,7 @@ class WatchingSettings(_Settings):
 
 
 @dataclass
-class QueueingSettings(_Settings):
+class QueueingSettings(engine.SettingsGroup):
     """No effect: Setpoint queues."""
 
     worker_limit: Optional[int] = None
@@ -114,14 +83,14 @@ class QueueingSettings(_Settings):
 
 
 @dataclass
-class ScanningSettings(_Settings):
+class ScanningSettings(engine.SettingsGroup):
     """No effect: Setpoint discovers kinds and namespaces."""
 
     disabled: bool = False
 
 
 @dataclass
-class AdmissionSettings(_Settings):
+class AdmissionSettings(engine.SettingsGroup):
     """Whether admission handlers are served. Setpoint has the server and the configurations."""
 
     server: Any = None
@@ -129,33 +98,7 @@ class AdmissionSettings(_Settings):
 
 
 @dataclass
-class ExecutionSettings(_Settings):
-    """How handlers run. All have an effect."""
-
-    default_backoff: float = 60
-    executor: concurrent.futures.Executor = field(
-        # As many as Setpoint makes calls of one controller at once; handlers mostly wait for others.
-        default_factory=lambda: concurrent.futures.ThreadPoolExecutor(32, thread_name_prefix="handler")
-    )
-    _max_workers: Optional[int] = None
-
-    @property
-    def max_workers(self) -> Optional[int]:
-        """How many handlers without async run at once."""
-        return self._max_workers
-
-    @max_workers.setter
-    def max_workers(self, value: int) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"settings.execution.max_workers must be at least 1, is {value!r}")
-        if not isinstance(self.executor, concurrent.futures.ThreadPoolExecutor):
-            raise TypeError("settings.execution.max_workers requires a ThreadPoolExecutor")
-        self._max_workers = value
-        self.executor = concurrent.futures.ThreadPoolExecutor(value, thread_name_prefix="handler")
-
-
-@dataclass
-class NetworkingSettings(_Settings):
+class NetworkingSettings(engine.SettingsGroup):
     """No effect: Setpoint makes the requests to the API server."""
 
     request_timeout: Optional[float] = 300
@@ -166,7 +109,7 @@ class NetworkingSettings(_Settings):
 
 
 @dataclass
-class PersistenceSettings(_Settings):
+class PersistenceSettings(engine.SettingsGroup):
     """The finalizer has an effect. The storages say where a former Kopf kept what it handled."""
 
     finalizer: str = DEFAULT_FINALIZER
@@ -176,7 +119,7 @@ class PersistenceSettings(_Settings):
 
 
 @dataclass
-class BackgroundSettings(_Settings):
+class BackgroundSettings(engine.SettingsGroup):
     """No effect: a notification says at once that a daemon has ended."""
 
     cancellation_polling: float = 60
@@ -185,7 +128,7 @@ class BackgroundSettings(_Settings):
 
 
 @dataclass
-class OperatorSettings(_Settings):
+class OperatorSettings(engine.Settings):
     """All settings of an operator."""
 
     process: ProcessSettings = field(default_factory=ProcessSettings)
@@ -195,7 +138,7 @@ class OperatorSettings(_Settings):
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     scanning: ScanningSettings = field(default_factory=ScanningSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
-    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    execution: engine.ExecutionSettings = field(default_factory=engine.ExecutionSettings)
     background: BackgroundSettings = field(default_factory=BackgroundSettings)
     networking: NetworkingSettings = field(default_factory=NetworkingSettings)
     persistence: PersistenceSettings = field(default_factory=PersistenceSettings)

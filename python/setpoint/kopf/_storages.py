@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Optional, TypedDict
 
-from setpoint.kopf._dicts import FieldSpec, parse_field, resolve
+from setpoint._engine.dicts import FieldSpec, parse_field, resolve
 
 DEFAULT_PREFIX = "kopf.zalando.org"
 

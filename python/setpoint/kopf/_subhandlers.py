@@ -15,14 +15,15 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
+from setpoint._engine.handlers import handler_id
+from setpoint._engine.invocation import Call, current_call, invoke
+from setpoint._engine.outcome import Attempts, ChildrenPending, Outcome, outcome_of
+from setpoint._engine.patch import merge, plain
+from setpoint._engine.request import now, parse_time
+from setpoint._engine.response import add_result, storable
 from setpoint._serve.message import encode
 from setpoint.kopf._essence import essence
-from setpoint.kopf._handlers import ChangingHandler, handler_id
-from setpoint.kopf._invocation import Call, current_call, invoke
-from setpoint.kopf._outcome import Attempts, ChildrenPending, Outcome, outcome_of
-from setpoint.kopf._patch import merge, plain
-from setpoint.kopf._request import now, parse_time
-from setpoint.kopf._response import add_result, storable
+from setpoint.kopf._handlers import ChangingHandler
 
 if TYPE_CHECKING:
     from setpoint.kopf._changing import Change
@@ -199,7 +200,7 @@ class Children:
 def current_parent() -> ChangingHandler:
     """Return the handler that is running; TypeError if it cannot have parts."""
     call = current_call()
-    if call is None or call.children is None:
+    if call is None or call.parts is None:
         raise TypeError("sub-handlers are for handlers of creations, updates, deletions and resumptions, while they run")
     assert isinstance(call.handler, ChangingHandler)
     return call.handler
@@ -208,8 +209,8 @@ def current_parent() -> ChangingHandler:
 def add(handler: ChangingHandler) -> None:
     """Add a part to the handler that is running."""
     call = current_call()
-    assert call is not None and call.children is not None
-    call.children.add(handler)
+    assert call is not None and call.parts is not None
+    call.parts.add(handler)
 
 
 async def execute(
@@ -221,13 +222,13 @@ async def execute(
         raise TypeError("only one of fns=, handlers= and registry= can be given")
     parent = current_parent()
     call = current_call()
-    assert call is not None and call.children is not None
+    assert call is not None and call.parts is not None
     if fns is not None:
-        await call.children.execute(call, _parts(parent, fns))
+        await call.parts.execute(call, _parts(parent, fns))
     elif handlers is not None or registry is not None:
-        await call.children.execute(call, handlers if handlers is not None else registry.handlers(ChangingHandler))
+        await call.parts.execute(call, handlers if handlers is not None else registry.handlers(ChangingHandler))
     else:
-        await call.children.execute_registered(call)
+        await call.parts.execute_registered(call)
 
 
 def _parts(parent: ChangingHandler, fns: Any) -> Collection[ChangingHandler]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from setpoint.kopf._durations import duration
+from setpoint._engine.durations import duration
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.invocation import Call, Cause, invoke
+from setpoint._engine.outcome import Attempts, outcome_of
+from setpoint._engine.request import NOT_APPLICABLE, HandlerRequest, now, parse_time
+from setpoint._engine.response import respond_outcome, storable
+from setpoint._engine.selection import matches, selectors
+from setpoint._engine.units import Unit
 from setpoint.kopf._handlers import TimerHandler
-from setpoint.kopf._invocation import Call, Cause, invoke
-from setpoint.kopf._outcome import Attempts, outcome_of
-from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest, now, parse_time
-from setpoint.kopf._response import respond_outcome, storable
-from setpoint.kopf._selection import matches, selectors
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._units import Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 # A timer without an interval is called once in each process.
 _ONCE = "87600h"
@@ -24,7 +23,7 @@ _ONCE = "87600h"
 _SHORTEST = 1.0
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     timer = unit.first
     assert isinstance(timer, TimerHandler)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf._errors import ErrorsMode
-from setpoint.kopf._invocation import Call, invoke
-from setpoint.kopf._outcome import Attempts, outcome_of
-from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest
-from setpoint.kopf._response import respond_outcome
-from setpoint.kopf._selection import matches, selectors
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._units import Unit
+from setpoint._engine.errors import ErrorsMode
+from setpoint._engine.invocation import Call, invoke
+from setpoint._engine.outcome import Attempts, outcome_of
+from setpoint._engine.request import NOT_APPLICABLE, HandlerRequest
+from setpoint._engine.response import respond_outcome
+from setpoint._engine.selection import matches, selectors
+from setpoint._engine.units import Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     return {"reasons": ["Event"], **selectors(unit.definitions)}
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
-from setpoint.kopf._handlers import Handler
+from setpoint._engine.handlers import Handler
 
 LifeCycleFn = Callable[..., Sequence[Handler]]
 

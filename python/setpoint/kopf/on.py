@@ -7,27 +7,25 @@ import warnings
 from collections.abc import Callable, Collection
 from typing import Any, Optional, TypeVar, Union
 
-from setpoint.kopf import _subhandlers
-from setpoint.kopf._dicts import FieldSpec, parse_field
-from setpoint.kopf._errors import ErrorsMode
-from setpoint.kopf._filters import FilterFn, MetaFilter, ValueFilter, check_meta_filter
-from setpoint.kopf._handlers import (
+from setpoint._engine.dicts import FieldSpec, parse_field
+from setpoint._engine.errors import ErrorsMode
+from setpoint._engine.filters import FilterFn, MetaFilter, ValueFilter, check_meta_filter
+from setpoint._engine.handlers import (
     Activity,
     ActivityHandler,
-    ChangingHandler,
     DaemonHandler,
     Handler,
     IndexHandler,
-    Reason,
     ResourceHandler,
-    TimerHandler,
-    WatchingHandler,
     WebhookHandler,
     WebhookType,
     handler_id,
 )
-from setpoint.kopf._registry import OperatorRegistry, get_default_registry
-from setpoint.kopf._selectors import Marker, parse_selector
+from setpoint._engine.registry import get_default_registry
+from setpoint._engine.selectors import Marker, parse_selector
+from setpoint.kopf import _subhandlers
+from setpoint.kopf._handlers import ChangingHandler, Reason, TimerHandler, WatchingHandler
+from setpoint.kopf._style import OperatorRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]

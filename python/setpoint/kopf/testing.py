@@ -17,11 +17,12 @@ from types import TracebackType
 from typing import Any, Optional
 
 from setpoint._command import operator_name
+from setpoint._engine.logs import LogFormat, configure
+from setpoint._engine.registry import Registry, get_default_registry, set_default_registry
 from setpoint._serve.loading import load
-from setpoint.kopf import _cli, _embedding, _registry
-from setpoint.kopf._logging import LogFormat, configure
-from setpoint.kopf._registry import OperatorRegistry
+from setpoint.kopf import _cli, _embedding
 from setpoint.kopf._settings import OperatorSettings
+from setpoint.kopf._style import OperatorRegistry
 
 __all__ = ["KopfRunner"]
 
@@ -181,18 +182,18 @@ def _failed(error: BaseException) -> Result:
 
 
 @contextlib.contextmanager
-def _registered(registry: Optional[OperatorRegistry], modules: Sequence[str]) -> Iterator[OperatorRegistry]:
+def _registered(registry: Optional[Registry], modules: Sequence[str]) -> Iterator[Registry]:
     """Let decorators register in a registry, by default a new one: files are imported anew for each run.
 
     Modules are imported once, so that what they have registered is in the default registry.
     """
-    former = _registry.get_default_registry()
+    former = get_default_registry()
     used = registry if registry is not None else former if modules else OperatorRegistry()
-    _registry.set_default_registry(used)
+    set_default_registry(used)
     try:
         yield used
     finally:
-        _registry.set_default_registry(former)
+        set_default_registry(former)
 
 
 @contextlib.contextmanager

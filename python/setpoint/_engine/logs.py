@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Optional, Union
 
-from setpoint.kopf._bodies import build_object_reference
+from setpoint._engine.bodies import build_object_reference
 
 logger = logging.getLogger("kopf.objects")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import Any, Optional
 
+from setpoint._engine.errors import PermanentError
+from setpoint._engine.handlers import Handler
+from setpoint._engine.invocation import Cause
+from setpoint._engine.outcome import Outcome
 from setpoint._serve.message import NotJSON, encode
-from setpoint.kopf._errors import PermanentError
-from setpoint.kopf._handlers import Handler
-from setpoint.kopf._invocation import Cause
-from setpoint.kopf._outcome import Outcome
 
 # Setpoint takes 0 for no retry.
 _SOON = 0.001

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional
 
-from setpoint.kopf._dicts import MutableView
+from setpoint._engine.dicts import MutableView
 
 PatchFn = Callable[[Any], None]
 

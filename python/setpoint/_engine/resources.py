@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from setpoint.kopf._request import HandlerRequest
-from setpoint.kopf._selectors import Resource
+from setpoint._engine.request import HandlerRequest
+from setpoint._engine.selectors import Resource
 
 
 def resource_of(request: HandlerRequest) -> Resource:

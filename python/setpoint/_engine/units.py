@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Optional
 
-from setpoint.kopf._handlers import ChangingHandler, Reason, ResourceHandler
-from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._selectors import Selector
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.handlers import ResourceHandler
+from setpoint._engine.selectors import Selector
 
 MAX_NAME = 63
 # Setpoint has at most 32 handlers for one controller; two are ours.
@@ -28,9 +28,8 @@ class Unit:
 
     name: str
     definitions: list[ResourceHandler]
-    # The decorators of all handlers of changes of the same objects, of any function. An object for which
-    # one of them is, is handled: what the others see first later is an update, and no creation.
-    siblings: list[ChangingHandler] = field(default_factory=list)
+    # The decorators of this class for the same objects, of any function.
+    siblings: list[ResourceHandler] = field(default_factory=list)
 
     @property
     def first(self) -> ResourceHandler:
@@ -106,9 +105,8 @@ def _units(handlers: list[ResourceHandler], named: Optional[dict[_Key, str]] = N
         _refuse_twice(list(groups.values()))
         named = _unit_names(groups)
     result = [Unit(named[key], members) for key, members in groups.items()]
-    siblings = [handler for handler in handlers if isinstance(handler, ChangingHandler)]
     for unit in result:
-        unit.siblings = siblings
+        unit.siblings = [handler for handler in handlers if type(handler) is type(unit.first)]
     if len(result) > MAX_HANDLERS:
         raise DeclarationError(
             f"{handlers[0].selector}: {len(result)} handlers of one kind; at most {MAX_HANDLERS} are supported"
@@ -118,18 +116,17 @@ def _units(handlers: list[ResourceHandler], named: Optional[dict[_Key, str]] = N
 
 def _unit_names(groups: dict[_Key, list[ResourceHandler]]) -> dict[_Key, str]:
     # Handlers with records get their names first: those must not depend on the others.
-    ordered = sorted(groups, key=lambda key: not isinstance(groups[key][0], ChangingHandler))
+    ordered = sorted(groups, key=lambda key: not groups[key][0].has_record)
     names: set[str] = set()
     return {key: _unit_name(groups[key][0], names) for key in ordered}
 
 
 def _refuse_twice(groups: list[list[ResourceHandler]]) -> None:
     """Refuse two functions with one id that would be called for the same reason."""
-    seen: dict[tuple[type, str, Optional[Reason]], ResourceHandler] = {}
+    seen: dict[tuple[type, str, str], ResourceHandler] = {}
     for members in groups:
         for handler in members:
-            reason = handler.reason if isinstance(handler, ChangingHandler) else None
-            other = seen.setdefault((type(handler), handler.id, reason), handler)
+            other = seen.setdefault((type(handler), handler.id, handler.kind), handler)
             if other.fn is not handler.fn:
                 raise DeclarationError(
                     f"two handlers have the id {handler.id!r}: {other.where} and {handler.where}; "
@@ -138,12 +135,10 @@ def _refuse_twice(groups: list[list[ResourceHandler]]) -> None:
 
 
 def _unit_name(handler: ResourceHandler, names: set[str]) -> str:
-    kind = type(handler).__name__.replace("Handler", "").lower()
-    reason = handler.reason.value if isinstance(handler, ChangingHandler) and handler.reason else kind
     name = safe_name(handler.id)
     if name in names:
-        name = safe_name(f"{handler.id}-{reason}")
-    return _unused(name, f"{handler.id} {reason}", names)
+        name = safe_name(f"{handler.id}-{handler.kind}")
+    return _unused(name, f"{handler.id} {handler.kind}", names)
 
 
 def unique_names(ids: Iterable[str]) -> list[str]:

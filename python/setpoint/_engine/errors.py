@@ -30,6 +30,10 @@ class HandlerExit(Exception):
     """The handler called sys.exit, or raised KeyboardInterrupt. The process goes on."""
 
 
+class DeclarationError(Exception):
+    """The handlers of an operator do not fit together. The message has the lines of the author's file."""
+
+
 class ErrorsMode(enum.Enum):
     """What an exception of a handler means that is neither temporary nor permanent."""
 

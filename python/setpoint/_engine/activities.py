@@ -7,12 +7,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from setpoint.kopf._handlers import Activity, ActivityHandler
-from setpoint.kopf._invocation import Call, invoke
-from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
-from setpoint.kopf._registry import OperatorRegistry
-from setpoint.kopf._request import now
-from setpoint.kopf._settings import OperatorSettings
+from setpoint._engine.handlers import Activity, ActivityHandler
+from setpoint._engine.invocation import Call, invoke
+from setpoint._engine.outcome import Attempts, Outcome, outcome_of
+from setpoint._engine.registry import Registry
+from setpoint._engine.request import now
+from setpoint._engine.settings import Settings
 
 logger = logging.getLogger("kopf.activities")
 
@@ -22,7 +22,7 @@ class ActivityError(Exception):
 
 
 async def run_activity(
-    registry: OperatorRegistry, activity: Activity, settings: OperatorSettings, kwargs: Mapping[str, Any]
+    registry: Registry, activity: Activity, settings: Settings, kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Call the handlers of an activity in their order, then those that failed again; return results by id."""
     results: dict[str, Any] = {}
@@ -49,7 +49,7 @@ async def run_activity(
 
 
 async def _run(
-    handler: ActivityHandler, settings: OperatorSettings, kwargs: Mapping[str, Any], attempts: Attempts
+    handler: ActivityHandler, settings: Settings, kwargs: Mapping[str, Any], attempts: Attempts
 ) -> Outcome:
     arguments = {"settings": settings, "logger": logger, **kwargs}
     work = invoke(Call(handler, settings), arguments, attempt=attempts.count, started=attempts.started)

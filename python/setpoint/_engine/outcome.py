@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional
 
-from setpoint.kopf._errors import (
+from setpoint._engine.errors import (
     ErrorsMode,
     HandlerRetriesError,
     HandlerTimeoutError,
     PermanentError,
     TemporaryError,
 )
-from setpoint.kopf._handlers import Handler
-from setpoint.kopf._request import now
+from setpoint._engine.handlers import Handler
+from setpoint._engine.request import now
 
 
 class ChildrenPending(TemporaryError):

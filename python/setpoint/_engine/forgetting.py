@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf._arguments import calls, reads
-from setpoint.kopf._handlers import ResourceHandler
-from setpoint.kopf._request import HandlerRequest
-from setpoint.kopf._selectors import Selector
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._units import Unit
+from setpoint._engine.arguments import calls, reads
+from setpoint._engine.handlers import ResourceHandler
+from setpoint._engine.request import HandlerRequest
+from setpoint._engine.selectors import Selector
+from setpoint._engine.units import Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 _MEMO = frozenset({"memo"})
 # What our own decorators have for it.
@@ -34,7 +33,7 @@ def forgetting_unit(selector: Selector, handlers: Iterable[ResourceHandler]) -> 
     return Unit("forget-memo", [ForgettingHandler(id="forget-memo", fn=print, selector=selector)])
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it. Optional, so that it needs no finalizer."""
     return {"reasons": ["Delete"], "optional": True}
 

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from setpoint._engine.bodies import build_object_reference
+from setpoint._engine.invocation import Cause, current_call
+from setpoint._engine.objects import walk
+from setpoint._engine.settings import Settings, PostingSettings
 from setpoint._serve.notifications import Notifications
-from setpoint.kopf._bodies import build_object_reference
-from setpoint.kopf._invocation import Cause, current_call
-from setpoint.kopf._objects import walk
-from setpoint.kopf._settings import OperatorSettings, PostingSettings
 
 logger = logging.getLogger("kopf")
 
@@ -53,7 +53,7 @@ def exception(objs: Any, *, reason: str = "", message: str = "", exc: Optional[B
 class Sink:
     """Where the events of one operator go that do not go with a response."""
 
-    def __init__(self, notifications: Notifications, settings: OperatorSettings) -> None:
+    def __init__(self, notifications: Notifications, settings: Settings) -> None:
         self.notifications = notifications
         self.settings = settings
         self._logs = _EventsOfLogs()

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf._errors import ErrorsMode
-from setpoint.kopf._handlers import IndexHandler
-from setpoint.kopf._index import Index, ObjectKey, discard, put
-from setpoint.kopf._invocation import Call, Cause, invoke
-from setpoint.kopf._logging import TerseObjectLogger
-from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
-from setpoint.kopf._request import HandlerRequest, now, without_record
-from setpoint.kopf._selection import matches
-from setpoint.kopf._units import Controller, Unit
+from setpoint._engine.errors import ErrorsMode
+from setpoint._engine.handlers import IndexHandler
+from setpoint._engine.index import Index, ObjectKey, discard, put
+from setpoint._engine.invocation import Call, Cause, invoke
+from setpoint._engine.logs import TerseObjectLogger
+from setpoint._engine.outcome import Attempts, Outcome, outcome_of
+from setpoint._engine.request import HandlerRequest, now, without_record
+from setpoint._engine.selection import matches
+from setpoint._engine.units import Controller, Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 
 @dataclass

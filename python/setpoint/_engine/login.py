@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Optional
 
-from setpoint.kopf._credentials import ConnectionInfo, LoginError
+from setpoint._engine.credentials import ConnectionInfo, LoginError
 
 logger = logging.getLogger("kopf.activities.authentication")
 

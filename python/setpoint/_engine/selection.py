@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
-from setpoint.kopf._dicts import resolve
-from setpoint.kopf._filters import ABSENT, MISSING, PRESENT, FilterError, MetaFilter, match_meta, match_value, truth
-from setpoint.kopf._handlers import ChangingHandler, Reason, ResourceHandler
+from setpoint._engine.dicts import resolve
+from setpoint._engine.filters import ABSENT, MISSING, PRESENT, FilterError, MetaFilter, match_meta, match_value, truth
+from setpoint._engine.handlers import ResourceHandler
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -60,8 +60,7 @@ def _is_conditional(handler: ResourceHandler) -> bool:
     """Report whether only Python can say for which objects a handler is."""
     if handler.when is not None or handler.value is not None:
         return True
-    # Setpoint watches the field of an update itself.
-    return bool(handler.field) and not (isinstance(handler, ChangingHandler) and handler.reason is Reason.UPDATE)
+    return bool(handler.field) and not handler.is_called_for_its_field
 
 
 def _selector(pattern: Optional[MetaFilter], match: str, value: Optional[re.Pattern[str]]) -> Optional[dict[str, Any]]:
@@ -94,7 +93,7 @@ def matches_states(
 ) -> bool:
     """Report the same for a change: the value of the field may be that of any state."""
     metadata = body.get("metadata") or {}
-    with _naming(handler):
+    with naming(handler):
         return (
             match_meta(handler.labels, metadata.get("labels") or {}, kwargs)
             and match_meta(handler.annotations, metadata.get("annotations") or {}, kwargs)
@@ -104,7 +103,7 @@ def matches_states(
 
 
 @contextlib.contextmanager
-def _naming(handler: ResourceHandler) -> Iterator[None]:
+def naming(handler: ResourceHandler) -> Iterator[None]:
     """Add the handler to an error of its filters."""
     try:
         yield
@@ -116,16 +115,3 @@ def _matches_field(handler: ResourceHandler, states: list[Any], kwargs: Callable
     values = [resolve(state, handler.field, MISSING) for state in states]
     expected = PRESENT if handler.value is None else handler.value
     return any(match_value(expected, value, kwargs) for value in values)
-
-
-def matches_change(handler: ChangingHandler, old: Any, new: Any, kwargs: Callable[[], Mapping[str, Any]]) -> bool:
-    """Report whether a handler with a field is for a change of it."""
-    if not handler.field:
-        return True
-    before, after = resolve(old, handler.field, MISSING), resolve(new, handler.field, MISSING)
-    if handler.needs_change and before == after:
-        return False
-    with _naming(handler):
-        return (handler.old is None or match_value(handler.old, before, kwargs)) and (
-            handler.new is None or match_value(handler.new, after, kwargs)
-        )

@@ -14,22 +14,21 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf._bodies import build_object_reference
-from setpoint.kopf._durations import duration
-from setpoint.kopf._filters import FilterError
-from setpoint.kopf._handlers import DaemonHandler
-from setpoint.kopf._invocation import Call, Cause, invoke, is_async
-from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
-from setpoint.kopf._patch import Patch
-from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest
-from setpoint.kopf._response import respond_outcome, storable
-from setpoint.kopf._selection import matches, selectors
-from setpoint.kopf._settings import OperatorSettings
-from setpoint.kopf._stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
-from setpoint.kopf._units import Unit
+from setpoint._engine.bodies import build_object_reference
+from setpoint._engine.durations import duration
+from setpoint._engine.filters import FilterError
+from setpoint._engine.handlers import DaemonHandler
+from setpoint._engine.invocation import Call, Cause, invoke, is_async
+from setpoint._engine.outcome import Attempts, Outcome, outcome_of
+from setpoint._engine.patch import Patch
+from setpoint._engine.request import NOT_APPLICABLE, HandlerRequest
+from setpoint._engine.response import respond_outcome, storable
+from setpoint._engine.selection import matches, selectors
+from setpoint._engine.stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
+from setpoint._engine.units import Unit
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 # How long a daemon without cancellation_timeout has before it is cancelled and abandoned.
 STOP_TIMEOUT = 30.0
@@ -47,7 +46,7 @@ class NotRunning(LookupError):
     """A call is about a daemon that this process does not run: Setpoint shall start it."""
 
 
-def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
+def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     timeout = max(sum(_stop_times(d)) for d in _definitions(unit))
     return {"daemon": {"stopTimeout": duration(timeout + MARGIN)}, **selectors(unit.definitions)}

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union, overload
 
-from setpoint.kopf._dicts import FieldPath, resolve
+from setpoint._engine.dicts import FieldPath, resolve
 
 
 class DiffOperation(str, enum.Enum):

@@ -1,4 +1,4 @@
-"""Calls a function with Kopf's arguments: async ones on the event loop, others in a thread."""
+"""Calls a function with keyword arguments: async ones on the event loop, others in a thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
-from setpoint.kopf._bodies import Body
-from setpoint.kopf._errors import HandlerExit
-from setpoint.kopf._handlers import ActivityHandler, DaemonHandler, Handler, unwrap
-from setpoint.kopf._logging import LocalObjectLogger, ObjectLogger
-from setpoint.kopf._patch import Patch
-from setpoint.kopf._request import now
-from setpoint.kopf._selectors import Resource
-from setpoint.kopf._settings import OperatorSettings
-
-if TYPE_CHECKING:
-    from setpoint.kopf._subhandlers import Children
+from setpoint._engine.bodies import Body
+from setpoint._engine.errors import HandlerExit
+from setpoint._engine.handlers import ActivityHandler, DaemonHandler, Handler, unwrap
+from setpoint._engine.logs import LocalObjectLogger, ObjectLogger
+from setpoint._engine.patch import Patch
+from setpoint._engine.request import now
+from setpoint._engine.selectors import Resource
+from setpoint._engine.settings import Settings
 
 
 def _no_events() -> Optional[list[dict[str, str]]]:
@@ -36,7 +33,7 @@ class Cause:
     body: Body
     resource: Resource
     memo: Any
-    settings: OperatorSettings
+    settings: Settings
     indices: Mapping[str, Any]
     patch: Patch = field(default_factory=Patch)
     # The arguments that only some kinds of handlers have, such as reason, old, new and diff.
@@ -74,9 +71,10 @@ class Call:
     """The call that is running: helpers such as adopt() and register() find it by a context variable."""
 
     handler: Handler
-    settings: OperatorSettings
+    settings: Settings
     cause: Optional[Cause] = None
-    children: Optional[Children] = None
+    # What a style keeps for the call, such as the sub-handlers of Kopf.
+    parts: Any = None
 
 
 _current: contextvars.ContextVar[Optional[Call]] = contextvars.ContextVar("setpoint_call", default=None)

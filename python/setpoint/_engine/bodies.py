@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Optional, TypedDict, cast
 
-from setpoint.kopf._dicts import View
+from setpoint._engine.dicts import View
 
 Labels = Mapping[str, str]
 Annotations = Mapping[str, str]

@@ -6,21 +6,21 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
+from setpoint._engine.bodies import Body
+from setpoint._engine.diffs import diff
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.errors import ErrorsMode, PermanentError
+from setpoint._engine.handlers import WebhookHandler, WebhookType
+from setpoint._engine.invocation import Call, Cause, invoke
+from setpoint._engine.outcome import Attempts, outcome_of
+from setpoint._engine.request import HandlerRequest
+from setpoint._engine.selection import matches, selectors
+from setpoint._engine.selectors import Selector
+from setpoint._engine.units import unique_names
 from setpoint._serve.message import NotJSON, encode
-from setpoint.kopf import _diffs
-from setpoint.kopf._bodies import Body
-from setpoint.kopf._errors import ErrorsMode, PermanentError
-from setpoint.kopf._handlers import WebhookHandler, WebhookType
-from setpoint.kopf._invocation import Call, Cause, invoke
-from setpoint.kopf._outcome import Attempts, outcome_of
-from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._request import HandlerRequest
-from setpoint.kopf._selection import matches, selectors
-from setpoint.kopf._selectors import Selector
-from setpoint.kopf._units import unique_names
 
 if TYPE_CHECKING:
-    from setpoint.kopf._operator import Operator
+    from setpoint._engine.operator import Operator
 
 logger = logging.getLogger("kopf")
 
@@ -53,8 +53,6 @@ class Reviews:
     def declare(self) -> list[dict[str, Any]]:
         """Return AdmissionControllers with a webhook for each decorator, in their order."""
         handlers = self._operator.registry.handlers(WebhookHandler)
-        if handlers and self._operator.settings.admission.server is not None and not self._handlers:
-            logger.info("settings.admission.server is not used: Setpoint serves admission webhooks itself")
         names = unique_names(handler.id for handler in handlers)
         controllers = []
         for start in range(0, len(handlers), MAX_WEBHOOKS):
@@ -100,7 +98,7 @@ class Reviews:
             "sslpeer": {},
             "old": Body(old) if old is not None else None,
             "new": Body(new) if new is not None else None,
-            "diff": _diffs.diff(old, new),
+            "diff": diff(old, new),
         }
         return self._operator.cause(HandlerRequest("Review", body), extra, forgotten=data["operation"] == "CREATE")
 

@@ -1,4 +1,4 @@
-"""The containers of @kopf.index: read-only for handlers, filled by _indexing."""
+"""The containers of indices: read-only for handlers, filled by indexing."""
 
 from __future__ import annotations
 

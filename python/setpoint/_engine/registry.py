@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Optional, TypeVar
 
-from setpoint.kopf._handlers import Activity, ActivityHandler, Handler, ResourceHandler
+from setpoint._engine.handlers import Activity, ActivityHandler, Handler, ResourceHandler
+from setpoint._engine.style import Style
 
 HandlerT = TypeVar("HandlerT", bound=Handler)
 
 
-class DeclarationError(Exception):
-    """The handlers of an operator do not fit together. The message has the lines of the author's file."""
+class Registry:
+    """The handlers of an operator, and their style."""
 
-
-class OperatorRegistry:
-    """The handlers of an operator."""
+    style: type[Style] = Style
 
     def __init__(self) -> None:
         self._activities: list[ActivityHandler] = []
@@ -46,22 +45,18 @@ class OperatorRegistry:
         return bool(self._handlers or self._activities)
 
 
-class SmartOperatorRegistry(OperatorRegistry):
-    """The same: the implicit login needs no handlers here."""
+_default: Optional[Registry] = None
 
 
-_default: Optional[OperatorRegistry] = None
-
-
-def get_default_registry() -> OperatorRegistry:
+def get_default_registry() -> Registry:
     """Return the registry of decorators without registry=."""
     global _default
     if _default is None:
-        _default = OperatorRegistry()
+        _default = Registry()
     return _default
 
 
-def set_default_registry(registry: OperatorRegistry) -> None:
+def set_default_registry(registry: Registry) -> None:
     """Set the registry of decorators without registry=."""
     global _default
     _default = registry

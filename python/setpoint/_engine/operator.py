@@ -5,45 +5,32 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, Optional
 
-from setpoint import _calling
+from setpoint._engine.activities import ActivityError, run_activity
+from setpoint._engine.arguments import reads
+from setpoint._engine.bodies import Body
+from setpoint._engine.daemons import Daemons, NotRunning
+from setpoint._engine.errors import DeclarationError
+from setpoint._engine.events import Sink
+from setpoint._engine.filters import FilterError
+from setpoint._engine.forgetting import forgetting_unit
+from setpoint._engine.handlers import Activity, IndexHandler, ResourceHandler, WebhookHandler
+from setpoint._engine.indexing import Indexer
+from setpoint._engine.invocation import Cause
+from setpoint._engine.memo import Memo, Memos
+from setpoint._engine.patch import Patch
+from setpoint._engine.registry import Registry
+from setpoint._engine.request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, parse_request
+from setpoint._engine.resources import resource_of
+from setpoint._engine.response import failure
+from setpoint._engine.reviews import Reviews
+from setpoint._engine.settings import Settings
+from setpoint._engine.units import SEPARATOR, Controller, Unit, group, merge
 from setpoint._serve.application import Route
 from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
 from setpoint._serve.notifications import Notifications
-from setpoint.kopf import _changing, _daemons, _forgetting, _takeover, _timers, _watching
-from setpoint.kopf._arguments import reads
-from setpoint.kopf._activities import ActivityError, run_activity
-from setpoint.kopf._admission import Reviews
-from setpoint.kopf._bodies import Body
-from setpoint.kopf._daemons import Daemons, NotRunning
-from setpoint.kopf._events import Sink
-from setpoint.kopf._filters import FilterError
-from setpoint.kopf._forgetting import ForgettingHandler, forgetting_unit
-from setpoint.kopf._handlers import (
-    Activity,
-    ChangingHandler,
-    DaemonHandler,
-    IndexHandler,
-    Reason,
-    ResourceHandler,
-    TimerHandler,
-    WatchingHandler,
-    WebhookHandler,
-)
-from setpoint.kopf._indexing import Indexer
-from setpoint.kopf._invocation import Cause
-from setpoint.kopf._memo import Memo, Memos
-from setpoint.kopf._patch import Patch
-from setpoint.kopf._registry import DeclarationError, OperatorRegistry
-from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, parse_request
-from setpoint.kopf._resources import resource_of
-from setpoint.kopf._response import failure
-from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
-from setpoint.kopf._storages import DEFAULT_PREFIX
-from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, replaced_annotation, takeover_unit
-from setpoint.kopf._units import SEPARATOR, Controller, Unit, group, merge
 
 logger = logging.getLogger("kopf")
 
@@ -62,45 +49,26 @@ class StartError(Exception):
     """The operator cannot start."""
 
 
-class Kind(NamedTuple):
-    """How handlers of one class are declared and called."""
-
-    declare: Callable[[Unit, OperatorSettings], dict[str, Any]]
-    handle: Callable[[Operator, Unit, HandlerRequest], Awaitable[dict[str, Any]]]
-
-
-KINDS: dict[type[ResourceHandler], Kind] = {
-    ChangingHandler: Kind(_changing.declare, _changing.handle),
-    WatchingHandler: Kind(_watching.declare, _watching.handle),
-    TimerHandler: Kind(_timers.declare, _timers.handle),
-    DaemonHandler: Kind(_daemons.declare, _daemons.handle),
-    TakeoverHandler: Kind(_takeover.declare, _takeover.handle),
-    ForgettingHandler: Kind(_forgetting.declare, _forgetting.handle),
-    _calling.CallHandler: Kind(_calling.declare, _calling.handle),
-}
-
-
 class Operator:
     """The handlers of a registry, served to Setpoint."""
 
     def __init__(
         self,
-        registry: OperatorRegistry,
+        registry: Registry,
         *,
         name: str,
-        settings: Optional[OperatorSettings] = None,
+        settings: Optional[Settings] = None,
         memo: Any = None,
         namespaces: tuple[str, ...] = (),
     ) -> None:
         self.registry = registry
         self.name = name
         self.instance = uuid.uuid4().hex
-        self.settings = settings if settings is not None else OperatorSettings()
+        self.style = registry.style()
+        self.settings = settings if settings is not None else self.style.new_settings()
         self.memos = Memos(memo if memo is not None else Memo())
         self.namespaces = namespaces
-        self.unfinished = Unfinished()
         self.indices: dict[str, Any] = {}
-        self.kopf_prefixes: tuple[str, ...] = ()
         self.notifications = Notifications()
         self.daemons = Daemons(self.notifications.send)
         self._events = Sink(self.notifications, self.settings)
@@ -139,7 +107,7 @@ class Operator:
 
     def declare(self) -> None:
         """Make controllers of the handlers; DeclarationError if they do not fit together."""
-        self.kopf_prefixes = kopf_prefixes(self.settings)
+        self.style.begin(self)
         self._reviews.declare()
         self._controllers = group(self._served(), self.name)
         self._by_path, self._units = {}, {}
@@ -185,7 +153,7 @@ class Operator:
 
     def _add(self, controller: Controller) -> None:
         self._add_own_units(controller)
-        _check_kinds(controller, self.settings)
+        self._check(controller)
         self._by_path[controller.path] = controller
         self._units.update((f"{controller.path}/{unit.name}", unit) for unit in controller.units)
 
@@ -199,8 +167,7 @@ class Operator:
     def _add_own_units(self, controller: Controller) -> None:
         """Add handlers of ours, after all others."""
         handlers = [definition for unit in controller.units for definition in unit.definitions]
-        if any(isinstance(handler, ChangingHandler) for handler in handlers):
-            controller.units.append(takeover_unit(controller.selector))
+        controller.units += self.style.units(controller)
         forgetting = forgetting_unit(controller.selector, handlers)
         if forgetting is None:
             self._without_memos.add(controller.path)
@@ -231,10 +198,10 @@ class Operator:
             request = parse_request(http.json(), of)
         except ValueError as error:
             return respond_error(400, str(error))
-        kind = KINDS[type(unit.first)]
+        kind = self.style.kinds[type(unit.first)]
         try:
             response = await kind.handle(self, unit, request)
-            if response is NOT_APPLICABLE and not kind.declare(unit, self.settings).get("conditional"):
+            if response is NOT_APPLICABLE and not kind.declare(self, unit).get("conditional"):
                 # Setpoint has filtered already, so that this is a change for which no function is called.
                 response = NO_EFFECT
         except NotRunning as error:
@@ -242,8 +209,7 @@ class Operator:
         except FilterError as error:
             logger.exception("%s", error)
             response = failure(str(error), self.settings.execution.default_backoff)
-        if isinstance(unit.first, ChangingHandler):
-            self.unfinished.record(request.object, path, response)
+        self.style.responded(unit, path, request, response)
         try:
             return respond(response)
         except NotJSON as fault:
@@ -298,21 +264,12 @@ class Operator:
     # --- declaration
 
     def _declare(self, controller: Controller) -> dict[str, Any]:
-        handlers = [self._declare_unit(controller, unit) for unit in controller.units if type(unit.first) in KINDS]
+        handlers = [self._declare_unit(controller, unit) for unit in controller.units if type(unit.first) in self.style.kinds]
         spec: dict[str, Any] = {"handlers": handlers}
-        owned = _calling.owned_kinds([d for unit in controller.units for d in unit.definitions])
-        if owned:
-            spec["owns"] = owned
         if any(isinstance(unit.first, IndexHandler) for unit in controller.units):
             spec["index"] = {"webhook": {"url": f"/index/{controller.path}"}}
         if handlers:
-            spec.update(self._finalizers(controller))
-            annotation = replaced_annotation(self.settings)
-            if annotation:
-                spec["replacedAnnotation"] = annotation
-            prefixes = [f"{prefix}/" for prefix in self.kopf_prefixes if prefix != DEFAULT_PREFIX]
-            if prefixes:
-                spec["ignoredAnnotationPrefixes"] = prefixes
+            spec.update(self.style.spec(self._controllers, controller))
         return {
             "apiVersion": "setpoint.dev/v1alpha1",
             "kind": "HandlerController",
@@ -321,22 +278,19 @@ class Operator:
             "spec": spec,
         }
 
-    def _finalizers(self, controller: Controller) -> dict[str, Any]:
-        """Return the finalizer of the settings; a number tells apart controllers that may have objects in common."""
-        finalizer = self.settings.persistence.finalizer
-        if finalizer == DEFAULT_FINALIZER:
-            had = any(_had_finalizer(d) for unit in controller.units for d in unit.definitions)
-            return {"replacedFinalizers": [DEFAULT_FINALIZER]} if had else {}
-        first = controller.parts[0] if controller.parts else controller
-        earlier = self._controllers[: self._controllers.index(first)]
-        number = 1 + sum(other.selector.may_overlap(controller.selector) for other in earlier)
-        return {"finalizer": finalizer if number == 1 else f"{finalizer}-{number}"}
+    def _check(self, controller: Controller) -> None:
+        for unit in controller.units:
+            kind = self.style.kinds.get(type(unit.first))
+            if kind is not None:
+                kind.declare(self, unit)
+            elif not isinstance(unit.first, IndexHandler):
+                raise DeclarationError(f"{unit.first}: {unit.first.where}: not supported")
 
     def _declare_unit(self, controller: Controller, unit: Unit) -> dict[str, Any]:
         return {
             "name": unit.name,
             **({"displayName": unit.first.id[:MAX_DISPLAY_NAME]} if unit.first.id != unit.name else {}),
-            **KINDS[type(unit.first)].declare(unit, self.settings),
+            **self.style.kinds[type(unit.first)].declare(self, unit),
             "webhook": {"url": f"/handlers/{controller.path}/{unit.name}", "timeout": CALL_TIMEOUT},
         }
 
@@ -360,18 +314,3 @@ class Description:
 
     async def stop(self) -> None:
         """Nothing was started."""
-
-
-def _had_finalizer(handler: ResourceHandler) -> bool:
-    """Report whether Kopf set its finalizer for a handler. On other objects, it is another operator's."""
-    if isinstance(handler, ChangingHandler):
-        return handler.reason is Reason.DELETE and not handler.optional
-    return isinstance(handler, (DaemonHandler, TimerHandler))
-
-
-def _check_kinds(controller: Controller, settings: OperatorSettings) -> None:
-    for unit in controller.units:
-        if type(unit.first) not in KINDS and not isinstance(unit.first, IndexHandler):
-            raise DeclarationError(f"{unit.first}: {unit.first.where}: not supported")
-        if type(unit.first) in KINDS:
-            KINDS[type(unit.first)].declare(unit, settings)
