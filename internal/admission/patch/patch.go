@@ -1,6 +1,5 @@
 // Package patch turns the changes of a review into a JSON patch: it compares objects, and
-// applies the changes that a Go type made to the object as the API server sent it. It
-// works on bytes, so that what it does not change stays as it is.
+// applies the changes that a Go type made to the object as the API server sent it.
 package patch
 
 import (
@@ -27,10 +26,23 @@ func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error)
 		return nil, fmt.Errorf("%s has no object to change", r.Operation)
 	case v.JSONPatch != nil:
 		return object.WholeNumbers(v.JSONPatch), nil
-	case v.Object != nil:
-		return replacementPatch(r.Object, object.WholeNumbers(v.Object))
 	}
-	return patchFromMerge(r.Object, object.WholeNumbers(v.Patch))
+	before, err := decode("the reviewed object", r.Object)
+	if err != nil {
+		return nil, err
+	}
+	if v.Object != nil {
+		after, err := decode("object", object.WholeNumbers(v.Object))
+		if err != nil {
+			return nil, err
+		}
+		return replacementPatch(before, after)
+	}
+	changes, err := decode("patch", object.WholeNumbers(v.Patch))
+	if err != nil {
+		return nil, err
+	}
+	return replacementPatch(before, object.MergePatch(before, changes))
 }
 
 // countChanges counts the forms in which a response has changes.
@@ -44,56 +56,30 @@ func countChanges(v *hook.ReviewResponse) (ways int) {
 }
 
 // replacementPatch returns the patch from one object to another of the same kind.
-func replacementPatch(raw, replacement []byte) (json.RawMessage, error) {
-	before, err := fieldsOf(raw)
-	if err != nil {
-		return nil, fmt.Errorf("the reviewed object: %w", err)
-	}
-	after, err := fieldsOf(replacement)
-	if err != nil {
-		return nil, fmt.Errorf("object: %w", err)
-	}
+func replacementPatch(before, after map[string]any) (json.RawMessage, error) {
 	for _, name := range []string{"apiVersion", "kind"} {
-		if was, is := before.value(name), after.value(name); was != nil && !sameScalar(was, is) {
-			return nil, fmt.Errorf("object: %s must stay %s, is %s", name, was, orNothing(is))
+		if was, is := before[name], after[name]; was != nil && was != is {
+			return nil, fmt.Errorf("object: %s must stay %q, is %q", name, was, is)
 		}
 	}
-	return Diff(raw, replacement)
-}
-
-func orNothing(value []byte) []byte {
-	if value == nil {
-		return []byte("missing")
+	var d differ
+	if d.compare(before, after); d.operations == nil {
+		return nil, nil
 	}
-	return value
-}
-
-// patchFromMerge is the patch that does what a JSON merge patch does.
-func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
-	if kindOf(patch) != '{' {
-		return nil, errors.New("patch: must be an object")
-	}
-	before, err := decode(raw)
-	if err != nil {
-		return nil, fmt.Errorf("the reviewed object: %w", err)
-	}
-	changes, err := decode(patch)
-	if err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
-	}
-	merged, err := json.Marshal(object.MergePatch(before, changes))
-	if err != nil {
-		return nil, err
-	}
-	return replacementPatch(raw, merged)
+	return json.Marshal(d.operations)
 }
 
 // decode decodes an object whose numbers keep their text.
-func decode(data []byte) (fields map[string]any, err error) {
+func decode(what string, data []byte) (fields map[string]any, err error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, fmt.Errorf("%s: must be an object", what)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	err = decoder.Decode(&fields)
-	return fields, err
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return fields, nil
 }
 
 // Rebase applies the difference of before and after to raw; nil if there is none.
@@ -101,25 +87,16 @@ func decode(data []byte) (fields map[string]any, err error) {
 // Before and after are raw as decoded and encoded by a Go type, which may not have all
 // fields. Fields of raw that before does not have are kept, also in elements of lists,
 // which are matched by their identity or index.
-func Rebase(raw, before, after []byte) (rebased []byte, err error) {
+func Rebase(raw, before, after []byte) (json.RawMessage, error) {
 	if bytes.Equal(before, after) {
 		return nil, nil
 	}
-	result, err := appendRebased(nil, raw, before, after)
-	if err != nil {
-		return nil, fmt.Errorf("apply the changes: %w", err)
+	var versions [3]map[string]any
+	for i, data := range [][]byte{raw, before, after} {
+		var err error
+		if versions[i], err = decode("the object", data); err != nil {
+			return nil, err
+		}
 	}
-	return result, nil
-}
-
-// Diff returns the JSON patch from one object to another, or nil.
-func Diff(raw, changed []byte) (jsonPatch []byte, err error) {
-	d := differ{ops: []byte{'['}}
-	if err := d.compare(raw, changed); err != nil {
-		return nil, fmt.Errorf("compare two objects: %w", err)
-	}
-	if len(d.ops) == 1 {
-		return nil, nil
-	}
-	return append(d.ops, ']'), nil
+	return json.Marshal(rebased(versions[0], versions[1], versions[2]))
 }

@@ -1,189 +1,126 @@
 package patch
 
-import "bytes"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
 
-// appendRebased appends raw with the difference of before and after applied. Raw may be
-// nil.
-func appendRebased(dst, raw, before, after []byte) ([]byte, error) {
-	switch {
-	case bytes.Equal(before, after):
-		return append(dst, raw...), nil
-	case allOf('{', before, after) && (kindOf(raw) == '{' || absent(raw)):
-		return rebaseObject(dst, raw, before, after)
-	case allOf('[', raw, before, after):
-		return rebaseList(dst, raw, before, after)
+// rebased returns raw, nil if there is none, with the difference of before and after.
+func rebased(raw, before, after any) any {
+	if reflect.DeepEqual(before, after) {
+		return raw
 	}
-	return append(dst, after...), nil
+	switch after := after.(type) {
+	case map[string]any:
+		before, was := before.(map[string]any)
+		if object, is := raw.(map[string]any); was && (is || raw == nil) {
+			return rebasedObject(object, before, after)
+		}
+	case []any:
+		before, was := before.([]any)
+		if list, is := raw.([]any); was && is && len(list) == len(before) {
+			return rebasedList(list, before, after)
+		}
+	}
+	return after
 }
 
-// absent reports whether a value is missing or null.
-func absent(raw []byte) bool { return kindOf(raw) == 0 || kindOf(raw) == 'n' }
-
-// rebase is an object in three versions.
-type rebase struct{ raw, before, after fields }
-
-func rebaseObject(dst, raw, before, after []byte) ([]byte, error) {
-	var r rebase
-	var err error
-	if !absent(raw) {
-		if r.raw, err = fieldsOf(raw); err != nil {
-			return nil, err
+// rebasedObject returns nil if what was taken out of an object was never there.
+func rebasedObject(raw, before, after map[string]any) any {
+	result := maps.Clone(raw)
+	if raw == nil {
+		result = map[string]any{}
+	}
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			delete(result, name)
 		}
 	}
-	if r.before, err = fieldsOf(before); err != nil {
-		return nil, err
+	for name, value := range after {
+		was, known := before[name]
+		if known {
+			value = rebased(raw[name], was, value)
+		}
+		if _, there := raw[name]; value != nil || there || !known {
+			result[name] = value
+		}
 	}
-	if r.after, err = fieldsOf(after); err != nil {
-		return nil, err
+	if raw == nil && len(result) == 0 {
+		return nil
 	}
-	start := len(dst)
-	if dst, err = r.appendFields(append(dst, '{')); err != nil {
-		return nil, err
-	}
-	if len(dst) == start+1 && absent(raw) {
-		// What was taken out of it was never there.
-		return append(dst[:start], raw...), nil
-	}
-	return append(dst, '}'), nil
+	return result
 }
 
-func (r *rebase) appendFields(dst []byte) ([]byte, error) {
-	var err error
-	for _, f := range r.raw.list {
-		if dst, err = r.appendField(dst, f, f.value); err != nil {
-			return nil, err
+// rebasedList applies changes to matching elements of raw.
+func rebasedList(raw, before, after []any) []any {
+	result := slices.Clone(after)
+	for to, from := range origins(before, after) {
+		if from >= 0 {
+			result[to] = rebased(raw[from], before[from], after[to])
 		}
 	}
-	for _, f := range r.after.list {
-		if r.raw.find(f.name) >= 0 {
-			continue
-		}
-		if dst, err = r.appendField(dst, f, nil); err != nil {
-			return nil, err
-		}
-	}
-	return dst, nil
+	return result
 }
 
-func (r *rebase) appendField(dst []byte, f field, raw []byte) ([]byte, error) {
-	before, after := r.before.of(f.name), r.after.of(f.name)
-	if before != nil && after == nil {
-		return dst, nil
-	}
-	start := len(dst)
-	dst = appendName(dst, f.quoted)
-	value := len(dst)
-	dst, err := appendRebased(dst, raw, before, after)
-	if err != nil {
-		return nil, err
-	}
-	if len(dst) == value {
-		dst = dst[:start]
-	}
-	return dst, nil
-}
-
-// appendName begins a member of the object at the end of dst.
-func appendName(dst, quoted []byte) []byte {
-	if dst[len(dst)-1] != '{' {
-		dst = append(dst, ',')
-	}
-	return append(append(dst, quoted...), ':')
-}
-
-// rebaseList applies changes to matching elements of raw.
-func rebaseList(dst, raw, before, after []byte) ([]byte, error) {
-	raws, err := elementsOf(raw)
-	if err != nil {
-		return nil, err
-	}
-	befores, err := elementsOf(before)
-	if err != nil {
-		return nil, err
-	}
-	afters, err := elementsOf(after)
-	if err != nil {
-		return nil, err
-	}
-	if len(raws) != len(befores) {
-		return append(dst, after...), nil
-	}
-	dst = append(dst, '[')
-	for to, from := range origins(befores, afters) {
-		if to > 0 {
-			dst = append(dst, ',')
+// origins returns for each element of after its index in before, or -1: equal elements match,
+// then those of one identity, and in lists of one length those at one index whose identities do not differ.
+func origins(before, after []any) []int {
+	from, taken := slices.Repeat([]int{-1}, len(after)), make([]bool, len(before))
+	for _, nameOf := range []func(any) string{textOf, identity} {
+		free := map[string][]int{}
+		for i, element := range before {
+			if name := nameOf(element); name != "" && !taken[i] {
+				free[name] = append(free[name], i)
+			}
 		}
-		if from < 0 {
-			dst = append(dst, afters[to]...)
-			continue
-		}
-		if dst, err = appendRebased(dst, raws[from], befores[from], afters[to]); err != nil {
-			return nil, err
+		for i, element := range after {
+			if from[i] >= 0 || len(free) == 0 {
+				continue
+			}
+			if name := nameOf(element); len(free[name]) > 0 {
+				from[i], free[name] = free[name][0], free[name][1:]
+				taken[from[i]] = true
+			}
 		}
 	}
-	return append(dst, ']'), nil
-}
-
-// origins returns for each element of after its index in before, or -1.
-func origins(before, after [][]byte) []int {
-	from := make([]int, len(after))
-	for i := range from {
-		from[i] = -1
-	}
-	o := origin{before: before, after: after, from: from, taken: make([]bool, len(before))}
-	o.matchHead()
-	o.match(func(element []byte) string { return string(element) })
-	o.match(identity)
-	if len(before) == len(after) {
-		o.matchIndexes()
+	for i := range after {
+		if len(before) == len(after) && from[i] < 0 && !taken[i] && !differentIdentity(before[i], after[i]) {
+			from[i] = i
+		}
 	}
 	return from
 }
 
-type origin struct {
-	before, after [][]byte
-	from          []int
-	taken         []bool
+func textOf(value any) string {
+	text, _ := json.Marshal(value) // It was decoded from JSON.
+	return string(text)
 }
 
-// matchHead matches the common start, which is usually all but appended elements.
-func (o *origin) matchHead() {
-	for i := range min(len(o.before), len(o.after)) {
-		if !bytes.Equal(o.before[i], o.after[i]) {
-			return
+// identityFields are the fields that identify elements of lists in Kubernetes, the most
+// specific first.
+var identityFields = []string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
+
+// identity is the identifying field of an element and its value, or "".
+func identity(element any) string {
+	members, _ := element.(map[string]any)
+	for _, field := range identityFields {
+		switch value := members[field].(type) {
+		case nil, map[string]any, []any:
+		default:
+			return fmt.Sprintf("%s=%v", field, value)
 		}
-		o.from[i], o.taken[i] = i, true
 	}
+	return ""
 }
 
-// match matches elements of one identity, in order.
-func (o *origin) match(nameOf func([]byte) string) {
-	free := map[string][]int{}
-	for i, element := range o.before {
-		if o.taken[i] {
-			continue
-		}
-		if name := nameOf(element); name != "" {
-			free[name] = append(free[name], i)
-		}
-	}
-	for i, element := range o.after {
-		if o.from[i] >= 0 || len(free) == 0 {
-			continue
-		}
-		name := nameOf(element)
-		if same := free[name]; len(same) > 0 {
-			o.from[i], o.taken[same[0]] = same[0], true
-			free[name] = same[1:]
-		}
-	}
-}
-
-// matchIndexes matches remaining elements by index, unless their identities differ.
-func (o *origin) matchIndexes() {
-	for i := range o.after {
-		if o.from[i] < 0 && !o.taken[i] && !differentIdentity(o.before[i], o.after[i]) {
-			o.from[i], o.taken[i] = i, true
-		}
-	}
+// differentIdentity reports whether two elements have the same identifying field with
+// different values.
+func differentIdentity(a, b any) bool {
+	first, second := identity(a), identity(b)
+	field, _, _ := strings.Cut(first, "=")
+	return first != second && first != "" && strings.HasPrefix(second, field+"=")
 }
