@@ -192,7 +192,7 @@ func TestReviewResponses(t *testing.T) {
 		"a change": {func(_ context.Context, r *Review[labelled]) error {
 			r.Object.Spec.Size, r.Object.Labels = 2, map[string]string{"seen": "yes"}
 			return nil
-		}, hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"seen":"yes"}},"spec":{"size":2,"unknown":9007199254740993}}`)}, ""},
+		}, hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"labels":{"seen":"yes"},"name":"a"},"spec":{"size":2,"unknown":9007199254740993}}`)}, ""},
 		"a refusal drops changes": {func(_ context.Context, r *Review[labelled]) error {
 			r.Object.Spec.Size = 2
 			r.Warn("%d", 1)

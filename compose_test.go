@@ -19,9 +19,9 @@ type rated struct {
 
 func TestStatusOfAParentIsWhole(t *testing.T) {
 	for name, c := range map[string]struct{ status, rate, want string }{
-		"kept":              {`,"status":{"rate":"1","more":[1]}`, "1", `{"rate":"1","more":[1]}`},
-		"changed":           {`,"status":{"rate":"1","more":[1]}`, "2", `{"more":[1],"rate":"2"}`},
-		"removed":           {`,"status":{"rate":"1","more":[1]}`, "", `{"more":[1]}`},
+		"kept":              {`,"status":{"more":[1],"rate":"1"}`, "1", `{"more":[1],"rate":"1"}`},
+		"changed":           {`,"status":{"more":[1],"rate":"1"}`, "2", `{"more":[1],"rate":"2"}`},
+		"removed":           {`,"status":{"more":[1],"rate":"1"}`, "", `{"more":[1]}`},
 		"the first":         {``, "2", `{"rate":"2"}`},
 		"the first of null": {`,"status":null`, "2", `{"rate":"2"}`},
 		"none":              {``, "", ``},

@@ -1,7 +1,9 @@
 package object
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -9,6 +11,17 @@ import (
 // Decode decodes a JSON object. Integers stay integers.
 func Decode(data []byte) (fields map[string]any, err error) {
 	err = utiljson.Unmarshal(data, &fields)
+	return fields, err
+}
+
+// DecodeExact is Decode, but numbers keep their text, and what is no object is an error.
+func DecodeExact(data []byte) (fields map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err = decoder.Decode(&fields)
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other || err == nil && fields == nil {
+		return nil, errors.New("must be an object")
+	}
 	return fields, err
 }
 

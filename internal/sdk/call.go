@@ -21,7 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
-	"github.com/setpoint-dev/setpoint/internal/sdk/mergepatch"
 )
 
 // Call is one call of a function for an object, and what the function reports and requests.
@@ -182,47 +181,64 @@ func (c *Call) marshal(verb string, o any, list []kinds.Kind, opts ApplyOptions)
 // complete adds what the Go value may omit, and removes fields that Go types write
 // although they are unset.
 func (c *Call) complete(data []byte, k kinds.Kind, opts ApplyOptions) ([]byte, error) {
-	all, err := mergepatch.Read(data)
+	all, err := object.DecodeExact(data)
 	if err != nil {
 		return nil, err
 	}
-	var metadata mergepatch.Members
-	if text := all.Text("metadata"); text != nil && !mergepatch.IsNull(text) {
-		if metadata, err = mergepatch.Read(text); err != nil {
-			return nil, fmt.Errorf("metadata: %w", err)
-		}
+	metadata, is := all["metadata"].(map[string]any)
+	if !is {
+		metadata = map[string]any{}
 	}
-	if metadata, err = c.defaultMetadata(metadata.Without(serverFields...), k, opts); err != nil {
-		return nil, err
+	for _, name := range serverFields {
+		delete(metadata, name)
 	}
-	head := mergepatch.Members{
-		{Name: []byte(`"apiVersion"`), Value: mergepatch.Quoted(k.APIVersion)},
-		{Name: []byte(`"kind"`), Value: mergepatch.Quoted(k.Name)},
-		{Name: []byte(`"metadata"`), Value: metadata.JSON()},
+	if name, _ := metadata["name"].(string); name == "" {
+		prefix, _ := metadata["generateName"].(string)
+		metadata["name"] = c.generateName(prefix, k)
+		delete(metadata, "generateName")
 	}
-	return mergepatch.DropNullTimestamps(append(head, all.Without("apiVersion", "kind", "metadata", "status")...).JSON())
+	if opts.CopyLabels && len(c.Metadata.Labels) > 0 {
+		copyLabels(metadata, c.Metadata.Labels)
+	}
+	delete(all, "status")
+	dropNullTimestamps(all)
+	all["apiVersion"], all["kind"], all["metadata"] = k.APIVersion, k.Name, metadata
+	return json.Marshal(all)
 }
 
 // serverFields are metadata that only the API server sets.
 var serverFields = []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"}
 
-// defaultMetadata adds the name and the labels that an object gets from the handled one.
-func (c *Call) defaultMetadata(metadata mergepatch.Members, k kinds.Kind, opts ApplyOptions) (mergepatch.Members, error) {
-	if mergepatch.Unquoted(metadata.Text("name")) == "" {
-		name := c.generateName(mergepatch.Unquoted(metadata.Text("generateName")), k)
-		metadata = metadata.Without("generateName").With("name", mergepatch.Quoted(name))
+// copyLabels adds labels that an object does not have.
+func copyLabels(metadata map[string]any, labels map[string]string) {
+	own, is := metadata["labels"].(map[string]any)
+	if !is {
+		own = map[string]any{}
 	}
-	if !opts.CopyLabels || len(c.Metadata.Labels) == 0 {
-		return metadata, nil
-	}
-	all := maps.Clone(c.Metadata.Labels)
-	if own := metadata.Text("labels"); own != nil && !mergepatch.IsNull(own) {
-		if err := json.Unmarshal(own, &all); err != nil {
-			return nil, fmt.Errorf("metadata.labels: %w", err)
+	for name, value := range labels {
+		if _, has := own[name]; !has {
+			own[name] = value
 		}
 	}
-	text, err := json.Marshal(all)
-	return metadata.With("labels", text), err
+	metadata["labels"] = own
+}
+
+// dropNullTimestamps removes metadata.creationTimestamp: null from templates. Go types of
+// other releases write it although it is unset.
+func dropNullTimestamps(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if at, there := value["creationTimestamp"]; there && at == nil {
+			delete(value, "creationTimestamp")
+		}
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	}
 }
 
 // generateName returns a name that depends on the object, the handler and the number of

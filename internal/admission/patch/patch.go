@@ -69,14 +69,10 @@ func replacementPatch(before, after map[string]any) (json.RawMessage, error) {
 	return json.Marshal(d.operations)
 }
 
-// decode decodes an object whose numbers keep their text.
-func decode(what string, data []byte) (fields map[string]any, err error) {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return nil, fmt.Errorf("%s: must be an object", what)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&fields); err != nil {
+// decode decodes an object, with its name in errors.
+func decode(what string, data []byte) (map[string]any, error) {
+	fields, err := object.DecodeExact(data)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return fields, nil

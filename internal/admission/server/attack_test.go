@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -157,70 +155,6 @@ func callSlowHook(t *testing.T, bodyTimeout time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// The memory for reviews is bounded, and reads that are slow make room for others: here
-// those of another program, and of the same.
-func TestSlowReadsMakeRoom(t *testing.T) {
-	for name, c := range map[string]struct {
-		max  int64
-		same bool
-	}{"of others": {512 << 10, false}, "of the same": {2 << 20, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testSlowReadsMakeRoom(t, c.max, c.same) })
-		})
-	}
-}
-
-func testSlowReadsMakeRoom(t *testing.T, limit int64, same bool) {
-	t.Helper()
-	m := &memoryLimiter{max: limit}
-	ours := &budget{max: m.max / 4}
-	theirs := ours
-	if !same {
-		theirs = &budget{max: m.max}
-	}
-	var cut atomic.Int64
-	for i := range int64(8) {
-		var h *reservation
-		h = m.begin(theirs, func() { cut.Add(1); go h.release() })
-		h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
-		if !h.tryGrow(64 << 10) {
-			t.Fatal("there is no room from the beginning")
-		}
-	}
-	h := m.begin(ours, func() { t.Error("the genuine one is cut off") })
-	if err := h.grow(t.Context(), 128<<10); err != nil {
-		t.Error(err)
-	}
-	if got := cut.Load(); got != 2 {
-		t.Errorf("%d reads are cut off", got)
-	}
-	h.release()
-	if m.used != 6*64<<10 {
-		t.Errorf("%d bytes are in use", m.used)
-	}
-}
-
-// What is with the hook makes no room: those that find none are refused in time.
-func TestMemoryIsBounded(t *testing.T) {
-	entered, release := make(chan struct{}, 8), make(chan struct{})
-	s := New(Options{MaxMemory: 1 << 20})
-	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-		entered <- struct{}{}
-		<-release
-		return &hook.ReviewResponse{}, nil
-	})})
-	large := reviewOf(`"operation":"CREATE","object":{"data":"` + strings.Repeat("x", 100<<10) + `"}`)
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	defer close(release)
-	calls.Go(func() { post(s, "/admit/web/check", large) })
-	<-entered
-	w := post(s, "/admit/web/check?timeout=200ms", large)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "memory for reviews is exhausted") {
-		t.Errorf("%d: %s", w.Code, w.Body)
-	}
 }
 
 // There are never more connections than the bound, from any client.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -35,44 +34,43 @@ func newHTTPError(code int, format string, args ...any) error {
 // decides.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to := s.find(r.URL.Path)
-	switch {
-	case to == nil:
+	if to == nil {
 		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, newHTTPError(http.StatusMethodNotAllowed, "method must be POST, not %s", strconv.Quote(r.Method)))
-	case !isJSON(r.Header.Get("Content-Type")):
-		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "content type must be %s, not %s",
-			contentType, strconv.Quote(r.Header.Get("Content-Type"))))
-	case to.webhook == nil:
-		markProven(r)
-		s.probe(w, r, to)
-	default:
-		markProven(r)
+		return
+	}
+	markProven(r)
+	if to.webhook == nil {
+		s.probe(w, r)
+	} else {
 		s.review(w, r, to)
 	}
 }
 
-func isJSON(header string) bool {
-	if header == contentType {
-		return true
+// readReview reads and decodes a review. It uses no turn of the program.
+func (s *Server) readReview(w http.ResponseWriter, r *http.Request) (*reviewRequest, error) {
+	connection := http.NewResponseController(w)
+	// Where there are no deadlines there is no connection that could be slow.
+	_ = connection.SetReadDeadline(time.Now().Add(s.options.BodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, newHTTPError(http.StatusRequestEntityTooLarge, "the review exceeds %d bytes", s.options.MaxBody)
 	}
-	media, _, err := mime.ParseMediaType(header)
-	return err == nil && media == contentType
+	if err != nil {
+		return nil, newHTTPError(http.StatusBadRequest, "read the review after %d bytes: %w", len(body), err)
+	}
+	_ = connection.SetReadDeadline(time.Time{}) // Else the connection ends while the hook is at work.
+	review, err := decodeReview(body)
+	if err != nil {
+		return nil, newHTTPError(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
+	}
+	return review, nil
 }
 
 // probe allows a probe, and confirms it by a warning.
-func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
-	reservation := s.memory.begin(to.budget, interruptRead(w))
-	defer reservation.release()
-	body, err := s.read(r.Context(), w, r, reservation)
+func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
+	review, err := s.readReview(w, r)
 	if err != nil {
 		writeError(w, err)
-		return
-	}
-	review, err := decodeReview(body)
-	if err != nil {
-		writeError(w, malformed(err))
 		return
 	}
 	data, err := encode(newAdmissionReview(&admissionv1.AdmissionResponse{

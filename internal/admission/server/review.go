@@ -25,9 +25,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	ctx, span := s.options.Tracer.StartReview(ctx, r.Header, to.program.Name, to.webhook.Name)
 	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(),
 		Authenticated: authenticated(r)}
-	reservation := s.memory.begin(to.budget, interruptRead(w))
-	defer reservation.release()
-	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
+	body, err := s.process(ctx, &record, to, func() (*reviewRequest, error) { return s.readReview(w, r) })
 	if err != nil {
 		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
 		record.Result, record.Err = admission.Errored, record.Secrets.Error(err)
@@ -74,23 +72,19 @@ func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.Veri
 
 // process reads a review, waits for a turn, and calls the hook. It returns the encoded
 // response. A slow sender does not use a turn.
-func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() ([]byte, error)) ([]byte, error) {
-	body, err := read()
+func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() (*reviewRequest, error)) ([]byte, error) {
+	decoded, err := read()
 	if err != nil {
 		return nil, err
-	}
-	decoded, err := decodeReview(body)
-	if err != nil {
-		return nil, malformed(err)
 	}
 	request := decoded.hookRequest()
 	record.Request, record.Operation, record.Resource = request, request.Operation, schema.GroupVersionResource(decoded.Resource)
 	record.Secrets = redact.New(nil, request.Namespace, request.Name)
 	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) { visit(request.AppendJSON(nil)) })
-	if err := to.budget.enter(ctx); err != nil {
+	if err := to.turns.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer to.budget.leave()
+	defer to.turns.leave()
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	request.Controller, request.Webhook = to.program.Object, to.webhook.Name

@@ -40,9 +40,6 @@ type Options struct {
 	// MaxReviews is how many reviews of one program may be in its hook at once, 128 by
 	// default. More of them wait.
 	MaxReviews int
-	// MaxMemory is the memory of reviews in flight in bytes, 256 MiB by default, a
-	// quarter of it for one program.
-	MaxMemory int64
 	// MaxConnections is the maximum number of connections, 512 by default, a quarter of
 	// it for unproven ones.
 	MaxConnections int
@@ -61,7 +58,6 @@ const (
 	defaultMaxBody        = 8 << 20
 	defaultBodyTimeout    = 5 * time.Second
 	defaultMaxReviews     = 128
-	defaultMaxMemory      = 256 << 20
 	defaultMaxConnections = 512
 	defaultDrain          = 30 * time.Second
 )
@@ -80,20 +76,19 @@ type Server struct {
 	options Options
 	// routes are by path.
 	routes atomic.Pointer[map[string]*route]
-	memory memoryLimiter
 	// inFlight counts the reviews that are with a hook.
 	inFlight atomic.Int64
 
 	mu sync.Mutex
-	// budgets are those of the programs, by name.
-	budgets map[string]*budget
+	// turns are those of the programs, by name.
+	turns map[string]turns
 }
 
 // route is the target of a path. Webhook is nil for a probe.
 type route struct {
 	program *admission.Program
 	webhook *admission.Webhook
-	budget  *budget
+	turns   turns
 	// failing reports that the last review had no response.
 	failing atomic.Bool
 }
@@ -103,7 +98,6 @@ func New(o Options) *Server {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, defaultBodyTimeout)
 	o.MaxReviews = cmp.Or(o.MaxReviews, defaultMaxReviews)
-	o.MaxMemory = cmp.Or(o.MaxMemory, defaultMaxMemory)
 	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
 	if o.PathKeys == nil {
 		o.PathKeys = func() admission.PathKeys { return admission.PathKeys{} }
@@ -115,29 +109,43 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{options: o, memory: memoryLimiter{max: o.MaxMemory}}
+	s := &Server{options: o}
 	s.Set(nil)
 	return s
 }
+
+// turns has one entry for each review of a program that is with its hook.
+type turns chan struct{}
+
+func (t turns) enter(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return newHTTPError(http.StatusServiceUnavailable, "all %d concurrent reviews are busy: %w", cap(t), context.Cause(ctx))
+	}
+}
+
+func (t turns) leave() { <-t }
 
 // Set replaces the programs. Reviews in flight finish with the previous ones.
 func (s *Server) Set(programs []*admission.Program) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	routes, budgets := map[string]*route{}, map[string]*budget{}
+	routes, all := map[string]*route{}, map[string]turns{}
 	for _, program := range programs {
-		of := s.budgets[program.Name]
+		of := s.turns[program.Name]
 		if of == nil {
-			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), max: s.options.MaxMemory / 4}
+			of = make(turns, s.options.MaxReviews)
 		}
-		budgets[program.Name] = of
-		routes[program.ProbePath()] = &route{program: program, budget: of}
+		all[program.Name] = of
+		routes[program.ProbePath()] = &route{program: program}
 		for i := range program.Webhooks {
 			webhook := &program.Webhooks[i]
-			routes[program.AdmitPath(webhook.Name)] = &route{program: program, webhook: webhook, budget: of}
+			routes[program.AdmitPath(webhook.Name)] = &route{program: program, webhook: webhook, turns: of}
 		}
 	}
-	s.budgets = budgets
+	s.turns = all
 	s.routes.Store(&routes)
 }
 

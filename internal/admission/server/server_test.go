@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -77,7 +78,6 @@ func allow(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 
 func post(s http.Handler, path string, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w
@@ -121,19 +121,15 @@ func TestServerCallsWebhooks(t *testing.T) {
 func TestServerRefuses(t *testing.T) {
 	create := reviewOf(`"operation":"CREATE","object":{}`)
 	for name, c := range map[string]struct {
-		method, path, contentType string
-		body                      []byte
-		code                      int
-		want                      string
+		path string
+		body []byte
+		code int
+		want string
 	}{
 		"an unknown program":  {path: "/admit/other/check", code: 404, want: "no webhook at"},
 		"an unknown webhook":  {path: "/admit/web/other", code: 404},
 		"an unknown path":     {path: "/", code: 404},
 		"an unknown probe":    {path: "/probe/other", code: 404},
-		"another method":      {method: http.MethodGet, code: 405, want: "must be POST"},
-		"another type":        {contentType: "application/yaml", code: 415, want: `not "application/yaml"`},
-		"no type":             {contentType: "-", code: 415},
-		"a type with more":    {contentType: "application/json; charset=utf-8", code: 200},
 		"a body too large":    {body: bytes.Repeat([]byte(" "), 2<<20), code: 413, want: "exceeds 1048576 bytes"},
 		"a malformed probe":   {path: "/probe/web", body: []byte("{}"), code: 400, want: "malformed AdmissionReview"},
 		"a probe too large":   {path: "/probe/web", body: bytes.Repeat([]byte(" "), 2<<20), code: 413},
@@ -144,37 +140,15 @@ func TestServerRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{MaxBody: 1 << 20})
 			s.Set([]*admission.Program{programOf(allow)})
-			r := httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(create))
-			if c.body != nil {
-				r = httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(c.body))
+			body := c.body
+			if body == nil {
+				body = create
 			}
-			r.Header.Set("Content-Type", or(c.contentType, "application/json"))
-			w := httptest.NewRecorder()
-			s.ServeHTTP(w, r)
+			w := post(s, cmp.Or(c.path, "/admit/web/check"), body)
 			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 		})
-	}
-}
-
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}
-
-// TestServerRefusesWhatIsLongerThanItSays: a length may be left out.
-func TestServerRefusesWhatIsLongerThanItSays(t *testing.T) {
-	s := New(Options{MaxBody: 1 << 10})
-	s.Set([]*admission.Program{programOf(allow)})
-	r := httptest.NewRequest(http.MethodPost, "/admit/web/check", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<10))))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	if r.ContentLength != -1 || w.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("%d bytes said: %d, %s", r.ContentLength, w.Code, w.Body)
 	}
 }
 

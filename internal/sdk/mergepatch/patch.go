@@ -1,31 +1,17 @@
-// Package mergepatch makes merge patches of two encodings of one Go value, in which most members have the same text.
+// Package mergepatch makes merge patches of two encodings of one Go value.
 package mergepatch
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-var errNullObject = errors.New("must not be null")
-
-// readJSONObject decodes a JSON object. Its numbers are json.Numbers, so that they are not rounded.
-func readJSONObject(data []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var t map[string]any
-	err := decoder.Decode(&t)
-	if err == nil && t == nil {
-		err = errNullObject
-	}
-	return t, err
-}
 
 // Between returns the merge patches from one object to another: of its status, and
 // of the rest. The same type encodes both, so that fields unknown to the type do not
@@ -34,11 +20,11 @@ func Between(before, after []byte) (patch, status json.RawMessage, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil, nil
 	}
-	was, err := Read(before)
+	was, err := object.DecodeExact(before)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the object: %w", err)
 	}
-	is, err := Read(after)
+	is, err := object.DecodeExact(after)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the object: %w", err)
 	}
@@ -48,14 +34,14 @@ func Between(before, after []byte) (patch, status json.RawMessage, err error) {
 	}
 	if changed, ok := delta["status"]; ok {
 		delete(delta, "status")
-		if status, err = json.Marshal(deletionOf(was.Text("status"), changed)); err != nil {
+		if status, err = json.Marshal(deletionOf(was["status"], changed)); err != nil {
 			return nil, nil, err
 		}
 	}
 	if metadata, ok := delta["metadata"].(map[string]any); ok {
-		former, _ := Read(was.Text("metadata")) // It is an object in both.
+		former, _ := was["metadata"].(map[string]any)
 		for name, changed := range metadata {
-			metadata[name] = deletionOf(former.Text(name), changed)
+			metadata[name] = deletionOf(former[name], changed)
 		}
 	}
 	if len(delta) > 0 {
@@ -66,9 +52,9 @@ func Between(before, after []byte) (patch, status json.RawMessage, err error) {
 
 // deletionOf returns the patch of a member. A deleted object is patched by its members,
 // because other clients may have added some.
-func deletionOf(was []byte, changed any) any {
-	former, err := Read(was)
-	if changed != nil || err != nil {
+func deletionOf(was, changed any) any {
+	former, is := was.(map[string]any)
+	if changed != nil || !is {
 		return changed
 	}
 	return mergePatchOf(former, nil)
@@ -98,86 +84,46 @@ func checkPatchable(delta map[string]any) error {
 }
 
 // mergePatchOf returns the merge patch from one object to another, with the changed
-// members only. New values keep their text.
-func mergePatchOf(was, is Members) map[string]any {
+// members only.
+func mergePatchOf(was, is map[string]any) map[string]any {
 	delta := map[string]any{}
-	for _, old := range was {
-		now := is.named(old.Name)
-		switch {
-		case now == nil || IsNull(now) && !IsNull(old.Value):
-			delta[Unquoted(old.Name)] = nil
-		case bytes.Equal(old.Value, now):
-		case old.Value[0] == '{' && now[0] == '{':
-			former, _ := Read(old.Value) // Both are objects.
-			present, _ := Read(now)
-			if inner := mergePatchOf(former, present); len(inner) > 0 {
-				delta[Unquoted(old.Name)] = inner
+	for name, old := range was {
+		now := is[name]
+		from, isObject := old.(map[string]any)
+		to, staysObject := now.(map[string]any)
+		if isObject && staysObject {
+			if inner := mergePatchOf(from, to); len(inner) > 0 {
+				delta[name] = inner
 			}
-		default:
-			delta[Unquoted(old.Name)] = json.RawMessage(now)
+		} else if _, stays := is[name]; !stays || !reflect.DeepEqual(old, now) {
+			delta[name] = now
 		}
 	}
-	for _, now := range is {
-		if was.named(now.Name) == nil {
-			delta[Unquoted(now.Name)] = json.RawMessage(now.Value)
+	for name, now := range is {
+		if _, had := was[name]; !had {
+			delta[name] = now
 		}
 	}
 	return delta
 }
 
-// DropNullTimestamps removes metadata.creationTimestamp: null from templates. Go types of
-// other releases write it although it is unset.
-func DropNullTimestamps(data []byte) ([]byte, error) {
-	if !bytes.Contains(data, []byte(`"creationTimestamp":null`)) {
-		return data, nil
-	}
-	t, err := readJSONObject(data)
-	if err != nil {
-		return nil, err
-	}
-	dropNullTimestampsIn(t)
-	return json.Marshal(t)
-}
-
-func dropNullTimestampsIn(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		if at, there := value["creationTimestamp"]; there && at == nil {
-			delete(value, "creationTimestamp")
-		}
-		for _, inner := range value {
-			dropNullTimestampsIn(inner)
-		}
-	case []any:
-		for _, inner := range value {
-			dropNullTimestampsIn(inner)
-		}
-	}
-}
-
 // WholeStatus returns the status of a stored object with the changes of a merge patch; nil if there is none.
 func WholeStatus(stored, patch json.RawMessage) (json.RawMessage, error) {
-	var parent struct{ Status json.RawMessage }
-	if err := json.Unmarshal(stored, &parent); err != nil {
-		return nil, err
-	}
-	former := parent.Status
-	if IsNull(former) {
-		former = nil
-	}
-	if patch == nil {
-		return former, nil
-	}
-	was := map[string]any{}
-	if former != nil {
-		var err error
-		if was, err = readJSONObject(former); err != nil {
-			return nil, err
-		}
-	}
-	changes, err := readJSONObject(patch)
+	parent, err := object.DecodeExact(stored)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(object.MergePatch(was, changes))
+	status := parent["status"]
+	if patch != nil {
+		changes, err := object.DecodeExact(patch)
+		if err != nil {
+			return nil, err
+		}
+		former, _ := status.(map[string]any)
+		status = object.MergePatch(former, changes)
+	}
+	if status == nil {
+		return nil, nil
+	}
+	return json.Marshal(status)
 }
