@@ -1,64 +1,156 @@
 // Package hooktest is the conformance suite for ways of calling a hook.
 //
-// Run, RunDecorator, RunCustomizer and RunHandler test one transport end to end.
-// HTTPHook, HTTPCustomizer and HTTPHandler serve a hook over HTTP for transports that
-// need a server. The tests under internal/call use the package, and authors of other
-// transports may.
+// Run tests one way end to end: requests and responses of all kinds arrive unchanged, and a call that fails, is
+// cancelled or takes too long ends with an error that says so. The tests under internal/call use the package, and
+// authors of other transports may.
 package hooktest
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Opener returns a hook that calls logic through the transport under test. It registers
-// its cleanup with t.Cleanup.
-type Opener func(t *testing.T, logic hook.Hook) hook.Hook
+// Caller calls a hook of any kind.
+type Caller interface {
+	hook.Hook
+	hook.Customizer
+	hook.Handler
+}
 
-// Run runs the suite for composite hooks.
+// Opener returns a caller of logic through the transport under test. The logic has the form of an HTTP hook. The opener
+// registers its cleanup with t.Cleanup.
+type Opener func(t *testing.T, logic http.Handler, wire hook.Wire) Caller
+
+// Run runs the suite.
 func Run(t *testing.T, open Opener) {
-	finalizing := newRequest("tom")
-	finalizing.Finalizing = true
-	s := hookSuite{suite[hook.Request, hook.Response]{
-		open: func(t *testing.T, logic call[hook.Request, hook.Response]) call[hook.Request, hook.Response] {
-			return open(t, hook.Func(logic)).Call
-		},
-		newRequest: newRequest, requests: []*hook.Request{finalizing}, responses: responses(),
-		echo: func(request *hook.Request) *hook.Response {
-			return &hook.Response{Children: []json.RawMessage{child(parentName(request), "x")}}
-		},
-	}}
-	s.run(t)
-	runAll(t, []check{
-		{"large response arrives complete", s.largeResponseArrives},
-		{"caller owns the response", s.responseBelongsToCaller},
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			for body, want := range k.responses {
+				var got []byte
+				caller := open(t, logic(func(r *http.Request) string {
+					got, _ = io.ReadAll(r.Body)
+					return body
+				}), k.wire)
+				response, err := k.call(t.Context(), caller)
+				if err != nil || text(response) != text(want) {
+					t.Errorf("%.100s: got %.200s, %v, want %.200s", body, text(response), err, text(want))
+				}
+				if text(json.RawMessage(got)) != text(json.RawMessage(k.request)) {
+					t.Errorf("the request is %s, want %s", got, k.request)
+				}
+			}
+		})
+	}
+	for name, test := range map[string]func(*testing.T, Opener){
+		"concurrent calls return their own responses": testConcurrentCalls, "failures are errors": testFailures,
+		"calls end with their context": testContexts, "a handler's error is its own": testHandlerErrors,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open) })
+	}
+}
+
+// logic responds with 200 and a text.
+func logic(respond func(r *http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := respond(r)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, body) // The caller may have disconnected.
 	})
 }
 
-// RunDecorator runs the suite for decorator hooks.
-func RunDecorator(t *testing.T, open Opener) {
-	Run(t, open)
-	t.Run("labels and annotations arrive unchanged", func(t *testing.T) {
-		value, empty := "ü \"1\"", ""
-		want := hook.Response{
-			Labels:      map[string]*string{"app": &empty, "example.com/old": nil},
-			Annotations: map[string]*string{"example.com/note": &value, "gone": nil},
+// text returns a value as JSON without insignificant white space and with the escapes that are optional.
+func text(value any) string {
+	switch of := value.(type) { // Their JSON lacks some.
+	case *hook.Response:
+		value = []any{of, of.ResyncAfter}
+	case *hook.HandlerResponse:
+		value = []any{of, of.Apply, of.RetryAfter}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// kind is a kind of request, and what its responses are decoded to.
+type kind struct {
+	name      string
+	wire      hook.Wire
+	request   []byte
+	call      func(ctx context.Context, c Caller) (any, error)
+	responses map[string]any
+}
+
+func kinds() []kind {
+	composite, decorator := hook.Wire{Version: hook.V2}, hook.Wire{Version: hook.V2, ControllerType: hook.Decorator}
+	request := newRequest("tom", true)
+	customize := &hook.CustomizeRequest{Controller: request.Controller, Parent: request.Parent}
+	handle := newHandlerRequest(request)
+	sync := func(ctx context.Context, c Caller) (any, error) { return c.Call(ctx, request) }
+	decoding := hook.Decoding(0)
+	return []kind{
+		{"composite", composite, request.AppendJSON(nil, composite), sync, decoded(func(body []byte) (any, error) {
+			return hook.DecodeResponse(body, composite)
+		}, `{"children":[]}`, `{"children":[],"status":{}}`,
+			`{"children":[],"status":{"big":9007199254740993,"text":"\u2028 ü \"quoted\"","none":null}}`,
+			`{"children":[`+configMap("b", "1")+`,`+configMap("a", "2")+`,`+configMap("a", "3")+`]}`, large(),
+			`{"children":[],"resyncAfterSeconds":1.5,"finalized":true,"message":"3 of 5 \"cats\" are home"}`,
+			`{"children":[],"events":[{"type":"Warning","reason":"Hungry","message":"no food"},{"type":"Normal","reason":"Fed"}],`+
+				`"conditions":[{"type":"Ready","status":"False","reason":"Hungry","message":"no food"}]}`)},
+		{"decorator", decorator, request.AppendJSON(nil, decorator), sync, decoded(func(body []byte) (any, error) {
+			return hook.DecodeResponse(body, decorator)
+		}, `{"attachments":[`+configMap("a", "1")+`],"labels":{"app":"","example.com/old":null},"annotations":{"gone":null}}`)},
+		{"customize", composite, customize.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
+			return c.Customize(ctx, customize)
+		}, decoded(func(body []byte) (any, error) {
+			return hook.DecodeCustomizeResponse(body, decoding)
+		}, `{"relatedResources":[]}`, `{"relatedResources":[{"apiVersion":"v1","resource":"secrets","namespace":"away","names":["b","a"]},`+
+			`{"apiVersion":"apps/v1","resource":"deployments","labelSelector":{"matchLabels":{"example.com/a":""}}}]}`)},
+		{"handler", composite, handle.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
+			return c.Handle(ctx, handle)
+		}, decoded(func(body []byte) (any, error) {
+			return hook.DecodeHandlerResponse(body, decoding)
+		}, `{}`, `{"patch":{"spec":{"big":9007199254740993,"none":null},"metadata":{"labels":{"a":null}}},"retryAfterSeconds":1.5}`,
+			`{"apply":[`+configMap("b", "1")+`,{"object":`+configMap("a", "2")+`,"unowned":true}],`+
+				`"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","evict":true}]}`)},
+	}
+}
+
+// decoded returns responses by their bodies.
+func decoded(decode func(body []byte) (any, error), bodies ...string) map[string]any {
+	all := map[string]any{}
+	for _, body := range bodies {
+		var err error
+		if all[body], err = decode([]byte(body)); err != nil {
+			panic(err)
 		}
-		do := open(t, hook.Func(respondWith[hook.Request](want)))
-		expectResponse(t, mustCall(t, do.Call, newRequest("tom")), &want)
-	})
+	}
+	return all
 }
 
-// newRequest returns a request for a namespaced parent with one child and related
-// objects.
-func newRequest(name string) *hook.Request {
+func configMap(name, value string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
+}
+
+func large() string {
+	one := configMap("cat", strings.Repeat("miaow ", 200))
+	return `{"children":[` + strings.Repeat(one+",", 1999) + one + `]}`
+}
+
+// newRequest returns a request for a namespaced parent with one child and related objects.
+func newRequest(name string, finalizing bool) *hook.Request {
 	return &hook.Request{
 		Controller: json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
 		Parent: fmt.Appendf(nil,
@@ -71,75 +163,116 @@ func newRequest(name string) *hook.Request {
 				Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tail","namespace":"home"},"text":"\u003cü\u003e"}`),
 			}}},
 		},
-		Related: []hook.Group{
-			{APIVersion: "v1", Kind: "Namespace", Objects: []hook.Entry{{Name: "home", Object: json.RawMessage(`{"kind":"Namespace"}`)}}},
-			{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{
-				{Namespace: "away", Name: "key", Object: json.RawMessage(`{"n":1}`)},
-				{Namespace: "home", Name: "key", Object: json.RawMessage(`{"n":2}`)},
-			}},
+		Related: []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{
+			{Namespace: "away", Name: "key", Object: json.RawMessage(`{"n":1}`)},
+			{Namespace: "home", Name: "key", Object: json.RawMessage(`{"n":2}`)},
+		}}},
+		Finalizing: finalizing,
+	}
+}
+
+func newHandlerRequest(of *hook.Request) *hook.HandlerRequest {
+	return &hook.HandlerRequest{
+		Controller: of.Controller, Handler: "feed", Reason: hook.ReasonUpdate, Object: of.Parent, Namespace: "home", Name: "tom",
+		PreviousState: json.RawMessage(`{"spec":{"big":1,"text":"\u003cü\u003e"}}`),
+		Changes: []hook.FieldChange{
+			{Path: "spec.big", From: json.RawMessage(`1`), To: json.RawMessage(`9007199254740993`)},
+			{Path: `metadata.annotations["a.b/c"]`, From: json.RawMessage(`{"x":[null]}`), To: json.RawMessage(`"\u2028"`)},
 		},
+		Owned: of.Children, Attempt: 2, Deleted: true, DryRun: true,
 	}
 }
 
-func child(name, value string) json.RawMessage {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
-}
-
-func parentName(req *hook.Request) string {
-	var parent struct{ Metadata struct{ Name string } }
-	if err := json.Unmarshal(req.Parent, &parent); err != nil {
-		return err.Error()
+func testConcurrentCalls(t *testing.T, open Opener) {
+	caller := open(t, logic(func(r *http.Request) string {
+		var request struct{ Parent json.RawMessage }
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			return err.Error()
+		}
+		return `{"children":[],"status":` + string(request.Parent) + `}`
+	}), hook.Wire{Version: hook.V2})
+	var wg sync.WaitGroup
+	for of := range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				request := newRequest(fmt.Sprintf("cat-%d-%d", of, i), false)
+				response, err := caller.Call(t.Context(), request)
+				if err != nil || !bytes.Equal(response.Status, request.Parent) {
+					t.Errorf("call %d-%d: %+v, %v", of, i, response, err)
+					return
+				}
+			}
+		})
 	}
-	return parent.Metadata.Name
+	wg.Wait()
 }
 
-func responses() map[string]hook.Response {
-	return map[string]hook.Response{
-		"nothing":      {},
-		"empty status": {Status: json.RawMessage(`{}`)},
-		"status":       {Status: json.RawMessage(`{"big":9007199254740993,"text":"\u2028 ü \"quoted\"","none":null}`)},
-		"children in the hook's order": {Children: []json.RawMessage{
-			child("b", "1"), child("a", "2"), child("c", "3"),
-		}},
-		"two children of one name": {Children: []json.RawMessage{child("a", "1"), child("a", "2")}},
-		"resync":                   {ResyncAfter: 1500 * time.Millisecond},
-		"finalized":                {Finalized: true},
-		"message":                  {Message: "3 of 5 \"cats\" are home"},
-		"events": {Events: []hook.Event{
-			{Type: "Warning", Reason: "Hungry", Message: "no food"}, {Type: "Normal", Reason: "Fed"},
-		}},
-		"conditions": {Conditions: []hook.Condition{
-			{Type: "Ready", Status: "False", Reason: "Hungry", Message: "no food"}, {Type: "Fed", Status: "Unknown", Reason: "Asleep"},
-		}},
+// testFailures has one caller fail in all ways, and then not.
+func testFailures(t *testing.T, open Opener) {
+	var respond http.HandlerFunc
+	caller := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r) }), hook.Wire{Version: hook.V2})
+	call := func() error {
+		response, err := caller.Call(t.Context(), newRequest("tom", false))
+		if (response == nil) != (err != nil) {
+			t.Errorf("got %+v and %v", response, err)
+		}
+		return err
+	}
+	respond = func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the cat is out", http.StatusInternalServerError)
+	}
+	if err := call(); err == nil || !strings.Contains(err.Error(), "the cat is out") {
+		t.Errorf("the error does not say why: %v", err)
+	}
+	respond = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		http.Error(w, "asleep", http.StatusTooManyRequests)
+	}
+	if after, ok := hook.RetryDelay(call()); !ok || after != 7*time.Second {
+		t.Errorf("no RetryAfterError with 7s: %s", after)
+	}
+	respond = logic(func(*http.Request) string { return `{"status":[` }).ServeHTTP
+	if err := call(); !hook.IsMalformed(err) {
+		t.Errorf("no MalformedError: %v", err)
+	}
+	respond = logic(func(*http.Request) string { return `{"children":[]}` }).ServeHTTP
+	if err := call(); err != nil {
+		t.Error(err)
 	}
 }
 
-// hookSuite adds what only hooks are tested for.
-type hookSuite struct {
-	suite[hook.Request, hook.Response]
+// testContexts cancels before and during a call, and lets one take too long.
+func testContexts(t *testing.T, open Opener) {
+	for name, c := range map[string]struct {
+		limit          time.Duration
+		before, during bool
+		want           error
+	}{
+		"before": {time.Minute, true, false, context.Canceled}, "during": {time.Minute, false, true, context.Canceled},
+		"late": {50 * time.Millisecond, false, false, context.DeadlineExceeded},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+		defer cancel()
+		caller := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // A server notices only then that the caller is gone.
+			if c.during {
+				cancel()
+			}
+			<-r.Context().Done()
+		}), hook.Wire{Version: hook.V2})
+		if c.before {
+			cancel()
+		}
+		if _, err := caller.Call(ctx, newRequest("tom", false)); !errors.Is(err, c.want) {
+			t.Errorf("%s: got error %v, want %v", name, err, c.want)
+		}
+	}
 }
 
-func (s hookSuite) largeResponseArrives(t *testing.T) {
-	want := hook.Response{Status: json.RawMessage(`{"ready":2000}`)}
-	for i := range 2000 {
-		want.Children = append(want.Children, child(fmt.Sprintf("cat-%d", i), strings.Repeat("miaow ", 200)))
+func testHandlerErrors(t *testing.T, open Opener) {
+	caller := open(t, logic(func(*http.Request) string { return `{"error":{"message":"a dog","permanent":true}}` }), hook.Wire{Version: hook.V2})
+	_, err := caller.Handle(t.Context(), newHandlerRequest(newRequest("tom", false)))
+	if !hook.IsTerminal(err) || err.Error() != "a dog" {
+		t.Errorf("no TerminalError: %v", err)
 	}
-	expectResponse(t, mustCall(t, s.open(t, respondWith[hook.Request](want)), newRequest("tom")), &want)
-}
-
-func (s hookSuite) responseBelongsToCaller(t *testing.T) {
-	want := hook.Response{Status: json.RawMessage(`{"ready":1}`), Children: []json.RawMessage{child("a", "1"), child("b", "2")}}
-	do := s.open(t, func(context.Context, *hook.Request) (*hook.Response, error) {
-		return &hook.Response{Status: bytes.Clone(want.Status), Children: []json.RawMessage{bytes.Clone(want.Children[0]),
-			bytes.Clone(want.Children[1])}}, nil
-	})
-	first, second := mustCall(t, do, newRequest("tom")), mustCall(t, do, newRequest("tom"))
-	first.Children[0] = append(first.Children[0], "scribble"...)
-	for i := range first.Status {
-		first.Status[i] = '#'
-	}
-	expectResponse(t, second, &want)
-	expectResponse(t, &hook.Response{Status: want.Status, Children: first.Children[1:]},
-		&hook.Response{Status: want.Status, Children: want.Children[1:]})
-	expectResponse(t, mustCall(t, do, newRequest("tom")), &want)
 }

@@ -79,30 +79,8 @@ func TestHooks(t *testing.T) {
 	for language, source := range repeaters {
 		t.Run(language, func(t *testing.T) {
 			p := must.Get(compileWith(t, child.NewLimiter(0), slog.New(slog.DiscardHandler), language, source)).In(t)
-			through := func(logic http.Handler, form hook.ControllerType) *call.Hook {
-				return call.New(call.Config{
-					Transport: repeating{p.Function("sync", time.Minute), logic}, Wire: hook.Wire{Version: hook.V2, ControllerType: form},
-				})
-			}
-			t.Run("composite", func(t *testing.T) {
-				hooktest.Run(t, func(_ *testing.T, logic hook.Hook) hook.Hook {
-					return through(hooktest.HTTPHook(logic, hook.Composite), hook.Composite)
-				})
-			})
-			t.Run("decorator", func(t *testing.T) {
-				hooktest.RunDecorator(t, func(_ *testing.T, logic hook.Hook) hook.Hook {
-					return through(hooktest.HTTPHook(logic, hook.Decorator), hook.Decorator)
-				})
-			})
-			t.Run("customize", func(t *testing.T) {
-				hooktest.RunCustomizer(t, func(_ *testing.T, logic hook.Customizer) hook.Customizer {
-					return through(hooktest.HTTPCustomizer(logic), hook.Composite)
-				})
-			})
-			t.Run("handler", func(t *testing.T) {
-				hooktest.RunHandler(t, func(_ *testing.T, logic hook.Handler) hook.Handler {
-					return through(hooktest.HTTPHandler(logic), hook.Composite)
-				})
+			hooktest.Run(t, func(_ *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+				return call.New(call.Config{Transport: repeating{p.Function("sync", time.Minute), logic}, Wire: wire})
 			})
 		})
 	}

@@ -59,13 +59,13 @@ func forward(url string) {
 }
 
 // forwardTo returns a hook that this binary, as a program, forwards to a server.
-func forwardTo(t *testing.T, handler http.Handler, form hook.ControllerType) *call.Hook {
+func forwardTo(t *testing.T, handler http.Handler, wire hook.Wire) *call.Hook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	path := must.Get(os.Executable()).In(t)
 	h := open(t, filepath.Dir(path), time.Minute, filepath.Base(path), server.URL)
-	return call.New(call.Config{Transport: h, Wire: hook.Wire{Version: hook.V2, ControllerType: form}})
+	return call.New(call.Config{Transport: h, Wire: wire})
 }
 
 func open(t *testing.T, dir string, timeout time.Duration, command ...string) call.Transport {
@@ -77,14 +77,8 @@ func open(t *testing.T, dir string, timeout time.Duration, command ...string) ca
 }
 
 func TestHook(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return forwardTo(t, hooktest.HTTPHook(logic, hook.Composite), hook.Composite)
-	})
-}
-
-func TestHandlerHook(t *testing.T) {
-	hooktest.RunHandler(t, func(t *testing.T, logic hook.Handler) hook.Handler {
-		return forwardTo(t, hooktest.HTTPHandler(logic), hook.Composite)
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+		return forwardTo(t, logic, wire)
 	})
 }
 

@@ -13,43 +13,25 @@ import (
 )
 
 func TestHook(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openServer(t, hooktest.HTTPHook(logic, hook.Composite), hook.Composite)
-	})
-}
-
-func TestDecoratorHook(t *testing.T) {
-	hooktest.RunDecorator(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openServer(t, hooktest.HTTPHook(logic, hook.Decorator), hook.Decorator)
-	})
-}
-
-func TestCustomizeHook(t *testing.T) {
-	hooktest.RunCustomizer(t, func(t *testing.T, logic hook.Customizer) hook.Customizer {
-		return openServer(t, hooktest.HTTPCustomizer(logic), hook.Decorator)
-	})
-}
-
-func TestHandlerHook(t *testing.T) {
-	hooktest.RunHandler(t, func(t *testing.T, logic hook.Handler) hook.Handler {
-		return openServer(t, hooktest.HTTPHandler(logic), hook.Composite)
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+		return openServer(t, logic, wire)
 	})
 }
 
 func TestHookOverHTTP2(t *testing.T) {
-	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
-		return openHTTP2(t, hooktest.HTTPHook(logic, hook.Composite))
+	hooktest.Run(t, func(t *testing.T, logic http.Handler, wire hook.Wire) hooktest.Caller {
+		return openHTTP2(t, logic, wire)
 	})
 }
 
-func openServer(t *testing.T, handler http.Handler, form hook.ControllerType) *webhook.Webhook {
+func openServer(t *testing.T, handler http.Handler, wire hook.Wire) *webhook.Webhook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2, ControllerType: form}})
+	return open(t, webhook.Config{URL: server.URL, Wire: wire})
 }
 
-func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
+func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) *webhook.Webhook {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
@@ -60,7 +42,7 @@ func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Version: hook.V2}})
+	w := open(t, webhook.Config{URL: server.URL, Wire: wire})
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	w.TrustRoots(roots)
