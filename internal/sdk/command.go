@@ -84,22 +84,36 @@ func newUsageError(err error) error { return usageError{err} }
 // program is the name of the executable.
 func program() string { return filepath.Base(os.Args[0]) }
 
+// commands are run with the flags of run: who knows how the program runs needs no others.
+func (l *CommandLine) commands() map[string]func(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error {
+	return map[string]func(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error{
+		"run": l.run, "rbac": l.printRBAC, "uninstall": l.uninstall,
+	}
+}
+
 func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
 	name := "run"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	switch name {
-	case "run":
-		return l.runCommand(args, stdout)
-	case "rbac":
-		return l.rbacCommand(args, stdout)
-	case "uninstall":
-		return l.uninstallCommand(args, stdout)
-	case "help":
-		return l.runCommand([]string{"--help"}, stdout)
+	if name == "help" {
+		name, args = "run", []string{"--help"}
 	}
-	return nil, newUsageError(fmt.Errorf("unknown command %q", name))
+	do, known := l.commands()[name]
+	if !known {
+		return nil, newUsageError(fmt.Errorf("unknown command %q", name))
+	}
+	var f runFlags
+	if err := f.parse(l, args, stdout); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, stdout, stderr io.Writer) error {
+		o, err := f.options(stderr)
+		if err != nil {
+			return err
+		}
+		return do(ctx, &f, o, stdout)
+	}, nil
 }
 
 // parseFlags parses flags, including the program's own, and refuses arguments.
@@ -129,42 +143,50 @@ func (l *CommandLine) parseFlags(f *flag.FlagSet, args []string, stdout io.Write
 	return nil
 }
 
-// runCommand runs the app until a signal.
-func (l *CommandLine) runCommand(args []string, stdout io.Writer) (command, error) {
-	var f runFlags
-	if err := f.parse(l, args, stdout); err != nil {
-		return nil, err
+// run runs the app until a signal.
+func (l *CommandLine) run(ctx context.Context, _ *runFlags, o Options, _ io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// A second signal exits the process, but not one at once: `timeout` sends one to the process and
+	// one to its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
+	o.Ready = func() { o.Log.Info("ready") }
+	return l.app.Run(ctx, o)
+}
+
+// printRBAC prints the permissions of the app. Replicas may elect a leader unless the flags say that they do not.
+func (l *CommandLine) printRBAC(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error {
+	o.LeaderElection.Enabled = f.LeaderElect.Value != "false"
+	manifests, err := l.app.RBAC(ctx, f.serviceAccount, o)
+	if err != nil {
+		return err
 	}
-	return func(ctx context.Context, _, stderr io.Writer) error {
-		o, err := f.options(stderr)
-		if err != nil {
-			return err
-		}
-		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		// A second signal exits the process, but not one at once: `timeout` sends one to the process and
-		// one to its group.
-		context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
-		o.Ready = func() { o.Log.Info("ready") }
-		return l.app.Run(ctx, o)
-	}, nil
+	_, err = stdout.Write(manifests)
+	return err
+}
+
+// uninstall removes what the app left in a cluster.
+func (l *CommandLine) uninstall(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error {
+	return l.app.Uninstall(ctx, o, uninstall.Options{DryRun: f.dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
 }
 
 // runFlags are the flags of run. Those that `setpoint run` has too are declared once.
 type runFlags struct {
 	flags.Flags
 
-	allowBreakingCRDs, recreateCRDs bool
-	shutdownTimeout                 time.Duration
+	allowBreakingCRDs, recreateCRDs, dryRun bool
+	shutdownTimeout                         time.Duration
+	serviceAccount                          string
 }
 
 func (f *runFlags) parse(l *CommandLine, args []string, stdout io.Writer) error {
 	set := flag.NewFlagSet(l.app.name, flag.ContinueOnError)
 	f.register(l.app, set)
 	return l.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGINT or SIGTERM\n%[1]s rbac [flags]        print the "+
-			"required RBAC rules as manifests\n%[1]s uninstall [flags]   remove what the program left in the cluster\n\n", program())
-		fmt.Fprint(stdout, "Exit codes: 0 success, 1 failure, 2 wrong usage.\n\nFlags of run:\n")
+		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGINT or SIGTERM\n"+
+			"%[1]s rbac [flags]        print the ServiceAccount, roles and bindings that the program needs\n"+
+			"%[1]s uninstall [flags]   remove its webhook configurations, finalizers, Secrets and lease; stop the program first\n\n"+
+			"Exit codes: 0 success, 1 failure, 2 wrong usage.\n\nFlags, which are those that the program runs with:\n", program())
 		set.PrintDefaults()
 	})
 }
@@ -174,6 +196,8 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	set.BoolVar(&f.allowBreakingCRDs, "allow-breaking-crds", false, "upgrade CRDs even if that can break stored objects or clients")
 	set.BoolVar(&f.recreateCRDs, "recreate-crds", false, "recreate CRDs that are deleted while the program runs")
 	set.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return at shutdown")
+	set.StringVar(&f.serviceAccount, "service-account", a.name, "for rbac: `name` of the ServiceAccount")
+	set.BoolVar(&f.dryRun, "dry-run", false, "for uninstall: only print what would be removed")
 	if a.dashboard != nil {
 		a.dashboard.RegisterFlags(set)
 	}
@@ -198,73 +222,4 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	}}
 	o.LeaderElection.Enabled = f.Elects(runsInCluster(o))
 	return o, nil
-}
-
-// rbacCommand prints the permissions of the app.
-func (l *CommandLine) rbacCommand(args []string, stdout io.Writer) (command, error) {
-	var o Options
-	name := l.app.name
-	set := flag.NewFlagSet(name+" rbac", flag.ContinueOnError)
-	account := set.String("service-account", name, "`name` of the ServiceAccount")
-	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program runs in")
-	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces",
-		"comma-separated `namespaces` in which the program handles objects (default: all)")
-	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
-	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", name, "`name` of the lease by which they do")
-	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
-		"`namespace` of that lease; the one of --namespace if empty")
-	set.StringVar(&o.Admission.Service, "admission-service", name,
-		"`name` of the Service by which the API server comes before it stores objects")
-	set.StringVar(&o.Admission.URL, "admission-url", "",
-		"`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
-	set.StringVar(&o.Admission.CertificateSecretName, "admission-certificate-secret", "",
-		"`name` of the Secret with the certificate, if you provide it")
-	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto,
-		"`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
-	err := l.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, roles and bindings that the program needs.\n\nFlags:\n", program())
-		set.PrintDefaults()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, stdout, _ io.Writer) error {
-		manifests, err := l.app.RBAC(ctx, *account, o)
-		if err != nil {
-			return err
-		}
-		_, err = stdout.Write(manifests)
-		return err
-	}, nil
-}
-
-// uninstallCommand removes what the app left in a cluster.
-func (l *CommandLine) uninstallCommand(args []string, stdout io.Writer) (command, error) {
-	var o Options
-	name := l.app.name
-	var dryRun bool
-	set := flag.NewFlagSet(name+" uninstall", flag.ContinueOnError)
-	set.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
-	set.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig to use")
-	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program ran in")
-	set.StringVar(&o.Admission.Service, "admission-service", name, "`name` of the Service by which the API server came")
-	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", name, "`name` of its lease")
-	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
-		"`namespace` of that lease; the one of --namespace if empty")
-	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces",
-		"comma-separated `namespaces` in which the program handled objects, if it ran with some")
-	set.BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
-	err := l.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations, the finalizers of its controllers,\n"+
-			"the Secrets that it generated and its lease.\n"+
-			"Stop the program first.\n\nFlags:\n", program())
-		set.PrintDefaults()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, stdout, _ io.Writer) error {
-		return l.app.Uninstall(ctx, o, uninstall.Options{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
-	}, nil
 }

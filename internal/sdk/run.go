@@ -199,6 +199,6 @@ func (a *App) Uninstall(ctx context.Context, o Options, u uninstall.Options) err
 		return err
 	}
 	managed := a.complete(o.Options, true)
-	managed.Config = cluster.Config
+	managed.Config, managed.InspectAddress = cluster.Config, ""
 	return manager.Uninstall(ctx, managed, u)
 }

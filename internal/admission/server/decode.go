@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -37,10 +38,14 @@ type reviewRequest struct {
 	DryRun      bool                        `json:"dryRun"`
 }
 
-// decodeReview decodes an AdmissionReview.
+// decodeReview decodes an AdmissionReview. Hooks receive its objects on one line.
 func decodeReview(body []byte) (*reviewRequest, error) {
 	var review admissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, body); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(compact.Bytes(), &review); err != nil {
 		return nil, err
 	}
 	if review.Kind != reviewKind || review.APIVersion != reviewVersion || review.Request == nil || review.Request.UID == "" {
