@@ -150,7 +150,7 @@ func TestInvalidHandlerResults(t *testing.T) {
 		"another name":         {func(c *call) error { c.Object.Name, c.Object.UID = "x", "y"; return nil }, "the handler changed metadata.name, metadata.uid"},
 		"another kind":         {func(c *call) error { c.Object.Kind = "x"; return nil }, "the handler changed kind"},
 		"a finalizer":          {func(c *call) error { c.Object.Finalizers = []string{"a/b"}; return nil }, "the handler changed metadata.finalizers"},
-		"no object":            {func(c *call) error { c.Object = nil; return nil }, "not a JSON object"},
+		"no object":            {func(c *call) error { c.Object = nil; return nil }, "must be an object"},
 		"an undeclared apply":  {func(c *call) error { c.Apply(&corev1.Service{}); return nil }, "Apply: declare Service of v1 with Owns or Applies"},
 		"an undeclared delete": {func(c *call) error { c.DeleteAll(&corev1.Secret{}, "a=b"); return nil }, "declare Secret of v1 with Owns or Deletes"},
 		"a type of no kind":    {func(c *call) error { c.Apply(&Source{}); return nil }, "unknown kind of setpointtest_test.Source"},

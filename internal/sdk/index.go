@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	reflectors "k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,7 +23,7 @@ import (
 type Index[K comparable] struct {
 	app      *App
 	keys     func(o *object.Object) []K
-	perWatch instances[watchIndex[K]]
+	perWatch instances[reflectors.ThreadSafeStore]
 }
 
 // NewIndex returns an index of the objects that the handlers select.
@@ -31,42 +33,46 @@ func NewIndex[K comparable](of *Controller, keys func(o *object.Object) []K) *In
 	return i
 }
 
+// indexed is an object with its keys as text.
+type indexed struct {
+	*object.Object
+
+	keys []string
+}
+
+func textOf[K comparable](key K) string { return fmt.Sprintf("%#v", key) }
+
 // Find returns the objects with a key, sorted by namespace and name.
 func (i *Index[K]) Find(key K) []*object.Object {
 	s := i.perWatch.first()
 	if s == nil {
 		return nil
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(s.objects[key]), func(a, b *object.Object) int {
+	found, _ := (*s).ByIndex("", textOf(key)) // The index is there.
+	all := lists.Map(found, func(one any) *object.Object { return one.(indexed).Object })
+	slices.SortFunc(all, func(a, b *object.Object) int {
 		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 	})
+	return all
 }
 
-// watchIndex has the objects of one watch.
-type watchIndex[K comparable] struct {
-	mu      sync.RWMutex
-	objects map[K]map[objectKey]*object.Object
-	keys    map[objectKey][]K
-}
-
-type objectKey struct{ namespace, name string }
-
-func keyOf(o *object.Object) objectKey { return objectKey{o.Namespace(), o.Name()} }
-
-// startWatch adds a watchIndex. It returns the event handler of the watch and a function
-// that removes the watchIndex.
+// startWatch adds an index of the objects of one watch. It returns the event handler of the watch and a function
+// that removes the index.
 func (i *Index[K]) startWatch() (changed func(cache.Event), stop func()) {
-	s := &watchIndex[K]{objects: map[K]map[objectKey]*object.Object{}, keys: map[objectKey][]K{}}
-	return func(e cache.Event) { i.change(s, e) }, i.perWatch.add(s)
+	s := reflectors.NewThreadSafeStore(reflectors.Indexers{"": func(o any) ([]string, error) { return o.(indexed).keys, nil }},
+		reflectors.Indices{})
+	return func(e cache.Event) {
+		switch {
+		case e.New != nil:
+			s.Update(e.New.Namespace()+"/"+e.New.Name(), indexed{e.New, lists.Map(i.keysOf(e.New), textOf[K])})
+		case e.Old != nil: // Both are nil for an object that the kind does not select.
+			s.Delete(e.Old.Namespace() + "/" + e.Old.Name())
+		}
+	}, i.perWatch.add(&s)
 }
 
-// keysOf returns no keys if there is no object, or if the function panics.
+// keysOf returns no keys if the function panics.
 func (i *Index[K]) keysOf(o *object.Object) (keys []K) {
-	if o == nil {
-		return nil
-	}
 	err := failure.Recover("the keys of an index", func() error {
 		keys = i.keys(o)
 		return nil
@@ -75,42 +81,6 @@ func (i *Index[K]) keysOf(o *object.Object) (keys []K) {
 		i.app.logger().Error("index crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
 	}
 	return keys
-}
-
-func (i *Index[K]) change(s *watchIndex[K], e cache.Event) {
-	keys := i.keysOf(e.New)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e.Old != nil {
-		s.remove(keyOf(e.Old))
-	}
-	if e.New != nil {
-		s.put(e.New, keys)
-	}
-}
-
-func (s *watchIndex[K]) remove(at objectKey) {
-	for _, key := range s.keys[at] {
-		delete(s.objects[key], at)
-		if len(s.objects[key]) == 0 {
-			delete(s.objects, key)
-		}
-	}
-	delete(s.keys, at)
-}
-
-func (s *watchIndex[K]) put(o *object.Object, keys []K) {
-	at := keyOf(o)
-	s.remove(at)
-	for _, key := range keys {
-		if s.objects[key] == nil {
-			s.objects[key] = map[objectKey]*object.Object{}
-		}
-		s.objects[key][at] = o
-	}
-	if len(keys) > 0 {
-		s.keys[at] = keys
-	}
 }
 
 // indexer is an Index of any type.

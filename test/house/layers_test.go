@@ -152,7 +152,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/apiserver", []string{"internal/explore/apiserver/kinds"}},
 	{"k8s.io/client-go", []string{
-		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/sdk/kinds", "internal/workspace",
+		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/sdk/...", "internal/workspace",
 		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
