@@ -6,172 +6,129 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // loaded is the result of reading the objects: credentials or an error.
 type loaded struct {
-	data        secretData
+	values      map[role][]byte
 	credentials *webhook.Credentials
 	err         error
 }
 
-// secretData has the values that credentials consist of.
-type secretData struct {
-	caBundle, cert, privateKey []byte
-	authorization              string
-}
+var errNoCertificates = errors.New("no PEM certificates")
 
 // load creates credentials from the watched objects. It returns before if nothing
 // changed, and reuses its TLS configuration if the certificates did not.
 func (s Spec) load(from *Source, before *loaded) *loaded {
-	m, err := s.loadData(from)
-	if err != nil {
-		return before.failed(m, err)
+	now := &loaded{values: map[role][]byte{}}
+	for _, k := range s.keys() {
+		if now.values[k.role], now.err = from.value(k); now.err != nil {
+			break
+		}
 	}
-	if before != nil && before.err == nil && before.data.equal(m) {
+	if now.err == nil {
+		if before != nil && before.err == nil && maps.EqualFunc(before.values, now.values, bytes.Equal) {
+			return before
+		}
+		now.credentials, now.err = s.credentials(now.values, before)
+	}
+	if now.err != nil && before != nil && before.err != nil && before.err.Error() == now.err.Error() {
 		return before
 	}
-	c := &webhook.Credentials{Authorization: m.authorization}
-	if before != nil && before.credentials != nil && before.data.sameTLS(m) {
+	return now
+}
+
+func (s Spec) credentials(values map[role][]byte, before *loaded) (c *webhook.Credentials, err error) {
+	keys := map[role]valueKey{}
+	for _, k := range s.keys() {
+		keys[k.role] = k
+	}
+	c = &webhook.Credentials{}
+	if c.Authorization, err = s.authorization(values, keys); err != nil {
+		return nil, err
+	}
+	if before != nil && before.credentials != nil && before.sameTLS(values) {
 		c.TLS = before.credentials.TLS
-		return &loaded{data: m, credentials: c}
+		return c, nil
 	}
-	if s.CABundle != nil || s.ClientTLS != nil {
-		if c.TLS, err = s.tlsConfig(m); err != nil {
-			return before.failed(m, err)
-		}
+	if s.CABundle == nil && s.ClientTLS == nil {
+		return c, nil
 	}
-	return &loaded{data: m, credentials: c}
-}
-
-// failed returns a failed result, or r if it has the same error.
-func (r *loaded) failed(m secretData, err error) *loaded {
-	if r != nil && r.err != nil && r.err.Error() == err.Error() {
-		return r
-	}
-	return &loaded{data: m, err: err}
-}
-
-func (m secretData) equal(other secretData) bool {
-	return m.authorization == other.authorization && m.sameTLS(other)
-}
-
-// sameTLS reports whether both have the same certificates and key.
-func (m secretData) sameTLS(other secretData) bool {
-	return bytes.Equal(m.caBundle, other.caBundle) && bytes.Equal(m.cert, other.cert) && bytes.Equal(m.privateKey, other.privateKey)
-}
-
-// loadData reads all values that the spec refers to.
-func (s Spec) loadData(from *Source) (m secretData, err error) {
-	if m.caBundle, err = s.CABundle.load(from); err != nil {
-		return m, err
-	}
-	if s.ClientTLS != nil {
-		cert, privateKey := s.ClientTLS.keys()
-		if m.cert, m.privateKey, err = from.values(cert, privateKey); err != nil {
-			return m, err
-		}
-	}
-	m.authorization, err = s.authorization(from)
-	return m, err
-}
-
-func (c *CABundle) load(from *Source) ([]byte, error) {
-	if c == nil {
-		return nil, nil
-	}
-	if k, named := c.key(); named {
-		return from.value(k)
-	}
-	return []byte(*c.Inline), nil
-}
-
-func (s *Source) values(a, b valueKey) (first, second []byte, err error) {
-	if first, err = s.value(a); err != nil {
-		return nil, nil, err
-	}
-	second, err = s.value(b)
-	return first, second, err
-}
-
-// authorization returns the Authorization header.
-func (s Spec) authorization(from *Source) (string, error) {
-	switch {
-	case s.Authorization != nil:
-		return s.Authorization.header(from)
-	case s.BasicAuth != nil:
-		return s.BasicAuth.header(from)
-	}
-	return "", nil
-}
-
-func (a *Authorization) header(from *Source) (string, error) {
-	k := a.key()
-	value, err := from.value(k)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(value))
-	switch {
-	case token == "":
-		return "", fmt.Errorf("%s: key %s is blank", k.Ref, k.name)
-	case strings.ContainsFunc(token, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-		return "", fmt.Errorf("%s: key %s: has more than one line; a header cannot", k.Ref, k.name)
-	}
-	return cmp.Or(a.Type, "Bearer") + " " + token, nil
-}
-
-func (b *BasicAuth) header(from *Source) (string, error) {
-	u, p := b.keys()
-	username, password, err := from.values(u, p)
-	if err != nil {
-		return "", err
-	}
-	if bytes.IndexByte(username, ':') >= 0 {
-		return "", fmt.Errorf("%s: key %s: a user name cannot contain a colon", u.Ref, u.name)
-	}
-	userPassword := append(append(bytes.Clone(username), ':'), password...)
-	return "Basic " + base64.StdEncoding.EncodeToString(userPassword), nil
-}
-
-// tlsConfig returns the TLS configuration for the certificates and key.
-func (s Spec) tlsConfig(m secretData) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	var err error
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CABundle != nil {
-		if c.RootCAs, err = parseCABundle(m.caBundle); err != nil {
-			return nil, withField(s.CABundle.location(), err)
+		bundle := values[caBundle]
+		if s.CABundle.Inline != nil {
+			bundle = []byte(*s.CABundle.Inline)
+		}
+		c.TLS.RootCAs = x509.NewCertPool()
+		if !c.TLS.RootCAs.AppendCertsFromPEM(bundle) {
+			return nil, keys[caBundle].wrap(errNoCertificates)
 		}
 	}
 	if s.ClientTLS != nil {
-		pair, err := tls.X509KeyPair(m.cert, m.privateKey)
+		pair, err := tls.X509KeyPair(values[clientCert], values[clientKey])
 		if err != nil {
-			cert, privateKey := s.ClientTLS.keys()
-			return nil, fmt.Errorf("%s: keys %s and %s: %w", cert.Ref, cert.name, privateKey.name, err)
+			return nil, fmt.Errorf("%s: keys %s and %s: %w", keys[clientCert].Ref, keys[clientCert].name, keys[clientKey].name, err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.TLS.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
 }
 
-// location returns where the user configured the certificates.
-func (c *CABundle) location() string {
-	if k, named := c.key(); named {
-		return k.String() + ": key " + k.name
+// sameTLS reports whether the certificates and the key are the same.
+func (r *loaded) sameTLS(values map[role][]byte) bool {
+	for _, of := range []role{caBundle, clientCert, clientKey} {
+		if !bytes.Equal(r.values[of], values[of]) {
+			return false
+		}
 	}
-	return "caBundle.inline"
+	return true
 }
 
-// parseCABundle parses certificates in PEM form.
-func parseCABundle(pem []byte) (*x509.CertPool, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("no PEM certificates")
+// authorization returns the Authorization header.
+func (s Spec) authorization(values map[role][]byte, keys map[role]valueKey) (string, error) {
+	switch secret := strings.TrimSpace(string(values[token])); {
+	case s.BasicAuth != nil && bytes.IndexByte(values[username], ':') >= 0:
+		return "", keys[username].wrap(errors.New("a user name cannot contain a colon"))
+	case s.BasicAuth != nil:
+		both := bytes.Join([][]byte{values[username], values[password]}, []byte(":"))
+		return "Basic " + base64.StdEncoding.EncodeToString(both), nil
+	case s.Authorization == nil:
+		return "", nil
+	case secret == "":
+		return "", keys[token].wrap(errors.New("is blank"))
+	case strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+		return "", keys[token].wrap(errors.New("has more than one line; a header cannot"))
+	default:
+		return cmp.Or(s.Authorization.Type, "Bearer") + " " + secret, nil
 	}
-	return roots, nil
+}
+
+func (k valueKey) wrap(err error) error { return fmt.Errorf("%s: key %s: %w", k.Ref, k.name, err) }
+
+// valueIn returns the key's value in an object, nil if absent.
+func (k valueKey) valueIn(o *object.Object) (value []byte, err error) {
+	field := o.Field("data", k.name)
+	if k.Kind == object.KindOf(object.ConfigMaps) {
+		if field != nil {
+			var text string
+			err := json.Unmarshal(field, &text)
+			return []byte(text), err
+		}
+		field = o.Field("binaryData", k.name)
+	}
+	if field == nil {
+		return nil, nil
+	}
+	value = []byte{}
+	err = json.Unmarshal(field, &value) // It is in base64.
+	return value, err
 }

@@ -9,12 +9,12 @@ package credential
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -48,9 +48,7 @@ func Open(s *cache.Cache, spec Spec, user string, changed func()) *Source {
 	source.mu.Lock()
 	defer source.mu.Unlock()
 	for _, h := range spec.Objects() {
-		if source.views[h] == nil {
-			source.views[h] = s.Watch(selection(h, user), func(cache.Event) { source.objectChanged() })
-		}
+		source.views[h] = s.Watch(selection(h, user), func(cache.Event) { source.objectChanged() })
 	}
 	source.current.Store(spec.load(source, nil))
 	return source
@@ -131,20 +129,15 @@ func (s *Source) value(k valueKey) ([]byte, error) {
 	}
 	value, err := k.valueIn(o)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: key %s: %w", k.Ref, k.name, err)
-	case value == nil:
+	case err == nil && value == nil:
 		return nil, fmt.Errorf("%s has no key %s; add it or set another key in %s", k.Ref, k.name, k.field)
-	case len(value) == 0:
-		return nil, fmt.Errorf("%s: key %s is empty", k.Ref, k.name)
+	case err == nil && len(value) == 0:
+		err = errors.New("is empty")
+	}
+	if err != nil {
+		return nil, k.wrap(err)
 	}
 	return value, nil
-}
-
-// secretRef and configMapRef return references with their kind.
-func secretRef(at types.NamespacedName) object.Ref { return object.Secrets.Ref(at.Namespace, at.Name) }
-func configMapRef(at types.NamespacedName) object.Ref {
-	return object.ConfigMaps.Ref(at.Namespace, at.Name)
 }
 
 // selection selects the object of a reference, as a user.

@@ -94,11 +94,11 @@ func TestHeaders(t *testing.T) {
 		{"basic", basic("", ""), "Basic dG9tOiBwYTpzcyA="},
 		{"basic by other keys", basic("token", "password"), "Basic IHQwa2VuCjogcGE6c3Mg"},
 		{"missing key", token("tokn"), "Secret ops/hook has no key tokn; add it or set another key in authorization.secretRef"},
-		{"empty key", token("empty"), "Secret ops/hook: key empty is empty"},
-		{"blank key", token("blank"), "Secret ops/hook: key blank is blank"},
+		{"empty key", token("empty"), "Secret ops/hook: key empty: is empty"},
+		{"blank key", token("blank"), "Secret ops/hook: key blank: is blank"},
 		{"two lines", token("lines"), "Secret ops/hook: key lines: has more than one line; a header cannot"},
 		{"colon in the name", basic("colon", ""), "Secret ops/hook: key colon: a user name cannot contain a colon"},
-		{"no password", basic("", "none"), "Secret ops/hook has no key none; add it or set another key in basicAuth"},
+		{"no password", basic("", "none"), "Secret ops/hook has no key none; add it or set another key in basicAuth.secretRef"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(t)
@@ -179,7 +179,7 @@ func TestBrokenCertificates(t *testing.T) {
 		{"no PEM", inSecret, map[string]string{"bundle": "s3cret"}, "Secret ops/hook: key bundle: no PEM certificates"},
 		{"key in place of a certificate", inSecret, map[string]string{"bundle": key}, "Secret ops/hook: key bundle: no PEM certificates"},
 		{"pair", client, map[string]string{"tls.crt": cert, "tls.key": key}, ""},
-		{"no private key", client, map[string]string{"tls.crt": cert}, "Secret ops/hook has no key tls.key; add it or set another key in clientTLS"},
+		{"no private key", client, map[string]string{"tls.crt": cert}, "Secret ops/hook has no key tls.key; add it or set another key in clientTLS.secretRef"},
 		{"pair that is none", client, map[string]string{"tls.crt": cert, "tls.key": foreign}, "Secret ops/hook: keys tls.crt and tls.key: tls: private key does not match public key"},
 		{"no pair at all", client, map[string]string{"tls.crt": "s3cret", "tls.key": "s3cret"}, "Secret ops/hook: keys tls.crt and tls.key: tls: failed to find any PEM data in certificate input"},
 	} {

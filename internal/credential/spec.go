@@ -2,11 +2,16 @@ package credential
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Spec is the connection settings of a webhook or host. The zero value needs no
@@ -60,75 +65,85 @@ type KeyRef struct {
 func (s Spec) IsZero() bool { return s == Spec{} }
 
 // HasReferences reports whether a valid spec refers to Secrets or ConfigMaps.
-func (s Spec) HasReferences() bool { return len(s.Objects()) > 0 }
+func (s Spec) HasReferences() bool { return len(s.keys()) > 0 }
+
+// valueKey is a reference to one value, with the spec field that contains it.
+type valueKey struct {
+	object.Ref
+
+	role role
+	// name is the key in the object.
+	name, field string
+}
+
+// role is what a value is for.
+type role int
+
+const (
+	caBundle role = iota
+	clientCert
+	clientKey
+	token
+	username
+	password
+)
+
+// keys returns the references of the spec.
+func (s Spec) keys() (all []valueKey) {
+	add := func(of role, in object.Resource, at types.NamespacedName, key, field string) {
+		all = append(all, valueKey{in.Ref(at.Namespace, at.Name), of, key, field})
+	}
+	if c := s.CABundle; c != nil && c.SecretRef != nil {
+		add(caBundle, object.Secrets, c.SecretRef.NamespacedName, cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef")
+	}
+	if c := s.CABundle; c != nil && c.ConfigMapRef != nil {
+		add(caBundle, object.ConfigMaps, c.ConfigMapRef.NamespacedName, cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef")
+	}
+	if c := s.ClientTLS; c != nil {
+		add(clientCert, object.Secrets, c.SecretRef, cmp.Or(c.CertKey, "tls.crt"), "clientTLS.secretRef")
+		add(clientKey, object.Secrets, c.SecretRef, cmp.Or(c.PrivateKeyKey, "tls.key"), "clientTLS.secretRef")
+	}
+	if a := s.Authorization; a != nil {
+		add(token, object.Secrets, a.SecretRef.NamespacedName, a.SecretRef.Key, "authorization.secretRef")
+	}
+	if b := s.BasicAuth; b != nil {
+		add(username, object.Secrets, b.SecretRef, cmp.Or(b.UsernameKey, "username"), "basicAuth.secretRef")
+		add(password, object.Secrets, b.SecretRef, cmp.Or(b.PasswordKey, "password"), "basicAuth.secretRef")
+	}
+	return all
+}
+
+// Objects lists the objects that the spec refers to.
+func (s Spec) Objects() (all []object.Ref) {
+	for _, k := range s.keys() {
+		all = lists.Union(all, []object.Ref{k.Ref})
+	}
+	return all
+}
 
 // Validate returns an error if the spec is invalid regardless of what the Secrets
 // contain. The error starts with a field path, such as "caBundle.secretRef.name".
 func (s Spec) Validate() error {
-	if s.Authorization != nil && s.BasicAuth != nil {
+	keys := s.keys()
+	switch a, c := s.Authorization, s.CABundle; {
+	case a != nil && s.BasicAuth != nil:
 		return errors.New("authorization: cannot be set together with basicAuth")
-	}
-	return cmp.Or(s.CABundle.validate(), s.ClientTLS.validate(), s.Authorization.validate(), s.BasicAuth.validate())
-}
-
-func (c *CABundle) validate() error {
-	switch {
-	case c == nil:
-		return nil
-	case c.sources() != 1:
+	case c != nil && (c.Inline != nil) == slices.ContainsFunc(keys, func(k valueKey) bool { return k.role == caBundle }),
+		c != nil && c.SecretRef != nil && c.ConfigMapRef != nil:
 		return errors.New("caBundle: set exactly one of inline, secretRef and configMapRef")
-	case c.Inline != nil:
-		_, err := parseCABundle([]byte(*c.Inline))
-		return withField("caBundle.inline", err)
-	case c.SecretRef != nil:
-		return validate(c.SecretRef.NamespacedName, "caBundle.secretRef")
-	}
-	return validate(c.ConfigMapRef.NamespacedName, "caBundle.configMapRef")
-}
-
-func (c *CABundle) sources() (n int) {
-	for _, set := range []bool{c.Inline != nil, c.SecretRef != nil, c.ConfigMapRef != nil} {
-		if set {
-			n++
-		}
-	}
-	return n
-}
-
-func (c *ClientTLS) validate() error {
-	if c == nil {
-		return nil
-	}
-	return validate(c.SecretRef, "clientTLS.secretRef")
-}
-
-func (a *Authorization) validate() error {
-	switch {
-	case a == nil:
-		return nil
-	case strings.EqualFold(a.Type, "basic"):
+	case c != nil && c.Inline != nil && !x509.NewCertPool().AppendCertsFromPEM([]byte(*c.Inline)):
+		return fmt.Errorf("caBundle.inline: %w", errNoCertificates)
+	case a != nil && strings.EqualFold(a.Type, "basic"):
 		return fmt.Errorf("authorization.type: %s use basicAuth", a.Type)
-	case strings.ContainsFunc(a.Type, isInvalidSchemeChar):
+	case a != nil && strings.ContainsFunc(a.Type, isInvalidSchemeChar):
 		return errors.New("authorization.type: must be one word, such as Bearer")
-	case a.SecretRef.Key == "":
-		return errors.New("authorization.secretRef.key: required")
 	}
-	return validate(a.SecretRef.NamespacedName, "authorization.secretRef")
-}
-
-func (b *BasicAuth) validate() error {
-	if b == nil {
-		return nil
-	}
-	return validate(b.SecretRef, "basicAuth.secretRef")
-}
-
-func validate(r types.NamespacedName, field string) error {
-	switch {
-	case r.Name == "":
-		return errors.New(field + ".name: required")
-	case r.Namespace == "":
-		return errors.New(field + ".namespace: required")
+	for _, k := range keys {
+		for _, part := range []struct{ name, value string }{{"key", k.name}, {"name", k.Name}, {"namespace", k.Namespace}} {
+			if part.value == "" {
+				return fmt.Errorf("%s.%s: required", k.field, part.name)
+			}
+		}
 	}
 	return nil
 }
@@ -136,12 +151,4 @@ func validate(r types.NamespacedName, field string) error {
 // isInvalidSchemeChar reports whether c is invalid in an authorization scheme.
 func isInvalidSchemeChar(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, c)
-}
-
-// withField prefixes an error with a field path; nil stays nil.
-func withField(field string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", field, err)
 }
