@@ -25,18 +25,14 @@ func (r *reader) identityMember(name []byte, id *identity) error {
 		return r.nonEmptyString(&id.kind)
 	case "metadata":
 		id.name = false
-		return r.metadata(id)
+		return r.members(func(name []byte) error {
+			if string(name) == "name" {
+				return r.nonEmptyString(&id.name)
+			}
+			return r.skip()
+		})
 	}
 	return r.skip()
-}
-
-func (r *reader) metadata(id *identity) error {
-	return r.members(func(name []byte) error {
-		if string(name) == "name" {
-			return r.nonEmptyString(&id.name)
-		}
-		return r.skip()
-	})
 }
 
 // identity records which of the identifying fields an object has.

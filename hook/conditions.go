@@ -2,6 +2,7 @@ package hook
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,31 +53,19 @@ func (r *reader) condition(others []Condition) (Condition, error) {
 }
 
 func (r *reader) checkCondition(c Condition, others []Condition) error {
-	if err := r.conditionType(c.Type, others); err != nil {
-		return err
-	}
-	switch c.Status {
-	case "True", "False", "Unknown":
-		return r.reason(c.Reason)
-	case "":
-		return r.errorAt(".status", "required")
-	}
-	return r.errorAt(".status", "must be True, False or Unknown, is %q", shorten(c.Status))
-}
-
-func (r *reader) conditionType(name string, others []Condition) error {
-	if name == "" {
+	switch {
+	case c.Type == "":
 		return r.errorAt(".type", "required")
+	case len(validation.IsQualifiedName(c.Type)) > 0:
+		return r.errorAt(".type", "%q: must be a word in CamelCase, such as Ready", shorten(c.Type))
+	case slices.ContainsFunc(others, func(other Condition) bool { return other.Type == c.Type }):
+		return r.errorAt(".type", "%q is given twice", c.Type)
+	case c.Status == "":
+		return r.errorAt(".status", "required")
+	case c.Status != "True" && c.Status != "False" && c.Status != "Unknown":
+		return r.errorAt(".status", "must be True, False or Unknown, is %q", shorten(c.Status))
 	}
-	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
-		return r.errorAt(".type", "%q: must be a word in CamelCase, such as Ready", shorten(name))
-	}
-	for _, other := range others {
-		if other.Type == name {
-			return r.errorAt(".type", "%q is given twice", name)
-		}
-	}
-	return nil
+	return r.reason(c.Reason)
 }
 
 // reasonPattern and maxReason are metav1.Condition's limits for a reason.

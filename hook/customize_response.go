@@ -6,15 +6,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // DecodeResponse. It rejects a missing list and misspelled selectors, which would
 // otherwise select nothing or everything.
 func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error) {
-	r, out := newReader(data, d), &CustomizeResponse{}
+	r, out := customizeReader{newReader(data, d)}, &CustomizeResponse{}
 	rules := requiredList{name: "relatedResources", required: true}
-	if err := r.documentWithList(&rules, []field{{rules.name, required(r, &rules, &out.Related, r.relatedRule)}}); err != nil {
+	if err := r.documentWithList(&rules, []field{{rules.name, required(r.reader, &rules, &out.Related, r.relatedRule)}}); err != nil {
 		return nil, r.malformed(err)
 	}
 	return out, nil
 }
 
-func (r *reader) relatedRule() (RelatedRule, error) {
+// customizeReader reads rules.
+type customizeReader struct{ *reader }
+
+func (r customizeReader) relatedRule() (RelatedRule, error) {
 	var rule RelatedRule
 	fields := []field{
 		{"apiVersion", r.text(&rule.APIVersion)},
@@ -40,7 +43,7 @@ func (r *reader) relatedRule() (RelatedRule, error) {
 
 // checkMisspelled rejects an unknown field that resembles a selector, if the rule would
 // otherwise select everything.
-func (r *reader) checkMisspelled(unknown string, fields []field) error {
+func (r customizeReader) checkMisspelled(unknown string, fields []field) error {
 	if hint := suggestion(unknown, namesOf(fields)); hint != "" {
 		return r.errorAt(fieldPath(unknown), "unknown field, and no other field limits the selection%s", hint)
 	}
@@ -48,8 +51,8 @@ func (r *reader) checkMisspelled(unknown string, fields []field) error {
 }
 
 // strings reads a list of strings. It keeps an empty list distinct from null.
-func (r *reader) strings(into *[]string) func() error {
-	read := list(r, into, r.string)
+func (r customizeReader) strings(into *[]string) func() error {
+	read := list(r.reader, into, r.string)
 	return func() error {
 		isNull := r.null()
 		err := read()
@@ -60,7 +63,7 @@ func (r *reader) strings(into *[]string) func() error {
 	}
 }
 
-func (r *reader) selector(into **metav1.LabelSelector) func() error {
+func (r customizeReader) selector(into **metav1.LabelSelector) func() error {
 	return func() error {
 		*into = nil
 		if r.null() {
@@ -70,7 +73,7 @@ func (r *reader) selector(into **metav1.LabelSelector) func() error {
 		*into = s
 		fields := []field{
 			{"matchLabels", func() error { return r.matchLabels(s) }},
-			{"matchExpressions", list(r, &s.MatchExpressions, r.requirement)},
+			{"matchExpressions", list(r.reader, &s.MatchExpressions, r.requirement)},
 		}
 		unknown, err := r.fieldsAndUnknown(fields)
 		if err == nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
@@ -80,7 +83,7 @@ func (r *reader) selector(into **metav1.LabelSelector) func() error {
 	}
 }
 
-func (r *reader) matchLabels(s *metav1.LabelSelector) error {
+func (r customizeReader) matchLabels(s *metav1.LabelSelector) error {
 	s.MatchLabels = nil
 	if r.null() {
 		return r.skip()
@@ -93,7 +96,7 @@ func (r *reader) matchLabels(s *metav1.LabelSelector) error {
 	})
 }
 
-func (r *reader) requirement() (metav1.LabelSelectorRequirement, error) {
+func (r customizeReader) requirement() (metav1.LabelSelectorRequirement, error) {
 	var q metav1.LabelSelectorRequirement
 	err := r.fields(
 		field{"key", r.text(&q.Key)},

@@ -2,7 +2,6 @@ package hook
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 )
 
@@ -27,7 +26,6 @@ type DeletedObject struct{ Namespace, Name, UID string }
 
 // AppendJSON appends the request's wire form to dst. Every field is present.
 func (q *IndexRequest) AppendJSON(dst []byte) []byte {
-	dst = slices.Grow(dst, q.wireSize())
 	dst = appendObject(append(dst, `{"controller":`...), q.Controller)
 	dst = appendString(appendField(dst, "apiVersion"), q.APIVersion)
 	dst = appendString(appendField(dst, "kind"), q.Kind)
@@ -52,12 +50,4 @@ func appendComma(dst []byte, i int) []byte {
 		dst = append(dst, ',')
 	}
 	return dst
-}
-
-func (q *IndexRequest) wireSize() int {
-	size := handlerRequestSize + len(q.Controller)
-	for _, o := range q.Objects {
-		size += 1 + len(o)
-	}
-	return size + len(q.Deleted)*handlerRequestSize
 }

@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,19 +37,7 @@ func (r *reader) malformed(err error) error {
 	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
 		return malformedAt(path, "cut short after %d bytes", len(r.data))
 	}
-	return malformedAt(path, "%w at %s", syntax.Err, position(r.data, syntax.ByteOffset))
-}
-
-// position formats an offset as line and column, or as a byte offset if data is a single
-// line.
-func position(data []byte, offset int64) string {
-	before := data[:min(offset, int64(len(data)))]
-	line := bytes.Count(before, []byte("\n"))
-	if line == 0 {
-		return fmt.Sprintf("byte %d", offset)
-	}
-	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return fmt.Sprintf("line %d, column %d", line+1, column)
+	return malformedAt(path, "%w at byte %d", syntax.Err, syntax.ByteOffset)
 }
 
 // pathOf formats a pointer as a field path, such as children[2].metadata.name.

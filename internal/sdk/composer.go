@@ -115,23 +115,15 @@ func (c *Composer) functions() []namedFunction {
 	return all
 }
 
-func (c *Composer) checkFunctions() (problems []error) {
-	say := func(text string) { problems = append(problems, fmt.Errorf("%s: %s", c.name(), text)) }
-	if c.sync == nil {
-		say("Sync is required")
+func (c *Composer) checkFunctions() []error {
+	var p problems
+	p.when(c.sync == nil, "Sync is required")
+	p.when(c.Fields != "" && c.finalize != nil, "FieldSelector and Finalize are mutually exclusive, because Setpoint does not observe "+
+		"a parent that no longer matches; use Labels")
+	for i, k := range c.owns {
+		p.when(slices.Contains(c.owns[:i], k), "%s is declared by Owns twice", k)
 	}
-	if c.Fields != "" && c.finalize != nil {
-		say("FieldSelector and Finalize are mutually exclusive, because Setpoint does not observe a parent that no longer matches; use " +
-			"Labels")
-	}
-	seen := map[kinds.Kind]bool{}
-	for _, k := range c.owns {
-		if seen[k] {
-			say(k.String() + " is declared by Owns twice")
-		}
-		seen[k] = true
-	}
-	return problems
+	return p.of(c.name())
 }
 
 // appliedFields is the annotation of children with the last applied fields.

@@ -184,23 +184,36 @@ func (c *Controller) fieldManager() string { return "setpoint-" + c.app.name + "
 
 func (c *Controller) check() []error {
 	c.resolveKinds()
-	problems := append([]error(nil), c.problems...)
-	say := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("%s: "+format, append([]any{c.name()}, args...)...))
+	all := slices.Clone(c.problems)
+	var p problems
+	_, err := labels.Parse(c.Labels)
+	p.when(err != nil, "Labels: %w", err)
+	_, err = fields.ParseSelector(c.Fields)
+	p.when(err != nil, "FieldSelector: %w", err)
+	p.when(c.Name != "" && len(validation.IsDNS1123Label(c.Name)) > 0, "Name: must be lower-case letters, digits and dashes")
+	most := validation.DNS1123LabelMaxLength - len(lasthandled.NamePrefix)
+	p.when(len(c.markerName()) > most, "Name: %s is longer than %d characters", c.markerName(), most)
+	return append(append(all, p.of(c.name())...), c.logic.checkFunctions()...)
+}
+
+// problems are what is wrong with an app.
+type problems []error
+
+func (p *problems) add(err error) {
+	if err != nil {
+		*p = append(*p, err)
 	}
-	if _, err := labels.Parse(c.Labels); err != nil {
-		say("Labels: %w", err)
+}
+
+func (p *problems) when(wrong bool, format string, args ...any) {
+	if wrong {
+		*p = append(*p, fmt.Errorf(format, args...))
 	}
-	if _, err := fields.ParseSelector(c.Fields); err != nil {
-		say("FieldSelector: %w", err)
-	}
-	if c.Name != "" && len(validation.IsDNS1123Label(c.Name)) > 0 {
-		say("Name: must be lower-case letters, digits and dashes")
-	}
-	if most := validation.DNS1123LabelMaxLength - len(lasthandled.NamePrefix); len(c.markerName()) > most {
-		say("Name: %s is longer than %d characters", c.markerName(), most)
-	}
-	return append(problems, c.logic.checkFunctions()...)
+}
+
+// of returns the problems with the name of what has them.
+func (p problems) of(name string) []error {
+	return lists.Map(p, func(err error) error { return fmt.Errorf("%s: %w", name, err) })
 }
 
 // limitNamespaces limits the controller to namespaces; none means all.

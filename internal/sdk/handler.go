@@ -3,7 +3,6 @@ package sdk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -163,58 +162,30 @@ func (h *Handler) hasReason(reason hook.Reason) bool {
 	return slices.Contains(h.Spec.On, reason)
 }
 
-// checkPreviousState checks the option KeepPreviousState.
-func (h *Handler) checkPreviousState(c *Controller) []error {
-	var problems []error
-	if err := loop.ValidateKeepPreviousState(c.Kind.Group()); err != nil {
-		problems = append(problems, fmt.Errorf("KeepPreviousState: %w", err))
-	}
-	for _, path := range h.comparedFields {
-		if !h.Spec.Watches(path) {
-			problems = append(problems,
-				fmt.Errorf("KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
-					strings.Join(path, ".")))
-		}
-	}
-	return problems
-}
-
 func (h *Handler) check(c *Controller) []error {
-	problems := slices.Clone(h.problems)
-	if err := validateName(h.Name); err != nil {
-		problems = append(problems, err)
-	}
+	p := problems(slices.Clone(h.problems))
+	p.add(validateName(h.Name))
 	for _, option := range slices.Sorted(maps.Keys(h.optionReasons)) {
-		if reason := h.optionReasons[option]; !h.hasReason(reason) {
-			problems = append(problems, fmt.Errorf("%s: requires the reason %s", option, reason))
-		}
+		reason := h.optionReasons[option]
+		p.when(!h.hasReason(reason), "%s: requires the reason %s", option, reason)
 	}
-	if h.Spec.Every > 0 && h.Spec.Schedule != nil {
-		problems = append(problems, errors.New("Every and Schedule: a handler has one timer: use another handler"))
-	}
-	if h.Spec.FromFirstSeen && h.Spec.Every == 0 {
-		problems = append(problems, errors.New("InitialDelay: requires Every"))
-	}
-	if h.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
-		problems = append(problems, errors.New("OnDrift: requires Owns"))
-	}
-	if h.hasReason(hook.ReasonRelated) && len(c.related) == 0 {
-		problems = append(problems, errors.New("OnRelated: requires Watches"))
-	}
+	p.when(h.Spec.Every > 0 && h.Spec.Schedule != nil, "Every and Schedule: a handler has one timer: use another handler")
+	p.when(h.Spec.FromFirstSeen && h.Spec.Every == 0, "InitialDelay: requires Every")
+	p.when(h.hasReason(hook.ReasonDrift) && len(c.owns) == 0, "OnDrift: requires Owns")
+	p.when(h.hasReason(hook.ReasonRelated) && len(c.related) == 0, "OnRelated: requires Watches")
 	for _, one := range h.predicates {
-		if one.goType != c.goType {
-			problems = append(problems, fmt.Errorf("the type of When is func(*%[1]s, *%[1]s) bool, and the handler has objects of %[2]s",
-				one.goType, c.goType))
-		}
+		p.when(one.goType != c.goType, "the type of When is func(*%[1]s, *%[1]s) bool, and the handler has objects of %[2]s", one.goType, c.goType)
 	}
 	if h.Spec.KeepPreviousState {
-		problems = append(problems, h.checkPreviousState(c)...)
+		err := loop.ValidateKeepPreviousState(c.Kind.Group())
+		p.when(err != nil, "KeepPreviousState: %w", err)
+		for _, path := range h.comparedFields {
+			p.when(!h.Spec.Watches(path), "KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
+				strings.Join(path, "."))
+		}
 	}
-	if h.Daemon == nil && len(h.Spec.On) == 0 && !h.hasReason(hook.ReasonTimer) {
-		problems = append(problems, errors.New("has no reason to be called: add one, such as OnCreate or Every"))
-	}
-	if h.Daemon == nil && h.Spec.StopTimeout != 0 {
-		problems = append(problems, errors.New("StopTimeout requires a daemon"))
-	}
-	return problems
+	p.when(h.Daemon == nil && len(h.Spec.On) == 0 && !h.hasReason(hook.ReasonTimer),
+		"has no reason to be called: add one, such as OnCreate or Every")
+	p.when(h.Daemon == nil && h.Spec.StopTimeout != 0, "StopTimeout requires a daemon")
+	return p
 }

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -64,50 +63,35 @@ func (h *Handlers) Watch(related *Handlers, handledBy func(*object.Object) ([]ty
 
 func (h *Handlers) stateless() bool { return len(h.handlers) == 0 }
 
-func (h *Handlers) checkFunctions() (problems []error) {
-	if len(h.handlers)+len(h.indexes)+len(h.webhooks) == 0 && !h.isRelated {
-		problems = append(problems, fmt.Errorf("%s: register a handler, an admission webhook or an index", h.name()))
-	}
+func (h *Handlers) checkFunctions() []error {
+	var p problems
+	p.when(len(h.handlers)+len(h.indexes)+len(h.webhooks) == 0 && !h.isRelated,
+		"%s: register a handler, an admission webhook or an index", h.name())
 	for _, one := range h.handlers {
-		problems = append(problems, h.checkHandler(one)...)
+		p = append(p, h.checkHandler(one)...)
 	}
-	return append(problems, h.checkWebhooks()...)
+	named := map[string]bool{}
+	for _, one := range h.webhooks {
+		p = append(p, one.check(&h.Controller)...)
+		p.when(named[one.name], "two admission webhooks of %[2]s are named %[1]q: rename one of them", one.name, h.name())
+		named[one.name] = true
+	}
+	p.when(len(h.webhooks) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.declaresHandlerAccess(),
+		"%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.name())
+	return p
 }
 
 // checkHandler returns all problems of a handler.
 func (h *Handlers) checkHandler(one *Handler) []error {
-	problems := one.check(&h.Controller)
-	if first := slices.IndexFunc(h.handlers, func(other *Handler) bool { return other.Name == one.Name }); h.handlers[first] != one {
-		problems = append(problems, errors.New("two handlers have this name: rename one of them"))
-	}
+	p := problems(one.check(&h.Controller))
+	first := slices.IndexFunc(h.handlers, func(other *Handler) bool { return other.Name == one.Name })
+	p.when(h.handlers[first] != one, "two handlers have this name: rename one of them")
 	for _, former := range one.Spec.FormerNames {
-		if slices.ContainsFunc(h.handlers, func(other *Handler) bool {
+		p.when(slices.ContainsFunc(h.handlers, func(other *Handler) bool {
 			return other.Name == former || other != one && slices.Contains(other.Spec.FormerNames, former)
-		}) {
-			problems = append(problems, fmt.Errorf("FormerName(%q): a handler has this name, or had it: use another one", former))
-		}
+		}), "FormerName(%q): a handler has this name, or had it: use another one", former)
 	}
-	for i, err := range problems {
-		problems[i] = fmt.Errorf("handler %q of %s: %w", one.Name, h.name(), err)
-	}
-	return problems
-}
-
-func (h *Handlers) checkWebhooks() []error {
-	var problems []error
-	named := map[string]bool{}
-	for _, one := range h.webhooks {
-		problems = append(problems, one.check(&h.Controller)...)
-		if named[one.name] {
-			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them",
-				one.name, h.name()))
-		}
-		named[one.name] = true
-	}
-	if len(h.webhooks) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.declaresHandlerAccess() {
-		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.name()))
-	}
-	return problems
+	return p.of(fmt.Sprintf("handler %q of %s", one.Name, h.name()))
 }
 
 func (h *Handlers) functions() []namedFunction {

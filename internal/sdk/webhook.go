@@ -142,68 +142,33 @@ func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 }
 
 func (w *Webhook) check(c *Controller) []error {
-	all := *w
-	all.problems = slices.Clone(w.problems)
-	all.checkOperations()
-	all.checkConditions()
-	for _, one := range []struct {
-		option    string
-		selectors []string
-	}{{"Labels", append(slices.Clip(w.Labels), c.Labels)}, {"NamespaceLabels", w.NamespaceLabels}} {
-		if _, err := requirements(one.selectors); err != nil {
-			all.AddProblem("%s: %w", one.option, err)
-		}
-	}
-	if c.Fields != "" {
-		all.AddProblem("FieldSelector: the API server does not select by fields before it stores an object; " +
-			"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")
-	}
-	if err := validateName(w.name); err != nil {
-		all.problems = append(all.problems, err)
-	}
-	if admission.ExemptGroup(c.Kind.Group().Group) {
-		all.AddProblem("webhooks cannot review %s: users need them to repair a program that is down", c.Kind)
-	}
-	for i, err := range all.problems {
-		all.problems[i] = fmt.Errorf("%s %q of %s: %w", w.verb, w.name, c.name(), err)
-	}
-	return all.problems
-}
-
-func (w *Webhook) checkOperations() {
+	p := problems(slices.Clone(w.problems))
 	for _, one := range w.operations {
-		switch {
-		case !slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect},
-			one):
-			w.AddProblem("On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
-		case one == hook.OperationDelete && w.Spec.Mutates:
-			w.AddProblem("On: Mutate does not support DELETE, which stores no object; use Validate")
-		}
+		p.when(!slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}, one),
+			"On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
+		p.when(one == hook.OperationDelete && w.Spec.Mutates, "On: Mutate does not support DELETE, which stores no object; use Validate")
 	}
 	for _, sub := range w.Subresources {
-		if len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*" {
-			w.AddProblem("Subresources: %q is not a subresource", sub)
-		}
+		p.when(len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*", "Subresources: %q is not a subresource", sub)
 	}
+	named := map[string]bool{}
+	for _, one := range w.Spec.Conditions {
+		p.when(len(validation.IsQualifiedName(one.Name)) > 0, "Match: the name %q must be letters, digits, dashes, dots and underscores", one.Name)
+		p.when(named[one.Name], "Match: duplicate name %q", one.Name)
+		p.when(strings.TrimSpace(one.Expression) == "", "Match(%q): the expression is empty", one.Name)
+		named[one.Name] = true
+	}
+	p.when(len(named) > maxConditions, "Match: at most %d conditions are allowed, not %d", maxConditions, len(named))
+	_, err := requirements(append(slices.Clip(w.Labels), c.Labels))
+	p.when(err != nil, "Labels: %w", err)
+	_, err = requirements(w.NamespaceLabels)
+	p.when(err != nil, "NamespaceLabels: %w", err)
+	p.when(c.Fields != "", "FieldSelector: the API server does not select by fields before it stores an object; "+
+		"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")
+	p.add(validateName(w.name))
+	p.when(admission.ExemptGroup(c.Kind.Group().Group), "webhooks cannot review %s: users need them to repair a program that is down", c.Kind)
+	return p.of(fmt.Sprintf("%s %q of %s", w.verb, w.name, c.name()))
 }
 
 // maxConditions is the limit of the API server.
 const maxConditions = 64
-
-func (w *Webhook) checkConditions() {
-	named := map[string]bool{}
-	for _, one := range w.Spec.Conditions {
-		switch {
-		case len(validation.IsQualifiedName(one.Name)) > 0:
-			w.AddProblem("Match: the name %q must be letters, digits, dashes, dots and underscores", one.Name)
-		case named[one.Name]:
-			w.AddProblem("Match: duplicate name %q", one.Name)
-		case strings.TrimSpace(one.Expression) == "":
-			w.AddProblem("Match(%q): the expression is empty", one.Name)
-		}
-		named[one.Name] = true
-	}
-	if len(named) > maxConditions {
-		w.AddProblem("Match: at most %d conditions are allowed, not %d", maxConditions, len(named))
-	}
-}
