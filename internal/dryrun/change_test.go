@@ -148,7 +148,7 @@ func TestHints(t *testing.T) {
 		"run the command again":                    apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
 	} {
 		p := newProblem(fmt.Errorf("sync hook: %w", err))
-		p.hint(cliHint)
+		(&Report{Controllers: []Controller{{Error: p}}}).hint(cliHint)
 		if !strings.Contains(p.Hint, want) || !strings.HasPrefix(p.Message, "sync hook: ") {
 			t.Errorf("%v: %+v, want %q", err, p, want)
 		}
@@ -157,7 +157,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	whatever := newProblem(errors.New("whatever"))
-	whatever.hint(cliHint)
+	(&Report{Controllers: []Controller{{Error: whatever}}}).hint(cliHint)
 	if whatever.Hint != "" {
 		t.Errorf("%+v", whatever)
 	}

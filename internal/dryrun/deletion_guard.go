@@ -24,7 +24,9 @@ func (c *Controller) holdDeletions(r *run) {
 	all := 0
 	for i := range c.Objects {
 		for _, change := range c.Objects[i].Changes {
-			all += countIf(change.removal)
+			if change.removal {
+				all++
+			}
 		}
 	}
 	if !r.exceedsDeletionGuard(all) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -107,14 +106,10 @@ func (r Report) refs() []object.Ref {
 // visitRefs visits the object and the others it mentions.
 func (o *Object) visitRefs(note func(Ref)) {
 	note(o.Ref)
-	changes := o.Changes
 	for _, call := range o.Calls {
-		changes = slices.Concat(changes, call.Changes)
 		for _, same := range call.Unchanged {
 			note(same)
 		}
 	}
-	for i := range changes {
-		note(changes[i].Ref)
-	}
+	o.eachChange(func(c *Change) { note(c.Ref) })
 }

@@ -36,27 +36,38 @@ func processHint(a inspect.Advice) string { return a.Help }
 
 // hint adds a hint to each problem of the report.
 func (r *Report) hint(words func(inspect.Advice) string) {
+	r.eachProblem(func(p *Problem) { p.Hint = cmp.Or(p.Hint, words(inspect.AdviceFor(p.fault))) })
+}
+
+// eachProblem visits what has failed.
+func (r *Report) eachProblem(visit func(*Problem)) {
+	see := func(p *Problem) {
+		if p != nil {
+			visit(p)
+		}
+	}
 	for _, c := range r.Controllers {
-		c.Error.hint(words)
-		for _, o := range c.Objects {
-			o.Error.hint(words)
-			hintChanges(o.Changes, words)
+		see(c.Error)
+		for i := range c.Objects {
+			o := &c.Objects[i]
+			see(o.Error)
 			for _, call := range o.Calls {
-				call.Error.hint(words)
-				hintChanges(call.Changes, words)
+				see(call.Error)
 			}
+			o.eachChange(func(c *Change) { see(c.Error) })
 		}
 	}
 }
 
-func hintChanges(changes []Change, words func(inspect.Advice) string) {
-	for _, c := range changes {
-		c.Error.hint(words)
+// eachChange visits the changes of other objects, by the object's hook and by its handlers.
+func (o *Object) eachChange(visit func(*Change)) {
+	all := [][]Change{o.Changes}
+	for _, call := range o.Calls {
+		all = append(all, call.Changes)
 	}
-}
-
-func (p *Problem) hint(words func(inspect.Advice) string) {
-	if p != nil && p.Hint == "" {
-		p.Hint = words(inspect.AdviceFor(p.fault))
+	for _, changes := range all {
+		for i := range changes {
+			visit(&changes[i])
+		}
 	}
 }

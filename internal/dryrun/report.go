@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -161,55 +162,36 @@ func (s Summary) Changes() bool {
 }
 
 func (r *Report) summarize() {
+	r.eachProblem(func(*Problem) { r.Summary.Errors++ })
 	for _, c := range r.Controllers {
-		r.Summary.Errors += countIf(c.Error != nil)
-		for _, o := range c.Objects {
-			r.Summary.add(o)
+		for i := range c.Objects {
+			r.Summary.add(&c.Objects[i])
 		}
 	}
 }
 
-func (s *Summary) add(o Object) {
+func (s *Summary) add(o *Object) {
 	s.Objects++
-	s.Errors += countIf(o.Error != nil)
-	s.SelfUpdate += countIf(len(o.Fields) > 0 || o.RecordChanged)
-	s.Unchanged += countIf(o.idle())
-	s.addChanges(o.Changes)
 	s.Calls += len(o.Calls)
-	for _, c := range o.Calls {
-		s.Errors += countIf(c.Error != nil)
-		s.addChanges(c.Changes)
+	if len(o.Fields) > 0 || o.RecordChanged {
+		s.SelfUpdate++
 	}
-}
-
-func (s *Summary) addChanges(changes []Change) {
-	for _, change := range changes {
-		s.Errors += countIf(change.Error != nil)
-		switch {
-		case change.Held != "":
-			s.Held++
-		case change.Action == "create":
-			s.Create++
-		case change.Action == "recreate":
-			s.Recreate++
-		case change.Action == "delete", change.Action == "evict":
-			s.Delete++
-		default:
-			s.Update++
+	if o.idle() {
+		s.Unchanged++
+	}
+	counts := map[string]*int{"create": &s.Create, "recreate": &s.Recreate, "delete": &s.Delete, "evict": &s.Delete}
+	o.eachChange(func(c *Change) {
+		of := cmp.Or(counts[c.Action], &s.Update)
+		if c.Held != "" {
+			of = &s.Held
 		}
-	}
+		*of++
+	})
 }
 
 // idle reports whether there is nothing to do.
 func (o Object) idle() bool {
 	return o.Error == nil && len(o.Calls)+len(o.Changes)+len(o.Fields) == 0 && !o.RecordChanged
-}
-
-func countIf(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // setResponse copies the events and the resync delay of a response and returns its children.
