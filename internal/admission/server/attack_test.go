@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,44 +162,39 @@ func callSlowHook(t *testing.T, bodyTimeout time.Duration) error {
 func TestConnectionsAreBounded(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).In(t)
 	defer listener.Close()
-	open := &connections{maxUnproven: 4, maxProven: 2}
+	open := &connections{most: 4}
 	counted := &bounded{listener, open}
 	var accepted []*connection
-	for range 10 {
+	accept := func() {
 		conn := must.Get(net.Dial("tcp", listener.Addr().String())).In(t)
 		t.Cleanup(func() { _ = conn.Close() })
-		one := must.Get(counted.Accept()).In(t)
-		accepted = append(accepted, one.(*connection))
+		accepted = append(accepted, must.Get(counted.Accept()).In(t).(*connection))
 	}
-	closed := func(c *connection) bool {
-		_, err := c.Write([]byte("x"))
-		return errors.Is(err, net.ErrClosed)
+	for range 10 {
+		accept()
 	}
-	for i, one := range accepted {
-		if closed(one) != (i < 6) {
-			t.Errorf("connection %d: closed %v", i, closed(one))
+	expect := func(open ...int) {
+		t.Helper()
+		for i, one := range accepted {
+			if _, err := one.Write([]byte("x")); errors.Is(err, net.ErrClosed) == slices.Contains(open, i) {
+				t.Errorf("connection %d: %v", i, err)
+			}
 		}
 	}
-	for _, one := range accepted {
-		one.prove() // Also those that are closed.
+	expect(6, 7, 8, 9)
+	accepted[6].prove()
+	accepted[0].prove() // It is closed.
+	accept()
+	expect(6, 8, 9, 10)
+	for _, i := range []int{9, 10, 6, 8} {
+		accepted[i].prove()
 	}
-	if unproven, proven := open.counts(); unproven != 0 || proven != 2 || closed(accepted[9]) || !closed(accepted[6]) {
-		t.Errorf("%d and %d connections", unproven, proven)
-	}
-	accepted[8].prove() // It is used again.
-	if open.proven.Front().Value != accepted[9] {
-		t.Error("the one used last would go first")
-	}
-	accepted[8].Close()
-	accepted[8].Close()
-	if _, proven := open.counts(); proven != 1 {
-		t.Errorf("%d connections", proven)
-	}
-}
-
-// counts returns the numbers of unproven and proven connections.
-func (c *connections) counts() (unproven, proven int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unproven.Len(), c.proven.Len()
+	accept() // All others are proven.
+	expect(6, 8, 10, 11)
+	accept()
+	expect(6, 8, 10, 12)
+	accepted[10].Close()
+	accepted[10].Close()
+	accept()
+	expect(6, 8, 12, 13)
 }

@@ -9,22 +9,22 @@ import (
 )
 
 // connections limits the connections of a server, so that a client cannot exhaust them:
-// when there are too many, the oldest unproven connection is closed. A connection is
-// proven by a request for an existing path.
+// when there are too many, the oldest unproven connection is closed, or else the one used
+// the longest ago. A connection is proven by a request for an existing path.
 type connections struct {
-	maxUnproven, maxProven int
+	most int
 
 	mu sync.Mutex
-	// unproven and proven hold *connection, the one used the longest ago in front.
-	unproven, proven list.List
+	// open holds *connection, the one used the longest ago in front.
+	open list.List
 }
 
 // connection is one of them.
 type connection struct {
 	net.Conn
-	of *connections
-	// in is the list that it is in, nil once it is closed, and at its place there.
-	in *list.List
+	of     *connections
+	proven bool
+	// at is its place, nil once it is closed.
 	at *list.Element
 }
 
@@ -45,48 +45,44 @@ func (b *bounded) Accept() (net.Conn, error) {
 func (c *connections) add(conn net.Conn) *connection {
 	one := &connection{Conn: conn, of: c}
 	c.mu.Lock()
-	one.in, one.at = &c.unproven, c.unproven.PushBack(one)
-	surplus := c.oldest(&c.unproven, c.maxUnproven)
+	one.at = c.open.PushBack(one)
+	surplus := c.surplus()
 	c.mu.Unlock()
-	surplus.close()
+	if surplus != nil {
+		_ = surplus.Close() // It was to end.
+	}
 	return one
 }
 
-// oldest returns the first connection of a list over its limit, or nil. The lock must be
-// held.
-func (c *connections) oldest(in *list.List, limit int) *connection {
-	if in.Len() <= limit {
+// surplus returns the connection to close, or nil: not the new one, which may yet prove itself. The lock must be held.
+func (c *connections) surplus() *connection {
+	if c.open.Len() <= c.most {
 		return nil
 	}
-	return in.Front().Value.(*connection)
+	for at := c.open.Front(); at != c.open.Back(); at = at.Next() {
+		if one := at.Value.(*connection); !one.proven {
+			return one
+		}
+	}
+	return c.open.Front().Value.(*connection)
 }
 
-// prove marks a connection as proven.
+// prove marks a connection as proven, and as used.
 func (c *connection) prove() {
 	c.of.mu.Lock()
-	if c.in == nil {
-		c.of.mu.Unlock()
-		return
-	}
-	c.in.Remove(c.at)
-	c.in, c.at = &c.of.proven, c.of.proven.PushBack(c)
-	surplus := c.of.oldest(&c.of.proven, c.of.maxProven)
-	c.of.mu.Unlock()
-	surplus.close()
-}
-
-func (c *connection) close() {
-	if c != nil {
-		_ = c.Close() // It was to end.
+	defer c.of.mu.Unlock()
+	c.proven = true
+	if c.at != nil {
+		c.of.open.MoveToBack(c.at)
 	}
 }
 
 // Close closes the connection and removes it from the count.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
-	if c.in != nil {
-		c.in.Remove(c.at)
-		c.in = nil
+	if c.at != nil {
+		c.of.open.Remove(c.at)
+		c.at = nil
 	}
 	c.of.mu.Unlock()
 	return c.Conn.Close()

@@ -40,8 +40,7 @@ type Options struct {
 	// MaxReviews is how many reviews of one program may be in its hook at once, 128 by
 	// default. More of them wait.
 	MaxReviews int
-	// MaxConnections is the maximum number of connections, 512 by default, a quarter of
-	// it for unproven ones.
+	// MaxConnections is the maximum number of connections, 512 by default.
 	MaxConnections int
 	// PathKeys returns the keys of paths; nil means paths without tokens.
 	PathKeys func() admission.PathKeys
@@ -163,8 +162,7 @@ func (s *Server) find(path string) *route {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := s.http()
 	ended := make(chan error, 1)
-	most := s.options.MaxConnections
-	open := &connections{maxUnproven: max(1, most/4), maxProven: max(1, most-most/4)}
+	open := &connections{most: s.options.MaxConnections}
 	go func() { ended <- server.ServeTLS(&bounded{listener, open}, "", "") }()
 	select {
 	case err := <-ended:
