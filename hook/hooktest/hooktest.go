@@ -251,26 +251,29 @@ func testContexts(t *testing.T, open Opener) {
 		"before": {time.Minute, true, false, context.Canceled}, "during": {time.Minute, false, true, context.Canceled},
 		"late": {50 * time.Millisecond, false, false, context.DeadlineExceeded},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), c.limit)
-		defer cancel()
-		caller := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // A server notices only then that the caller is gone.
-			if c.during {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+			defer cancel()
+			caller := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // A server notices only then that the caller is gone.
+				if c.during {
+					cancel()
+				}
+				<-r.Context().Done()
+			}), hook.Wire{Version: hook.V2})
+			if c.before {
 				cancel()
 			}
-			<-r.Context().Done()
-		}), hook.Wire{Version: hook.V2})
-		if c.before {
-			cancel()
-		}
-		if _, err := caller.Call(ctx, newRequest("tom", false)); !errors.Is(err, c.want) {
-			t.Errorf("%s: got error %v, want %v", name, err, c.want)
-		}
+			if _, err := caller.Call(ctx, newRequest("tom", false)); !errors.Is(err, c.want) {
+				t.Errorf("got error %v, want %v", err, c.want)
+			}
+		})
 	}
 }
 
 func testHandlerErrors(t *testing.T, open Opener) {
-	caller := open(t, logic(func(*http.Request) string { return `{"error":{"message":"a dog","permanent":true}}` }), hook.Wire{Version: hook.V2})
+	caller := open(t, logic(func(*http.Request) string { return `{"error":{"message":"a dog","permanent":true}}` }),
+		hook.Wire{Version: hook.V2})
 	_, err := caller.Handle(t.Context(), newHandlerRequest(newRequest("tom", false)))
 	if !hook.IsTerminal(err) || err.Error() != "a dog" {
 		t.Errorf("no TerminalError: %v", err)

@@ -174,13 +174,15 @@ func (h *Handler) check(c *Controller) []error {
 	p.when(h.hasReason(hook.ReasonDrift) && len(c.owns) == 0, "OnDrift: requires Owns")
 	p.when(h.hasReason(hook.ReasonRelated) && len(c.related) == 0, "OnRelated: requires Watches")
 	for _, one := range h.predicates {
-		p.when(one.goType != c.goType, "the type of When is func(*%[1]s, *%[1]s) bool, and the handler has objects of %[2]s", one.goType, c.goType)
+		p.when(one.goType != c.goType, "the type of When is func(*%[1]s, *%[1]s) bool, and the handler has objects of %[2]s",
+			one.goType, c.goType)
 	}
 	if h.Spec.KeepPreviousState {
 		err := loop.ValidateKeepPreviousState(c.Kind.Group())
 		p.when(err != nil, "KeepPreviousState: %w", err)
 		for _, path := range h.comparedFields {
-			p.when(!h.Spec.Watches(path), "KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
+			p.when(!h.Spec.Watches(path),
+				"KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
 				strings.Join(path, "."))
 		}
 	}

@@ -144,7 +144,8 @@ func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 func (w *Webhook) check(c *Controller) []error {
 	p := problems(slices.Clone(w.problems))
 	for _, one := range w.operations {
-		p.when(!slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}, one),
+		p.when(!slices.Contains([]hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect},
+			one),
 			"On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
 		p.when(one == hook.OperationDelete && w.Spec.Mutates, "On: Mutate does not support DELETE, which stores no object; use Validate")
 	}
@@ -153,7 +154,8 @@ func (w *Webhook) check(c *Controller) []error {
 	}
 	named := map[string]bool{}
 	for _, one := range w.Spec.Conditions {
-		p.when(len(validation.IsQualifiedName(one.Name)) > 0, "Match: the name %q must be letters, digits, dashes, dots and underscores", one.Name)
+		p.when(len(validation.IsQualifiedName(one.Name)) > 0, "Match: the name %q must be letters, digits, dashes, dots and underscores",
+			one.Name)
 		p.when(named[one.Name], "Match: duplicate name %q", one.Name)
 		p.when(strings.TrimSpace(one.Expression) == "", "Match(%q): the expression is empty", one.Name)
 		named[one.Name] = true
@@ -166,7 +168,8 @@ func (w *Webhook) check(c *Controller) []error {
 	p.when(c.Fields != "", "FieldSelector: the API server does not select by fields before it stores an object; "+
 		"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")
 	p.add(validateName(w.name))
-	p.when(admission.ExemptGroup(c.Kind.Group().Group), "webhooks cannot review %s: users need them to repair a program that is down", c.Kind)
+	p.when(admission.ExemptGroup(c.Kind.Group().Group), "webhooks cannot review %s: users need them to repair a program that is down",
+		c.Kind)
 	return p.of(fmt.Sprintf("%s %q of %s", w.verb, w.name, c.name()))
 }
 

@@ -63,7 +63,8 @@ func replacementPatch(before, after map[string]any) (json.RawMessage, error) {
 		}
 	}
 	var d differ
-	if d.compare(before, after); d.operations == nil {
+	d.compare(before, after)
+	if d.operations == nil {
 		return nil, nil
 	}
 	return json.Marshal(d.operations)

@@ -96,7 +96,7 @@ func origins(before, after []any) []int {
 }
 
 func textOf(value any) string {
-	text, _ := json.Marshal(value) // It was decoded from JSON.
+	text, _ := json.Marshal(value) //nolint:errchkjson // It was decoded from JSON.
 	return string(text)
 }
 

@@ -72,7 +72,8 @@ func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.Veri
 
 // process reads a review, waits for a turn, and calls the hook. It returns the encoded
 // response. A slow sender does not use a turn.
-func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() (*reviewRequest, error)) ([]byte, error) {
+func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() (*reviewRequest, error)) ([]byte,
+	error) {
 	decoded, err := read()
 	if err != nil {
 		return nil, err
