@@ -70,10 +70,6 @@ func (*fakeSource) SetLogLevel(context.Context, string) error { return nil }
 
 func (*fakeSource) Diagnostic(context.Context, string) ([]byte, error) { return nil, nil }
 
-func (*fakeSource) Requests(context.Context) (inspect.Requests, error) {
-	return inspect.Requests{Requests: []inspect.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
-}
-
 func (s *fakeSource) Plan(context.Context, string, object.Ref, json.RawMessage) (inspect.Plan, error) {
 	return inspect.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
 }

@@ -76,11 +76,6 @@ func (a Account) UserFor(namespace string) string {
 	return userPrefix + a.Namespace + ":" + a.Name
 }
 
-// OfUser returns the ServiceAccount of a user; false if it is none.
-func OfUser(user string) (Account, bool) {
-	return ofUser(user), strings.HasPrefix(user, userPrefix)
-}
-
 // ofUser returns the ServiceAccount of a user.
 func ofUser(user string) Account {
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(user, userPrefix), ":")

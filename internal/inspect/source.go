@@ -57,8 +57,6 @@ type Source interface { //nolint:interfacebloat // Each method is one view of a 
 	// Plan returns a dry run for an object. edited is the object as a user would store it; nil
 	// for the stored one.
 	Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (Plan, error)
-	// Requests returns what the process has requested of the API server.
-	Requests(ctx context.Context) (Requests, error)
 	// SetLogLevel sets the lowest level of log lines, one of LogLevels, until the process ends.
 	SetLogLevel(ctx context.Context, level string) error
 	// Diagnostic returns one of Diagnostics, which help to find a defect of the process itself.

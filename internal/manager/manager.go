@@ -54,7 +54,6 @@ type Manager struct {
 	options         Options
 	log             *slog.Logger
 	client          rest.Interface
-	requests        *rbac.Requests
 	resolver        *kinds.Resolver
 	crds            *crds.Installer
 	store           *cache.Cache
@@ -88,13 +87,11 @@ func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	requests := rbac.NewRequests(time.Now())
-	o.Config = requests.Config(o.Config)
 	client, err := newClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &kinds.Resolver{Client: client},
+	m := &Manager{options: o, log: o.Log, client: client, resolver: &kinds.Resolver{Client: client},
 		inFlight:  calls.NewInFlight(),
 		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now()}
 	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)

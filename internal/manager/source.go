@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
@@ -61,13 +60,6 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 // Controllers implements inspect.Source.
 func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
 	return s.manager.controllers.Inspect(), nil
-}
-
-// Requests implements inspect.Source.
-func (s *source) Requests(ctx context.Context) (inspect.Requests, error) {
-	all := s.manager.requests.Snapshot()
-	all.User = rbac.Username(ctx, s.manager.client)
-	return all, nil
 }
 
 // heapBytes returns the bytes of live objects.

@@ -21,12 +21,12 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 	if err := r.checkOperator(args); err != nil {
 		return command.UsageError(err)
 	}
-	cluster, err := r.Cluster.Find()
+	cluster, err := r.cluster.Find()
 	if err != nil {
 		return err
 	}
 	r.operator.Name = r.name
-	op, err := r.operator.Describe(ctx, cluster, r.Cluster, args, r.Stderr)
+	op, err := r.operator.Describe(ctx, cluster, r.cluster, args, r.Stderr)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 		c.Close()
 	}
 	text, err := manager.ProgramManifests(all, o, r.grant.Process.Name, func(rules []rbac.NamespaceRules) []rbac.NamespaceRules {
-		return rbac.AddRules(rules, "", r.grant.Extra...)
+		return rules
 	})
 	if err != nil {
 		return err
@@ -54,14 +54,14 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 }
 
 // operatorCaveat is what the manifests may lack.
-const operatorCaveat = "# What the files request by clients of their own is not included: add it with --extra-rules.\n"
+const operatorCaveat = "# What the files request by clients of their own is not included: add it in a Role of your own.\n"
 
 // checkOperator checks the flags.
 func (r *rbacRun) checkOperator(args []string) error {
 	switch {
-	case r.everything || r.showUsed || len(r.files) > 0:
-		return errors.New("--python and --operator exclude -A, -f and --used")
-	case r.formatSet && r.format.Value != output.AsYAML:
+	case r.everything || len(r.files) > 0:
+		return errors.New("--python and --operator exclude -A and -f")
+	case r.format.Value != output.AsYAML:
 		return errors.New("--python and --operator print YAML only")
 	}
 	return r.operator.CheckDescribed(args)

@@ -1,7 +1,8 @@
-// Package rbac is `setpoint rbac`: it prints the least roles that controllers need, or which rights were used.
+// Package rbac is `setpoint rbac`: it prints the least roles that controllers need.
 package rbac
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/operators"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
-	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -24,40 +24,27 @@ import (
 
 // rbacFlags are the flags of `setpoint rbac`.
 type rbacFlags struct {
-	processes.ReadFlags
+	cluster    client.ClusterFlags
 	files      []string
 	everything bool
 	namespaces flags.Namespaces
 	name       string
 	// account and defaultAccount are NAMESPACE/NAME.
 	account, defaultAccount string
-	related, bind           []string
-	escalate                bool
-	// showUsed compares the granted rights with the used ones: a table, or the roles if formatSet.
-	showUsed, formatSet   bool
-	extra                 []string
-	impersonation, format *flags.Choice
-	operator              operators.Source
+	related                 []string
+	format                  *flags.Choice
+	operator                operators.Source
 }
-
-// Values of --impersonation.
-const (
-	autoImpersonation        = "auto"
-	constrainedImpersonation = "constrained"
-	legacyImpersonation      = "legacy"
-)
 
 // installedAccount is the ServiceAccount of the install manifests.
 const installedAccount = "setpoint-system/setpoint"
 
 // Command returns `setpoint rbac`.
 func Command(p *command.Invocation) *cobra.Command {
-	f := &rbacFlags{
-		format:        flags.OneOf(output.AsYAML, output.AsJSON),
-		impersonation: flags.OneOf(autoImpersonation, constrainedImpersonation, legacyImpersonation),
-	}
+	none := ""
+	f := &rbacFlags{format: flags.OneOf(output.AsYAML, output.AsJSON)}
 	c := &cobra.Command{
-		Use:   "rbac (FILE… | CONTROLLER… | -A | --used | --python FILE…)",
+		Use:   "rbac (FILE… | CONTROLLER… | -A | --python FILE…)",
 		Short: "Print the least roles that controllers need",
 		Long: `Print the roles with the least rights that controllers need, with a comment for each
 rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
@@ -74,26 +61,19 @@ of the install manifests gets its rules without a binding. --service-account pri
 bindings to another one instead. Controllers with spec.serviceAccountName have roles for
 that ServiceAccount; Setpoint itself then may only watch, and impersonate it.
 
-The kinds that a customize hook selects are known at run time only: they are those that
-the running processes have watched, and those of --related.
+The kinds that a customize hook selects are known at run time only: name them with
+--related. Rights beyond what controllers declare, such as those of Roles that they write,
+belong into a ClusterRole of your own.
 
 --python and --operator print all that an operator needs that runs with a ServiceAccount of
 its own: the ServiceAccount, roles and bindings, also for the work of Setpoint. Files are
-imported, without starting handlers.
-
---used compares the roles that are bound to the ServiceAccount of the running processes, or
-to that of --service-account, with their requests since they started.`,
+imported, without starting handlers.`,
 		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
   setpoint rbac teams --namespaces a,b          # Roles in two namespaces
   setpoint rbac -A --service-account ops/setpoint
-  setpoint rbac controller.yaml --bind clusterrole/view
-  setpoint rbac --python operator.py --service-account shop/rates
-  setpoint rbac --used                          # what was granted and never used`,
-		ValidArgsFunction: orFiles(client.Complete(&f.Cluster, &f.Namespace, completeRBAC)),
-		RunE: func(c *cobra.Command, args []string) error {
-			f.formatSet = c.Flags().Changed("output")
-			return run(c.Context(), p, f, args)
-		},
+  setpoint rbac --python operator.py --service-account shop/rates`,
+		ValidArgsFunction: orFiles(client.Complete(&f.cluster, &none, completeRBAC)),
+		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
 	f.register(c)
 	return c
@@ -102,7 +82,7 @@ to that of --service-account, with their requests since they started.`,
 func (f *rbacFlags) register(c *cobra.Command) {
 	set := c.Flags()
 	set.SortFlags = false
-	f.Cluster.Register(c)
+	f.cluster.Register(c)
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and CRDs (repeatable)")
 	set.BoolVarP(&f.everything, "all", "A", false, "all controllers of the cluster")
 	set.Var(&f.namespaces, "namespaces", "comma-separated `namespaces` that setpoint run is limited to (default: all)")
@@ -112,17 +92,9 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.StringVar(&f.defaultAccount, "default-service-account", "",
 		"`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
 	set.StringArrayVar(&f.related, "related", nil, "`kind` that customize hooks select (repeatable)")
-	set.StringArrayVar(&f.bind, "bind", nil, "`KIND/NAME` of a role that RoleBindings of the controllers refer to (repeatable)")
-	set.BoolVar(&f.escalate, "escalate", false, "allow controllers that write roles any rules in them, which equals cluster-admin")
-	set.StringArrayVar(&f.extra, "extra-rules", nil, "`file` with rules to add: a list of them, or roles (repeatable)")
-	command.AddChoice(c, f.impersonation, "impersonation", "",
-		"how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
-	set.BoolVar(&f.showUsed, "used", false,
-		"show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
-	f.RegisterProcesses(c)
 	command.AddChoice(c, f.format, "output", "o", "output format")
 	f.operator.Register(set)
-	client.CompleteNamespaces(c, &f.Cluster, "namespaces")
+	client.CompleteNamespaces(c, &f.cluster, "namespaces")
 	// It fails only for an undefined flag.
 }
 
@@ -160,9 +132,6 @@ func run(ctx context.Context, p *command.Invocation, f *rbacFlags, args []string
 	if r.offline != nil {
 		r.needs.Assume(r.offline.kinds.Resolve)
 	}
-	if r.showUsed {
-		return r.used(ctx)
-	}
 	if err := r.fill(ctx, input); err != nil {
 		return err
 	}
@@ -185,13 +154,6 @@ func (r *rbacRun) options() (o manager.Options, err error) {
 		account, _ = identity.Parse(installedAccount)
 	}
 	r.grant.Process, o.Namespace, o.Namespaces = account, account.Namespace, r.namespaces
-	r.grant.Namespaces, r.grant.Escalate = r.namespaces, r.escalate
-	if r.grant.Bind, err = parseRoleRefs(r.bind); err != nil {
-		return o, fmt.Errorf("--bind: %w", err)
-	}
-	if r.grant.Extra, err = readRules(r.extra); err != nil {
-		return o, fmt.Errorf("--extra-rules: %w", err)
-	}
 	return o, nil
 }
 
@@ -205,14 +167,14 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 	if err != nil {
 		return err
 	}
-	seen := relatedSeen{rbacRun: r}
 	for _, declared := range controllers {
 		needs, customizes, err := r.needs.Of(ctx, declared, related)
-		if customizes && err == nil {
-			needs, err = seen.add(ctx, declared, needs, related)
-		}
 		if err != nil {
 			return r.offline.explain(err)
+		}
+		if customizes {
+			r.grant.Comments = append(r.grant.Comments, needs.Name+": its customize hook selects kinds at run time: "+
+				cmp.Or(strings.Join(r.related, ", "), "none is known")+". Add others with --related KIND.")
 		}
 		r.grant.Controllers = append(r.grant.Controllers, needs)
 	}
@@ -225,17 +187,12 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 				namespace)
 		}
 	}
-	isAuto := r.impersonation.Value == autoImpersonation
-	switch {
-	case isAuto && r.offline == nil:
-		r.grant.Constrained, err = r.needs.ServesConstrainedImpersonation(ctx)
-	case r.impersonation.Value == constrainedImpersonation:
-		r.grant.Constrained = true
-	}
 	if r.offline != nil {
 		acts := slices.ContainsFunc(r.grant.Controllers, func(c rbac.Controller) bool { return !c.Identity.IsZero() })
-		r.grant.Comments = append(r.grant.Comments, r.offline.comments(isAuto && acts)...)
+		r.grant.Comments = append(r.grant.Comments, r.offline.comments(acts)...)
+		return nil
 	}
+	r.grant.Constrained, err = r.needs.ServesConstrainedImpersonation(ctx)
 	return err
 }
 

@@ -33,10 +33,6 @@ func (largeProcess) Process(context.Context) (inspect.Process, error) {
 	return inspect.Process{Name: "large"}, nil
 }
 
-func (largeProcess) Requests(context.Context) (inspect.Requests, error) {
-	return inspect.Requests{}, nil
-}
-
 func (largeProcess) Diagnostic(_ context.Context, name string) ([]byte, error) {
 	switch name {
 	case inspect.DiagnosticGoroutines:

@@ -356,11 +356,6 @@ func (s *ended) Plan(context.Context, string, object.Ref, json.RawMessage) (insp
 	return inspect.Plan{}, s.errEnded()
 }
 
-// Requests implements inspect.Source.
-func (s *ended) Requests(context.Context) (inspect.Requests, error) {
-	return inspect.Requests{}, s.errEnded()
-}
-
 // SetLogLevel implements inspect.Source.
 func (s *ended) SetLogLevel(context.Context, string) error { return s.errEnded() }
 

@@ -56,11 +56,6 @@ func (c *client) Process(ctx context.Context) (inspect.Process, error) {
 	return found, err
 }
 
-// Requests implements inspect.Source.
-func (c *client) Requests(ctx context.Context) (inspect.Requests, error) {
-	return get[inspect.Requests](ctx, c, pathRequests, arguments{})
-}
-
 // Controllers implements inspect.Source.
 func (c *client) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	found, err := get[[]inspect.Controller](ctx, c, pathControllers, arguments{})

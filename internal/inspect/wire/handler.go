@@ -59,7 +59,6 @@ func routes(source inspect.Source) map[string]route {
 	plans := planner{source, make(chan struct{}, maxPlans)}
 	return map[string]route{
 		get + pathProcess:     func(r *http.Request, _ arguments) (any, error) { return source.Process(r.Context()) },
-		get + pathRequests:    func(r *http.Request, _ arguments) (any, error) { return source.Requests(r.Context()) },
 		get + pathControllers: func(r *http.Request, _ arguments) (any, error) { return source.Controllers(r.Context()) },
 		get + pathObjects: func(r *http.Request, a arguments) (any, error) {
 			return source.Objects(r.Context(), a.controller, a.query)

@@ -38,7 +38,6 @@ const (
 	// An older process would ignore the edited object in the body of pathPlan.
 	pathPlanEdited  = "plan-edited"
 	pathRevision    = "revision"
-	pathRequests    = "requests"
 	pathRecording   = "recording"
 	pathLogLevel    = "log-level"
 	pathDiagnostics = "diagnostics"

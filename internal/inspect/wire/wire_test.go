@@ -71,10 +71,6 @@ func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool
 	return []inspect.Run{{ID: 8, Process: "canned", Outcome: inspect.ReviewDenied}}, c.record(controller, detailed)
 }
 
-func (c *fakeSource) Requests(context.Context) (inspect.Requests, error) {
-	return inspect.Requests{Requests: []inspect.Request{{Verb: "get", Resource: "pods", Count: 2}}}, c.record()
-}
-
 func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref, edited json.RawMessage) (inspect.Plan, error) {
 	return inspect.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref, string(edited))
 }
@@ -122,7 +118,6 @@ func calls() map[string][]any {
 		"Reviews":     {"x/teams", true},
 		"Run":         {uint64(1) << 63},
 		"Plan":        {"x/teams", ref(), json.RawMessage(`{"spec":{"a":"<b>"}}`)},
-		"Requests":    {},
 		"SetLogLevel": {"debug"},
 		"Diagnostic":  {"metrics"},
 		"Await":       {uint64(3)},

@@ -40,19 +40,9 @@ type Grant struct {
 	Aggregate bool
 	// Constrained limits impersonation to what the controllers do.
 	Constrained bool
-	// Bind are the roles that RoleBindings of the controllers may refer to. With Escalate their
-	// Roles may have any rules.
-	Bind     []RoleRef
-	Escalate bool
-	// Extra are further rules, in Namespaces or, without, in all.
-	Extra      []Rule
-	Namespaces []string
 	// Comments are lines above the first role.
 	Comments []string
 }
-
-// RoleRef names a role: Kind is "Role" or "ClusterRole".
-type RoleRef struct{ Kind, Name string }
 
 // Roles returns the roles: first those of the process, then those of identities, by name.
 func (g *Grant) Roles() []Role {
@@ -72,34 +62,33 @@ func (g *Grant) rolesOfOne() []Role {
 	return short.roles()
 }
 
+// caveat is a comment on controllers that write RBAC.
+const caveat = "Roles or bindings are written. The API server refuses those that grant more than these rules: grant their\n" +
+	"rules, or the verbs bind or escalate, with a role of your own."
+
 func (g *Grant) roles() []Role {
 	var process Permissions
 	identities := map[identity.Account]Permissions{}
-	acting := Permissions{}
+	comments := slices.Clone(g.Comments)
 	for _, c := range g.Controllers {
 		process = slices.Concat(process, c.Permissions.Of(Own), c.Permissions.Impersonation(c.Identity, g.Constrained).by(c.Name))
-		if c.Identity.Name == "" {
-			acting = append(acting, c.Permissions...)
-			continue
+		if c.Identity.Name != "" {
+			identities[c.Identity] = append(identities[c.Identity], c.Permissions.Of(Identity)...)
 		}
-		identities[c.Identity] = append(identities[c.Identity], c.Permissions.Of(Identity)...)
+		if slices.ContainsFunc(c.Permissions, permission.writesRBAC) && !slices.Contains(comments, caveat) {
+			comments = append(comments, caveat)
+		}
 	}
-	var roles []Role
-	if len(acting) > 0 || len(identities) == 0 {
-		roles = g.processRoles(g.withExtra(append(process, g.rolePermissions(acting)...)))
-		roles = withComments(roles, g.caveats(acting))
-	} else {
-		roles = g.processRoles(process.RulesByNamespace())
-	}
+	roles := g.processRoles(process.RulesByNamespace())
 	for _, account := range slices.SortedFunc(maps.Keys(identities), compareNames) {
-		all := identities[account]
-		some := g.identityRoles(account, g.withExtra(append(all, g.rolePermissions(all)...)))
-		roles = append(roles, withComments(some, g.caveats(all))...)
+		roles = append(roles, g.identityRoles(account, identities[account].RulesByNamespace())...)
 	}
-	if len(roles) > 0 {
-		roles[0].Comments = slices.Concat(g.Comments, roles[0].Comments)
-	}
-	return roles
+	return withComments(roles, comments)
+}
+
+// writesRBAC reports whether a permission creates roles or bindings.
+func (n permission) writesRBAC() bool {
+	return n.verb == "create" && n.resource.Group == rbac.GroupName
 }
 
 func compareNames(a, b identity.Account) int {
@@ -112,19 +101,6 @@ func withComments(roles []Role, lines []string) []Role {
 		roles[0].Comments = slices.Concat(lines, roles[0].Comments)
 	}
 	return roles
-}
-
-// withExtra returns the rules for permissions, and the extra ones.
-func (g *Grant) withExtra(all Permissions) []NamespaceRules {
-	rules := all.RulesByNamespace()
-	namespaces := g.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
-		rules = AddRules(rules, namespace, g.Extra...)
-	}
-	return rules
 }
 
 // processRoles returns the roles of Setpoint's own ServiceAccount.

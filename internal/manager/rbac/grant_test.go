@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbac "k8s.io/api/rbac/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
@@ -37,9 +36,6 @@ func TestGrantRoles(t *testing.T) {
 			controller("fixed", identity.Account{Namespace: "ops", Name: "builder"}, []object.Ref{secret}),
 			controller("tenants", identity.Account{Name: "tenant"}, nil, bindings),
 		},
-		Bind:     []RoleRef{{"ClusterRole", "view"}},
-		Escalate: true,
-		Extra:    []Rule{{PolicyRule: rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}, Comment: "from extra.yaml"}},
 	}
 	text := must.Get(YAML(g.Roles())).In(t)
 	want := must.Get(os.ReadFile("testdata/grant.yaml")).In(t)
