@@ -227,7 +227,7 @@ func TestExpiredLeaseMakesUnready(t *testing.T) {
 // unavailable: then the state of the Lease is unknown.
 func TestLeaseProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lock{renewTimeout: 20 * time.Second, problems: map[string]error{}}
+		l := &lock{renewTimeout: 20 * time.Second, problems: map[string]error{}, renewedBy: func(string, string) {}}
 		l.startCandidacy(func() {})
 		held := &resourcelock.LeaderElectionRecord{HolderIdentity: "another"}
 		for i, step := range []struct {

@@ -17,6 +17,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -41,6 +42,12 @@ type lock struct {
 	renewTimeout time.Duration
 	renewedAt    time.Time
 	lastRecord   []byte
+	// lastHolder is the holder in lastRecord. renewedBy is called for another one that has renewed the Lease since;
+	// the Lease of a killed process may look fresh.
+	lastHolder string
+	renewedBy  func(holder, lease string)
+	// temporary means that the Lease is deleted when it is released.
+	temporary bool
 }
 
 // newLock returns the lock of an election.
@@ -56,6 +63,7 @@ func newLock(e Election, config *rest.Config, log *slog.Logger) (*lock, error) {
 	}
 	address := &atomic.Pointer[string]{}
 	return &lock{log: log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{},
+		renewedBy: func(string, string) {},
 		LeaseLock: resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
 			Client:     annotatingLeases{client, e.Identity, address},
@@ -124,8 +132,11 @@ func (l *lock) observeRecord(record *resourcelock.LeaderElectionRecord, raw []by
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	renewed := err == nil && record.HolderIdentity != "" && !bytes.Equal(raw, l.lastRecord)
+	if renewed && record.HolderIdentity == l.lastHolder && l.lastHolder != l.Identity() {
+		l.renewedBy(l.lastHolder, l.LeaseMeta.Name)
+	}
 	if err == nil {
-		l.lastRecord = raw
+		l.lastRecord, l.lastHolder = raw, record.HolderIdentity
 	}
 	if renewed || isUnavailable(err) {
 		l.renewedAt = time.Now()
@@ -182,11 +193,8 @@ func (l *lock) release() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	err := l.clearHolder(ctx)
-	for apierrors.IsConflict(err) && ctx.Err() == nil {
-		// A canceled renewal was stored meanwhile.
-		err = l.clearHolder(ctx)
-	}
+	// A canceled renewal may be stored meanwhile.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return l.clearHolder(ctx) })
 	if err != nil {
 		l.log.Warn("leader lease not released; another replica leads when it expires", "lease", l.Describe(), "error", err.Error())
 	}
@@ -194,14 +202,18 @@ func (l *lock) release() {
 
 // clearHolder removes this replica as the holder of the Lease.
 func (l *lock) clearHolder(ctx context.Context) error {
-	record, _, err := l.LeaseLock.Get(ctx)
-	if err != nil || record.HolderIdentity != l.Identity() {
+	leases := l.Client.Leases(l.LeaseMeta.Namespace)
+	lease, err := leases.Get(ctx, l.LeaseMeta.Name, metav1.GetOptions{})
+	if err != nil || holderOf(lease) != l.Identity() {
 		return err
 	}
-	now := metav1.Now()
-	return l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: record.LeaderTransitions,
-	})
+	if l.temporary {
+		return leases.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID,
+			ResourceVersion: &lease.ResourceVersion}})
+	}
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(""), new(int32(1))
+	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
 }
 
 // releaseTimeout limits the release of a Lease at shutdown.

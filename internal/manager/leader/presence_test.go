@@ -16,23 +16,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/must"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
 // leaseAPI is an API server that serves Leases only.
 type leaseAPI struct {
-	mu       sync.Mutex
-	version  int
-	stored   map[string]*coordinationv1.Lease
-	refuses  bool
-	requests int
+	mu      sync.Mutex
+	version int
+	stored  map[string]*coordinationv1.Lease
+	refuses bool
 }
 
 func (s *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests++
 	w.Header().Set("Content-Type", "application/json")
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	var sent coordinationv1.Lease
@@ -91,36 +88,43 @@ func (l *syncBuffer) String() string {
 }
 
 // startProcess runs the process lease until the test ends or stop is called.
-func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffer, stop func()) {
+func startProcess(t *testing.T, s http.Handler, identity string) (p *ProcessLease, log *syncBuffer, stop func()) {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	log = &syncBuffer{}
-	p := must.Get(NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))).In(t)
-	p.interval = 5 * time.Millisecond
+	own := Election{Enabled: true, Name: "shop-process", Namespace: "home", Identity: identity, LeaseDuration: time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 5 * time.Millisecond}
+	p = must.Get(newProcessLease(own, "shop", &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))).In(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); p.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(stop)
-	return log, stop
+	return p, log, stop
 }
 
-// Fault H10: two processes without leader election warn about each other.
+// Fault H10: of two processes without leader election, the second warns. Fault H13: one holds the Lease, and the
+// other one takes over.
 func TestProcessesDetectEachOther(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
-	one, stopOne := startProcess(t, s, "one")
-	must.Eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
-	another, _ := startProcess(t, s, "another")
+	one, _, stopOne := startProcess(t, s, "one")
+	must.Eventually(t, "the Lease", func() bool { return one.Held().Name == "shop-process" })
+	another, log, _ := startProcess(t, s, "another")
 	const warning = "another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect"
-	must.Eventually(t, "the second", func() bool {
-		return strings.Contains(another.String(), warning) && strings.Contains(another.String(), "process=one")
+	must.Eventually(t, "the warning", func() bool {
+		return strings.Contains(log.String(), warning) && strings.Contains(log.String(), "process=one")
 	})
-	must.Eventually(t, "the first", func() bool { return strings.Contains(one.String(), "process=another") })
+	if another.Held().Name != "" || !another.Usable() {
+		t.Error("both hold the Lease")
+	}
 	stopOne()
-	must.Eventually(t, "the other one to take over", func() bool { return s.holder("shop-process") == "another" })
-	if n := strings.Count(another.String(), warning); n != 1 {
+	must.Eventually(t, "the other one to take over", func() bool { return another.Held().Name == "shop-process" && one.Held().Name == "" })
+	if n := strings.Count(log.String(), warning); n != 1 {
 		t.Errorf("logged %d times", n)
+	}
+	var none *ProcessLease
+	if none.Held().Name != "" || none.Usable() {
+		t.Error("a nil ProcessLease holds a Lease")
 	}
 }
 
@@ -131,8 +135,9 @@ func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
 	lease := &coordinationv1.Lease{}
 	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "shop-process", "1", &killed
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+	lease.Spec.LeaseDurationSeconds = new(int32(1))
 	s.stored["shop-process"] = lease
-	log, stop := startProcess(t, s, "one")
+	_, log, stop := startProcess(t, s, "one")
 	must.Eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	stop()
 	if s.holder("shop-process") != "" || log.String() != "" {
@@ -144,7 +149,7 @@ func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
 // A process that may not use Leases stops trying.
 func TestProcessBesideLeader(t *testing.T) {
 	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
-	log, _ := startProcess(t, s, "one")
+	_, log, _ := startProcess(t, s, "one")
 	leader := "leader"
 	must.Eventually(t, "the warning", func() bool {
 		s.mu.Lock()
@@ -160,65 +165,11 @@ func TestProcessBesideLeader(t *testing.T) {
 	}
 
 	refused := &leaseAPI{refuses: true}
-	log, stop := startProcess(t, refused, "one")
-	must.Eventually(t, "two requests", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
+	p, log, stop := startProcess(t, refused, "one")
+	must.Eventually(t, "the refusal", func() bool { return !p.Usable() })
 	stop()
 	if log.String() != "" {
 		t.Error(log.String())
-	}
-}
-
-// Fault H13: one of two processes holds the Lease, and the other one takes over.
-func TestProcessLeaseHasOneHolder(t *testing.T) {
-	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	now := time.Now()
-	present := func(identity string) *ProcessLease {
-		p := must.Get(NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))).In(t)
-		p.now = func() time.Time { return now }
-		return p
-	}
-	one, another := present("one"), present("another")
-	changes := 0
-	one.OnHeld = func() { changes++ }
-	expect := func(step, first, second string, processes ...*ProcessLease) {
-		t.Helper()
-		for _, p := range processes {
-			if err := p.sync(t.Context()); err != nil {
-				t.Fatal(step, err)
-			}
-			p.notifyHeld()
-		}
-		if f, o := one.Held().Name, another.Held().Name; f != first || o != second {
-			t.Errorf("%s: held as %q and %q", step, f, o)
-		}
-	}
-	const lease = "shop-process"
-	expect("the first one", lease, "", one)
-	for range 3 {
-		now = now.Add(processLeaseInterval)
-		expect("both", lease, "", one, another)
-	}
-	now = now.Add(processLeaseExpiry * processLeaseInterval / 2)
-	expect("the first one stopped, for a moment", lease, "", another)
-	now = now.Add(time.Second)
-	expect("for longer", "", "")
-	now = now.Add(processLeaseExpiry * processLeaseInterval)
-	expect("taken over", "", lease, another)
-	expect("it goes on", "", lease, one)
-	if changes != 2 {
-		t.Errorf("OnHeld called %d times", changes)
-	}
-	s.mu.Lock()
-	s.refuses = true
-	s.mu.Unlock()
-	if err := another.sync(t.Context()); err == nil || another.Held().Name != lease {
-		t.Error("failed request", err)
-	}
-	var none *ProcessLease
-	if none.Held() != (types.NamespacedName{}) {
-		t.Error("a nil ProcessLease holds a Lease")
 	}
 }
 
