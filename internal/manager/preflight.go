@@ -86,8 +86,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
 		return reportedRefusal(condition), nil, nil
 	}
-	kind, _ := compile.KindOf(declared)
-	if kind.Metacontroller() {
+	if kind, _ := compile.KindOf(declared); kind.Metacontroller() {
 		note, err := m.metacontrollers.Check(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {
 			return refused, nil, nil
@@ -95,17 +94,12 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 		if err != nil {
 			return nil, nil, err
 		}
-		notes = appendNote(notes, note)
+		if note != "" {
+			notes = []string{note}
+		}
 	}
-	why, note, err := m.others.CheckOlder(ctx, declared, compiled)
-	return why, appendNote(notes, note), err
-}
-
-func appendNote(notes []string, note string) []string {
-	if note == "" {
-		return notes
-	}
-	return append(notes, note)
+	why, err = m.others.CheckOlder(ctx, declared, compiled)
+	return why, notes, err
 }
 
 // reportedRefusal returns the refusal in the condition Accepted; nil if it is not False.

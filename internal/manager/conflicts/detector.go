@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// detectInterval is the interval of detection.
-const detectInterval = 30 * time.Second
+// DetectInterval is the interval of detection.
+const DetectInterval = 15 * time.Second
 
 // Detector detects Metacontrollers in the same cluster. Two controllers of the
 // same objects would fight, so a metacontroller.k8s.io controller runs here only if no
@@ -37,7 +37,7 @@ type Detector struct {
 func (d *Detector) get(ctx context.Context) ([]metacontroller, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.now().Sub(d.checkedAt) >= detectInterval {
+	if d.now().Sub(d.checkedAt) >= DetectInterval {
 		if err := d.refresh(ctx); err != nil {
 			return nil, err
 		}
@@ -99,13 +99,6 @@ func (d *Detector) Found(ctx context.Context) ([]string, error) {
 		names[i] = found[i].name
 	}
 	return names, nil
-}
-
-// IsDue reports whether the result is outdated.
-func (d *Detector) IsDue() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.now().Sub(d.checkedAt) >= detectInterval
 }
 
 // NewDetector returns a detector. It ignores holders of Leases for which isOwnLease is true.

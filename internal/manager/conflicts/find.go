@@ -47,8 +47,8 @@ var (
 	deploymentResource  = object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
 )
 
-// find finds running Metacontrollers by the image of a workload, the standard
-// label, or the leader Lease. One outside the cluster without a Lease is not found.
+// find finds running Metacontrollers by the image or the standard label of a workload, or by the
+// leader Lease. One outside the cluster without a Lease is not found.
 func (f finder) find(ctx context.Context) ([]metacontroller, error) {
 	var found []metacontroller
 	for _, resource := range []object.Resource{statefulSetResource, deploymentResource} {
@@ -61,15 +61,11 @@ func (f finder) find(ctx context.Context) ([]metacontroller, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	found, err := f.labeledPods(ctx)
+	found, err := f.leaseHolders(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", object.Pods, err)
+		err = fmt.Errorf("list %s: %w", object.Leases, err)
 	}
-	leaders, err := f.leaseHolders(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", object.Leases, err)
-	}
-	return append(found, leaders...), nil
+	return found, err
 }
 
 // workloads reads the tables of the API server: they have the images, and are much smaller
@@ -143,22 +139,6 @@ func (f finder) workload(ctx context.Context, resource object.Resource, o *metav
 	}
 	what := resource.Kind + " " + o.Namespace + "/" + o.Name
 	return []metacontroller{{name: what, targets: targetSelector(declared.Spec.Template.Spec.Containers)}}, nil
-}
-
-// labeledPods returns running pods with the standard label.
-func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
-	var list corev1.PodList
-	err := f.client.Get().AbsPath(object.Pods.Path("", "")).
-		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector",
-		"status.phase=Running").Do(ctx).Into(&list)
-	if err != nil {
-		return nil, err
-	}
-	var found []metacontroller
-	for _, pod := range list.Items {
-		found = append(found, metacontroller{name: "Pod " + pod.Namespace + "/" + pod.Name, targets: targetSelector(pod.Spec.Containers)})
-	}
-	return found, nil
 }
 
 // leaseHolders returns the holders of fresh Leases.

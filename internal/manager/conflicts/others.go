@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
@@ -25,6 +24,8 @@ type Other struct {
 	managedBy string
 	// run is that of another `setpoint dev --context`; "" for the controllers of the cluster.
 	run, rank string
+	// declared is its object.
+	declared *object.Object
 }
 
 // Refusal says what to do about a controller of the same objects.
@@ -51,9 +52,6 @@ type Others struct {
 	DevRun      string
 	Environment func() compile.Environment
 
-	// known are compiled controllers by what they were compiled from. One goroutine uses them.
-	known map[string]*compiledOther
-
 	mu   sync.Mutex
 	seen []Other
 }
@@ -74,7 +72,6 @@ func (o *Others) Refresh(ctx context.Context) error {
 // that are not installed, or that the user may not list, have none.
 func (o *Others) List(ctx context.Context) ([]Other, error) {
 	var all []Other
-	seen := map[string]*compiledOther{}
 	for _, kind := range compile.Kinds() {
 		stored, err := apply.New(o.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
 		if request.IsForbiddenOrNotFound(err) {
@@ -84,33 +81,13 @@ func (o *Others) List(ctx context.Context) ([]Other, error) {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, declared := range stored {
-			id := fmt.Sprint(declared.UID(), declared.Generation(), declared.Labels().Get(setpoint.LabelDevRun),
-				compile.StoredStatus(declared).ManagedBy)
-			if seen[id] = o.known[id]; seen[id] == nil || seen[id].isDue() {
-				seen[id] = &compiledOther{at: time.Now()}
-				seen[id].controller, seen[id].runs = o.compile(ctx, kind, declared)
-			}
-			if seen[id].runs && !o.ignores(declared) {
-				all = append(all, seen[id].controller)
+			if other, runs := o.compile(ctx, kind, declared); runs {
+				all = append(all, other)
 			}
 		}
 	}
-	o.known = seen
 	return all, nil
 }
-
-// compiledOther is the result of compiling a controller of others, which takes requests to the API server.
-type compiledOther struct {
-	controller Other
-	runs       bool
-	at         time.Time
-}
-
-// notRunningInterval is how often one that does not run is compiled again.
-const notRunningInterval = time.Minute
-
-// isDue reports whether to compile it again. One that does not run may do so once its kinds are served.
-func (c *compiledOther) isDue() bool { return !c.runs && time.Since(c.at) > notRunningInterval }
 
 // ignores reports whether a controller object is of this run, or goes.
 func (o *Others) ignores(declared *object.Object) bool {
@@ -119,7 +96,7 @@ func (o *Others) ignores(declared *object.Object) bool {
 }
 
 func (o *Others) compile(ctx context.Context, kind compile.Kind, declared *object.Object) (Other, bool) {
-	other := Other{run: declared.Labels().Get(setpoint.LabelDevRun), rank: Rank(declared)}
+	other := Other{run: declared.Labels().Get(setpoint.LabelDevRun), rank: Rank(declared), declared: declared}
 	if o.ignores(declared) {
 		return other, false
 	}
@@ -152,53 +129,24 @@ func (o *Others) Check(rank string, compiled *compile.Compiled) error {
 }
 
 // CheckOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
-func (o *Others) CheckOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string,
-	err error) {
+func (o *Others) CheckOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (*compile.Refusal, error) {
 	rank := Rank(declared)
 	if declared.Version() == 0 {
 		rank = youngestRank(declared)
 	}
-	for _, kind := range compile.Kinds() {
-		if kind.Resource.Kind != "CompositeController" {
-			continue // Other kinds do not conflict.
-		}
-		stored, err := apply.New(o.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
-		switch {
-		case apply.NotFound(err):
-			continue
-		case apierrors.IsForbidden(err):
-			note = fmt.Sprintf("cannot check whether another controller has the same objects (%v)", err)
-			continue
-		case err != nil:
-			return nil, note, fmt.Errorf("list %s: %w", kind.Resource, err)
-		}
-		for _, other := range stored {
-			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || Rank(other) > rank {
-				continue
-			}
-			if found, conflicting := o.conflictWith(ctx, kind, other, compiled); conflicting {
-				return found.Refusal(queue.Key{Namespace: kind.Name, Name: other.Name()}), note, nil
-			}
-		}
-	}
-	return nil, note, nil
-}
-
-// conflictWith returns the conflict of two controllers, if the stored one runs.
-func (o *Others) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object,
-	compiled *compile.Compiled) (Conflict, bool) {
-	if meta.IsStatusConditionFalse(compile.StoredStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
-		return Conflict{}, false
-	}
-	env := o.Environment()
-	env.Store = nil // It is only compared.
-	theirs, err := kind.Compile(ctx, other, env)
+	all, err := o.List(ctx)
 	if err != nil {
-		return Conflict{}, false // It is refused and does not run.
+		return nil, err
 	}
-	defer theirs.Release()
-	if theirs.Suspended {
-		return Conflict{}, false
+	for _, other := range all {
+		if other.rank > rank || other.Compiled.Name() == compiled.Name() ||
+			meta.IsStatusConditionFalse(compile.StoredStatus(other.declared).Conditions, setpoint.ConditionAccepted) {
+			continue
+		}
+		if found, conflicting := Find(other.Compiled, compiled); conflicting {
+			kind, name, _ := strings.Cut(other.Compiled.Name(), "/")
+			return found.Refusal(queue.Key{Namespace: kind, Name: name}), nil
+		}
 	}
-	return Find(theirs, compiled)
+	return nil, nil //nolint:nilnil // There is no conflict.
 }

@@ -79,7 +79,7 @@ func (r *runningController) yieldsStatusTo(name string) bool {
 }
 
 // otherInterval is how often a dev run looks for controllers of others.
-const otherInterval = 5 * time.Second
+const otherInterval = 10 * time.Second
 
 // watchOthers looks for the controllers of others in a dev run, and enqueues its own that have to yield, or need
 // not any more.
@@ -99,21 +99,13 @@ func (cs *Set) watchOthers(ctx context.Context) {
 	}, otherInterval)
 }
 
-// metacontrollerInterval is the interval of detection while a controller is refused because
-// of a Metacontroller.
-const metacontrollerInterval = 5 * time.Second
-
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
 func (cs *Set) watchMetacontrollers(ctx context.Context) {
 	concerned := func(key queue.Key, _ *controllerEntry) bool { return cs.declared.forMetacontroller(key) }
-	waiting := func(_ queue.Key, e *controllerEntry) bool { return e.refused(setpoint.ReasonConflictingMetacontroller) }
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if len(cs.registry.keys(concerned)) == 0 || len(cs.registry.keys(waiting)) == 0 && !cs.Metacontrollers.IsDue() {
-			return
-		}
-		if cs.Metacontrollers.RefreshChanged(ctx) {
+		if len(cs.registry.keys(concerned)) > 0 && cs.Metacontrollers.RefreshChanged(ctx) {
 			cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName}, concerned)
 		}
-	}, metacontrollerInterval)
+	}, conflicts.DetectInterval)
 }
