@@ -19,7 +19,6 @@ func runtimeRules() list {
 		rule("", list{"namespaces"}, read),
 		// To find a Metacontroller, and webhooks of processes that are gone.
 		unless{namespaces, rule("apps", list{"deployments", "statefulsets"}, list{"get", "list"})},
-		unless{namespaces, rule("", list{"pods"}, list{"list"})},
 		unless{namespaces, rule("coordination.k8s.io", list{"leases"}, list{"list"})},
 		// To see whether another Setpoint, which manages a controller, still runs.
 		rule("coordination.k8s.io", list{"leases"}, list{"get"}),
