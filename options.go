@@ -37,10 +37,6 @@ type Options struct {
 	// AllowBreakingCRDs allows upgrades of CRDs that could break stored objects or
 	// clients.
 	AllowBreakingCRDs bool
-	// RecreateCRDs creates a CRD again that is deleted while the program runs. By default
-	// it stays deleted until the program restarts, and /readyz and an event on the CRD
-	// report it.
-	RecreateCRDs bool
 	// ClientQPS and ClientBurst limit requests to the API server, per second on average
 	// and at once. The default is no limit, because the API server has priority and
 	// fairness.
@@ -127,8 +123,8 @@ type Admission struct {
 func (o *Options) convert() sdk.Options {
 	return sdk.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Ready: o.Ready, Options: manager.Options{
 		Version: o.Version, ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst, Workers: o.Workers,
-		AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
-		Namespace: o.Namespace, Namespaces: o.Namespaces,
+		AllowBreakingCRDs: o.AllowBreakingCRDs,
+		Namespace:         o.Namespace, Namespaces: o.Namespaces,
 		LeaderElection: leader.Election(o.LeaderElection), Admission: serving.AdmissionOptions(o.Admission),
 		ShutdownTimeout: o.ShutdownTimeout, Profiling: o.Profiling, Log: o.Log,
 		Address: o.Address, HealthAddress: o.HealthAddress, InspectAddress: o.InspectAddress,

@@ -18,9 +18,7 @@ import (
 func newInstaller(m *Manager) (*crds.Installer, error) {
 	o := &m.options
 	installer := crds.Options{
-		Skip: o.SkipCRDs, Recreate: o.RecreateCRDs, RecreateFlag: "--crds=recreate", Program: m.name(),
-		Client: m.client, Log: m.log, Resolve: m.resolver.Resolve,
-		Leads:   func() bool { return m.leader.Leads() },
+		Skip: o.SkipCRDs, Program: m.name(), Client: m.client, Log: m.log, Resolve: m.resolver.Resolve,
 		EventAt: m.events.EventAt,
 		Checked: func() { m.controllers.ResetReported() },
 	}
@@ -29,7 +27,6 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 		return nil, fmt.Errorf("read the CRDs of the program: %w", err)
 	}
 	if len(o.GoControllers) > 0 {
-		installer.RecreateFlag = "--recreate-crds"
 		return crds.NewInstaller(installer), nil
 	}
 	texts, err := crd.All()

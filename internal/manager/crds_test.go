@@ -36,11 +36,11 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s.awaitWatch(t)
 	s.deleteCRD()
 	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
-		"restart the program to create it again, or start it with --recreate-crds"
+		"restart the program to create it again"
 	must.Eventually(t, "not ready", func() bool { return readyz(m) == want })
 	must.Eventually(t, "an event", func() bool {
 		_, events := s.counts()
-		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to recreate it")
+		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to create it again")
 	})
 	// A new leader election does not recreate it.
 	if err := m.crds.Install(t.Context()); err != nil {
@@ -51,16 +51,4 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 	}
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-}
-
-// Fault H13: with the option it is recreated at once.
-func TestDeletedCRDIsRecreated(t *testing.T) {
-	s := &fakeAPIServer{}
-	m := startManager(t, s, Options{GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
-	must.Eventually(t, "ready", func() bool { return readyz(m) == "ok" })
-	s.awaitWatch(t)
-	s.deleteCRD()
-	must.Eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
-	must.Eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	must.Eventually(t, "an event", func() bool { _, events := s.counts(); return len(events) == 1 })
 }

@@ -58,9 +58,6 @@ type Options struct {
 	// stored objects or clients is refused unless AllowBreakingCRDs is set.
 	CRDs              [][]byte
 	AllowBreakingCRDs bool
-	// RecreateCRDs recreates a CRD that is deleted while the Manager runs. By default it
-	// stays deleted until a restart, and readiness and an event report it.
-	RecreateCRDs bool
 	// Namespace is the namespace of Setpoint itself, where the leader Lease and the
 	// revisions of cluster-scoped parents are stored; "default" if empty.
 	Namespace string

@@ -174,9 +174,9 @@ func (l *CommandLine) uninstall(ctx context.Context, f *runFlags, o Options, std
 type runFlags struct {
 	flags.Flags
 
-	allowBreakingCRDs, recreateCRDs, dryRun bool
-	shutdownTimeout                         time.Duration
-	serviceAccount                          string
+	allowBreakingCRDs, dryRun bool
+	shutdownTimeout           time.Duration
+	serviceAccount            string
 }
 
 func (f *runFlags) parse(l *CommandLine, args []string, stdout io.Writer) error {
@@ -194,7 +194,6 @@ func (f *runFlags) parse(l *CommandLine, args []string, stdout io.Writer) error 
 func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	f.Register(set, flags.Defaults{Program: "the program", LeaseName: a.name, ServiceName: a.name})
 	set.BoolVar(&f.allowBreakingCRDs, "allow-breaking-crds", false, "upgrade CRDs even if that can break stored objects or clients")
-	set.BoolVar(&f.recreateCRDs, "recreate-crds", false, "recreate CRDs that are deleted while the program runs")
 	set.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return at shutdown")
 	set.StringVar(&f.serviceAccount, "service-account", a.name, "for rbac: `name` of the ServiceAccount")
 	set.BoolVar(&f.dryRun, "dry-run", false, "for uninstall: only print what would be removed")
@@ -212,7 +211,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 		return Options{}, newUsageError(fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", f.shutdownTimeout))
 	}
 	o := Options{Kubeconfig: f.Kubeconfig, Context: f.Context, Options: manager.Options{
-		AllowBreakingCRDs: f.allowBreakingCRDs, RecreateCRDs: f.recreateCRDs, ShutdownTimeout: f.shutdownTimeout,
+		AllowBreakingCRDs: f.allowBreakingCRDs, ShutdownTimeout: f.shutdownTimeout,
 		Namespace: f.Namespace, Namespaces: f.Namespaces,
 		Workers: f.Workers, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
 		Address: f.Address, HealthAddress: f.HealthAddress, InspectAddress: f.InspectAddress, Profiling: f.Profiling,

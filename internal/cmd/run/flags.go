@@ -48,7 +48,7 @@ const yes = "true"
 
 func newRunFlags() *runFlags {
 	return &runFlags{
-		crds:  flags.OneOf("install", "skip", "recreate"),
+		crds:  flags.OneOf("install", "skip"),
 		apply: hooks.NewApplyStrategy(),
 	}
 }
@@ -95,7 +95,7 @@ func (f *runFlags) splitElectArg(args []string) []string {
 func (f *runFlags) registerControllers(c *cobra.Command) {
 	f.set.StringVarP(&f.selector, "selector", "l", "", "label `selector` of the controllers to run, such as team=web")
 	command.AddChoice(c, f.crds, "crds", "",
-		"CRDs of Setpoint: install or upgrade them at startup, also recreate deleted ones, or skip them")
+		"CRDs of Setpoint: install or upgrade them at startup, or skip them")
 	f.set.DurationVar(&f.resync, "resync-period", 0, "interval of resyncing all objects; 0 leaves it to the controllers")
 	command.AddChoice(c, f.apply, "apply-strategy", "", "apply strategy of controllers of metacontroller.k8s.io")
 	f.set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "`name` of their field manager for server-side apply")
@@ -135,8 +135,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 	o := manager.Options{
 		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
 		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip",
-		RecreateCRDs: f.crds.Value == "recreate",
-		Namespaces:   f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
+		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
 		Workers: f.Workers, Resync: f.resync, ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager,
 		NoDeletionGuard: !f.deletionGuard,
 		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),

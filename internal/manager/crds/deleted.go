@@ -11,7 +11,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its
@@ -21,9 +20,6 @@ const reasonCRDDeleted = "DefinitionDeleted"
 // wanted returns the CRDs to install. Those deleted while this process runs stay deleted, also
 // after a new leader election.
 func (i *Installer) wanted() []Manifest {
-	if i.options.Recreate {
-		return i.options.Install
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(i.options.Install), func(d Manifest) bool { return i.deleted[d.Name()] })
@@ -36,9 +32,8 @@ func (i *Installer) CheckDeleted() error {
 	if len(i.deleted) == 0 {
 		return nil
 	}
-	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again, or start "+
-		"it with %s",
-		strings.Join(slices.Sorted(maps.Keys(i.deleted)), ", "), i.options.RecreateFlag)
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again",
+		strings.Join(slices.Sorted(maps.Keys(i.deleted)), ", "))
 }
 
 // Watch watches the installed CRDs until the returned function is called: all of them, or each
@@ -86,32 +81,12 @@ func (i *Installer) observe(ctx context.Context, d Manifest, exists bool) {
 	case !changed || ctx.Err() != nil:
 	case exists:
 		o.Log.Info("CRD exists again", "crd", d.Name())
-	case o.Recreate:
-		o.Log.Warn("CRD was deleted; recreating it", "crd", d.Name())
-		i.recordDeletion(d, o.Program+" recreates it")
-		go i.recreate(ctx, d)
 	default:
-		o.Log.Error("CRD was deleted; restart this program to recreate it, or start it with the option", "crd", d.Name(), "option",
-			o.RecreateFlag)
-		i.recordDeletion(d, "restart "+o.Program+" to recreate it, or start it with "+o.RecreateFlag)
+		o.Log.Error("CRD was deleted; restart this program to create it again", "crd", d.Name())
+		o.EventAt(hook.ObjectEvent{
+			APIVersion: Resource.APIVersion(), Kind: Resource.Kind, Name: d.Name(),
+			Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted,
+				Message: fmt.Sprintf("deleted while %s runs; restart %[1]s to create it again", o.Program)},
+		})
 	}
-}
-
-// recreate installs a deleted CRD, in the leader.
-func (i *Installer) recreate(ctx context.Context, d Manifest) {
-	if !i.options.Leads() {
-		return
-	}
-	if err := i.installWithRetry(ctx, d); err != nil && ctx.Err() == nil {
-		i.options.Log.Error("CRD was not recreated", "crd", d.Name(), "error", failure.OneLine(err))
-	}
-}
-
-// recordDeletion records an event about a deleted CRD and what follows.
-func (i *Installer) recordDeletion(d Manifest, next string) {
-	i.options.EventAt(hook.ObjectEvent{
-		APIVersion: Resource.APIVersion(), Kind: Resource.Kind, Name: d.Name(),
-		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: "deleted while " + i.options.Program +
-			" runs; " + next},
-	})
 }

@@ -31,16 +31,12 @@ type Options struct {
 	// such changes.
 	Corrected []Manifest
 	Skip      bool
-	// Recreate recreates deleted CRDs. RecreateFlag is the flag for it.
-	Recreate     bool
-	RecreateFlag string
 	// Program is the name of the program in events.
 	Program string
 	Client  rest.Interface
 	Log     *slog.Logger
 	// Resolve returns the resource of an apiVersion and plural.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	Leads   func() bool
 	EventAt func(event hook.ObjectEvent)
 	// Checked is called when a changed CRD was checked: its schema may store other fields.
 	Checked func()
