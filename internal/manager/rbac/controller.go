@@ -17,6 +17,12 @@ import (
 // process and those of its identity. One that finalizes sets a finalizer on its own object, of
 // this kind, if it has one.
 func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permissions {
+	return slices.DeleteFunc(o.all(kind, c), func(n permission) bool { return n.optional })
+}
+
+// all returns the permissions of a controller. It runs without the optional ones, at first: for events, owner
+// references, credentials for hooks, and code that it has read before.
+func (o *Process) all(kind object.Resource, c *compile.Compiled) Permissions {
 	var all Permissions
 	finalized := c.Finalizes() && kind != (object.Resource{})
 	for i := range c.Programs {
@@ -29,7 +35,11 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permi
 	for i := range c.Handlers {
 		all = append(all, handlerPermissions(&c.Handlers[i])...)
 	}
-	all = slices.Concat(o.processPermissions(c), authorPermissions(c), all.split(c.Account))
+	if c.Admission != nil {
+		// A review may record events on any object.
+		all = append(all, on(object.Events, "create", "patch").to("events").maybe()...)
+	}
+	all = slices.Concat(o.processPermissions(c), authorPermissions(c), all.split(c.Account), releasePermissions(c), filePermissions(c))
 	if finalized {
 		all = append(on(kind, "patch").to("finalizer"), all...)
 	}
@@ -87,7 +97,16 @@ func programPermissions(p *composite.Program) Permissions {
 	for _, resource := range p.Reads {
 		all = append(all, on(resource, "get", "list", "watch").in(p.Scope.NamespacesOf(resource, p.Namespace)...).to("related objects")...)
 	}
-	return all
+	if len(p.Children) > 0 {
+		all = append(all, ownerReferences(p.Parent, p.Namespace)...)
+	}
+	return append(all, eventsOn(p.Parent, p.Namespace)...)
+}
+
+// ownerReferences returns the permissions for owner references with blockOwnerDeletion. They are needed only with
+// the admission plugin OwnerReferencesPermissionEnforcement, so no controller is refused without them.
+func ownerReferences(to object.Resource, namespaces ...string) Permissions {
+	return onPart(to, "finalizers", "update").in(namespaces...).to("owner references").maybe()
 }
 
 // handlerPermissions returns the permissions of handlers in each of their namespaces.
@@ -123,7 +142,11 @@ func handledObjectPermissions(p *handler.Program) Permissions {
 	if p.Resource.Status {
 		handled = append(handled, onPart(p.Resource, "status", "patch").to("status of handled objects")...)
 	}
-	all := handled.in(p.NamespacesOf(p.Resource)...)
+	namespaces := p.NamespacesOf(p.Resource)
+	all := append(handled.in(namespaces...), eventsOn(p.Resource, namespaces...)...)
+	if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w permit.Write) bool { return w.Apply }) {
+		all = append(all, ownerReferences(p.Resource, namespaces...)...)
+	}
 	for _, owned := range p.Owns {
 		all = append(all, on(owned, "get", "list", "watch", "create", "patch",
 			"delete").in(p.NamespacesOf(owned)...).to("owned objects")...)

@@ -26,7 +26,7 @@ type Controller struct {
 
 // Controller returns what a controller needs whose object is of a kind.
 func (o *Process) Controller(kind object.Resource, c *compile.Compiled) Controller {
-	return Controller{c.Name(), c.Account, slices.Concat(o.ForController(kind, c), o.Optional(c))}
+	return Controller{c.Name(), c.Account, o.all(kind, c)}
 }
 
 // Grant says how to grant what controllers need.

@@ -4,25 +4,8 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// Optional returns permissions without which a controller runs all the same, at first: for events,
-// owner references, credentials for hooks, and code that the controller has read before.
-func (o *Process) Optional(c *compile.Compiled) Permissions {
-	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(c.Account)
-	all = append(all, releasePermissions(c).to("finalizers when the ServiceAccount is gone")...)
-	// Credentials and code are not in the shared cache: the identity itself watches them.
-	secrets := append(readPermissions(c.Credentials).to("credentials for hooks"),
-		readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
-	for i := range secrets {
-		if !c.Account.IsZero() {
-			secrets[i].account = Identity
-		}
-	}
-	return append(all, secrets...).by(c.Name())
-}
 
 // releasePermissions returns the permissions of Setpoint itself to remove the finalizer of a controller that acts as a
 // ServiceAccount: it may be gone before the objects are, with a namespace above all.
@@ -37,7 +20,19 @@ func releasePermissions(c *compile.Compiled) Permissions {
 	for i := range c.Handlers {
 		all = append(all, on(c.Handlers[i].Resource, "patch").in(c.Handlers[i].NamespacesOf(c.Handlers[i].Resource)...)...)
 	}
-	return append(all, on(object.Namespaces, "get")...)
+	return append(all, on(object.Namespaces, "get")...).to("finalizers when the ServiceAccount is gone").maybe()
+}
+
+// filePermissions returns the permissions to watch credentials and code. They are not in the shared cache: the
+// identity itself watches them.
+func filePermissions(c *compile.Compiled) Permissions {
+	all := append(readPermissions(c.Credentials).to("credentials for hooks"), readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
+	for i := range all {
+		if !c.Account.IsZero() {
+			all[i].account = Identity
+		}
+	}
+	return all.maybe()
 }
 
 // readPermissions returns the permissions to watch Secrets and ConfigMaps.
@@ -64,41 +59,4 @@ func (o *Process) definitions(c *compile.Compiled) Permissions {
 		}
 	}
 	return all.by(c.Name())
-}
-
-// ownerReferencePermissions returns the permissions for owner references with
-// blockOwnerDeletion. They are needed only with the admission plugin
-// OwnerReferencesPermissionEnforcement, so no controller is refused without them.
-func ownerReferencePermissions(c *compile.Compiled) Permissions {
-	var all Permissions
-	for i := range c.Programs {
-		if p := &c.Programs[i]; len(p.Children) > 0 {
-			all = append(all, onPart(p.Parent, "finalizers", "update").in(p.Namespace)...)
-		}
-	}
-	for i := range c.Handlers {
-		p := &c.Handlers[i]
-		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w permit.Write) bool { return w.Apply }) {
-			all = append(all, onPart(p.Resource, "finalizers", "update").in(p.NamespacesOf(p.Resource)...)...)
-		}
-	}
-	return all
-}
-
-// eventPermissions returns the permissions for events on the objects of a controller.
-func eventPermissions(c *compile.Compiled) Permissions {
-	var all Permissions
-	if c.Admission != nil {
-		// A review may record events on any object.
-		all = on(object.Events, "create", "patch")
-	}
-	for i := range c.Programs {
-		all = append(all, eventsOn(c.Programs[i].Parent, c.Programs[i].Namespace)...)
-	}
-	for i := range c.Handlers {
-		if p := &c.Handlers[i]; len(p.Handlers) > 0 {
-			all = append(all, eventsOn(p.Resource, p.NamespacesOf(p.Resource)...)...)
-		}
-	}
-	return all
 }

@@ -47,6 +47,8 @@ type permission struct {
 	// namespace is empty for all namespaces, name for all objects.
 	namespace, name string
 	account         Account
+	// optional means that a controller runs without it, at first.
+	optional bool
 	// use is what the permission is needed for, to explain it.
 	use use
 }
@@ -56,7 +58,7 @@ type use struct{ controller, purpose string }
 
 // grant is what has to be granted for a permission.
 func (n permission) grant() permission {
-	n.use = use{}
+	n.use, n.optional = use{}, false
 	return n
 }
 
@@ -122,6 +124,14 @@ func (p Permissions) to(purpose string) Permissions {
 		if p[i].use.purpose == "" {
 			p[i].use.purpose = purpose
 		}
+	}
+	return p
+}
+
+// maybe says that a controller runs without the permissions.
+func (p Permissions) maybe() Permissions {
+	for i := range p {
+		p[i].optional = true
 	}
 	return p
 }

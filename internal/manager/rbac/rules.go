@@ -34,7 +34,7 @@ type Rule struct {
 func (o *Process) Required(all []*compile.Compiled) Permissions {
 	var required Permissions
 	for _, c := range all {
-		required = slices.Concat(required, o.ForController(object.Resource{}, c), o.Optional(c), o.definitions(c))
+		required = slices.Concat(required, o.all(object.Resource{}, c), o.definitions(c))
 	}
 	for _, name := range crds.Names(o.CRDs) {
 		required = append(required, on(crds.Resource, "get", "list", "watch", "create", "patch").named(name).to("CRDs")...)
@@ -57,7 +57,7 @@ func eventsOn(resource object.Resource, namespaces ...string) Permissions {
 	if !resource.Namespaced {
 		namespaces = []string{metav1.NamespaceDefault}
 	}
-	return on(object.Events, "create", "patch").in(namespaces...)
+	return on(object.Events, "create", "patch").in(namespaces...).to("events").maybe()
 }
 
 // crdPermissions returns the permissions to read the CRD of a kind.
