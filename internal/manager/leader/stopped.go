@@ -30,61 +30,43 @@ func CheckStopped(ctx context.Context, config *rest.Config, lease types.Namespac
 		return fmt.Errorf("create a client for leases: %w", err)
 	}
 	byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name).String()}
-	list := func(ctx context.Context) (held []coordinationv1.Lease, err error) {
-		all, err := client.Leases(lease.Namespace).List(ctx, byName)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list leases: %w", err)
-		}
-		for _, one := range all.Items {
-			if holderOf(&one) != "" {
-				held = append(held, one)
-			}
-		}
-		return held, nil
+	all, err := client.Leases(lease.Namespace).List(ctx, byName)
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	before, err := list(ctx)
-	if err != nil || len(before) == 0 {
-		return err
+	if err != nil {
+		return fmt.Errorf("list leases: %w", err)
 	}
-	most := longest(before)
-	waiting(holderOf(&before[0]), before[0].Namespace+"/"+before[0].Name, most)
-	err = wait.PollUntilContextTimeout(ctx, stoppedCheckInterval, most, true, func(ctx context.Context) (bool, error) {
-		now, err := list(ctx)
-		if err != nil {
-			return false, err
+	for i := range all.Items {
+		held := &all.Items[i]
+		if holderOf(held) == "" {
+			continue
 		}
-		return len(now) == 0, checkUnrenewed(before, now)
+		most := max(DefaultLeaseDuration, time.Duration(ptr.Deref(held.Spec.LeaseDurationSeconds, 0))*time.Second) + time.Second
+		waiting(holderOf(held), held.Namespace+"/"+held.Name, most)
+		if err := awaitExpiry(ctx, client.Leases(held.Namespace), held, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitExpiry returns an error if a Lease is renewed.
+func awaitExpiry(ctx context.Context, client coordination.LeaseInterface, held *coordinationv1.Lease, most time.Duration) error {
+	err := wait.PollUntilContextTimeout(ctx, stoppedCheckInterval, most, true, func(ctx context.Context) (bool, error) {
+		now, err := client.Get(ctx, held.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil || holderOf(now) == "":
+			return err == nil, err
+		case now.UID == held.UID && now.Spec.RenewTime.Equal(held.Spec.RenewTime):
+			return false, nil
+		}
+		return false, fmt.Errorf("%s still runs: it renews the Lease %s/%s; stop it first", holderOf(now), now.Namespace, now.Name)
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return nil
 	}
 	return err
-}
-
-// longest returns the longest duration of some Leases, and a second for the last renewal.
-func longest(leases []coordinationv1.Lease) time.Duration {
-	most := DefaultLeaseDuration
-	for i := range leases {
-		most = max(most, time.Duration(ptr.Deref(leases[i].Spec.LeaseDurationSeconds, 0))*time.Second)
-	}
-	return most + time.Second
-}
-
-// checkUnrenewed returns an error if a Lease was renewed.
-func checkUnrenewed(before, now []coordinationv1.Lease) error {
-	renewals := map[types.UID]*metav1.MicroTime{}
-	for i := range before {
-		renewals[before[i].UID] = before[i].Spec.RenewTime
-	}
-	for i := range now {
-		l := &now[i]
-		if earlier, known := renewals[l.UID]; known && earlier.Equal(l.Spec.RenewTime) {
-			continue
-		}
-		return fmt.Errorf("%s still runs: it renews the Lease %s/%s; stop it first", holderOf(l), l.Namespace, l.Name)
-	}
-	return nil
 }
