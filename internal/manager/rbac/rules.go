@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -49,20 +48,6 @@ func (o *Process) Required(all []*compile.Compiled) Permissions {
 		required = append(required, on(object.Leases, "get", "update").in(e.Namespace).named(e.Name).to("leader election")...)
 	}
 	return required.unique()
-}
-
-// eventsOn returns the permissions for events on objects. Those on cluster-scoped objects are
-// in the default namespace.
-func eventsOn(resource object.Resource, namespaces ...string) Permissions {
-	if !resource.Namespaced {
-		namespaces = []string{metav1.NamespaceDefault}
-	}
-	return on(object.Events, "create", "patch").in(namespaces...).to("events").maybe()
-}
-
-// crdPermissions returns the permissions to read the CRD of a kind.
-func crdPermissions(resource object.Resource) Permissions {
-	return on(crds.Resource, "get", "list", "watch").named(crds.NameOf(resource))
 }
 
 // RulesByNamespace groups permissions by namespace, sorted. It ignores whose they are.
