@@ -118,12 +118,9 @@ func TestCompletion(t *testing.T) {
 		"tree -N d":                   "default :4",
 		"tree --context ":             "a :4",
 		"get --color al":              "always :4",
-		"get -o j":                    "json jsonpath= jsonpath-file= :6",
-		"get -o custom":               "custom-columns= custom-columns-file= :6",
+		"get -o j":                    "json jsonpath= :6",
 		"plan -o y":                   "yaml :4",
-		"plan -o custom":              ":4",
 		"get --state f":               "failing :4",
-		"get -o jsonpath-file=":       ":0",
 		"plan ":                       "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/both compositecontroller.metacontroller.k8s.io/both :4",
 		"plan compositecontroller.s":  "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/both :4",
 		"plan compositecontroller/t":  ":4", // It may be either.

@@ -1,9 +1,9 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -35,8 +35,7 @@ func NewTextFlags() PrintFlags { return NewPrintFlags(AsText, AsJSON, AsYAML) }
 // Register adds the flags.
 func (f *PrintFlags) Register(c *cobra.Command) {
 	set := c.Flags()
-	set.VarP(&f.Output, "output", "o", "output format: one of these, or jsonpath=, jsonpath-file=, go-template=, go-template-file="+
-		f.Output.moreFormats()+" with a template for the JSON")
+	set.VarP(&f.Output, "output", "o", "output format: one of these, or jsonpath= with a template for the JSON")
 	_ = c.RegisterFlagCompletionFunc("output", f.Output.complete) // It fails only for an undefined flag.
 	if f.Output.allows(AsTable) {
 		set.BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")
@@ -44,16 +43,11 @@ func (f *PrintFlags) Register(c *cobra.Command) {
 	command.AddChoice(c, &f.color, "color", "", "print colors: auto is on terminals without $NO_COLOR")
 }
 
-// Structured reports whether the output is made of JSON, isTemplate whether by a template.
+// Structured reports whether the output is made of JSON.
 func (f *PrintFlags) Structured() bool { return f.Output.print != nil }
-func (f *PrintFlags) isTemplate() bool {
-	return f.Structured() && !f.Output.allows(f.Output.Value)
-}
 
 // IsTable reports whether the output is a table.
-func (f *PrintFlags) IsTable() bool {
-	return slices.Contains([]string{AsTable, AsWide, asCustomColumns}, f.Output.Value)
-}
+func (f *PrintFlags) IsTable() bool { return f.Output.Value == AsTable || f.Output.Value == AsWide }
 
 // WantsColor reports whether to print colors to a stream.
 func (f *PrintFlags) WantsColor(out io.Writer) bool {
@@ -69,7 +63,7 @@ func (f *PrintFlags) Table(out io.Writer) *Table {
 	return t
 }
 
-// Values of --output, and those that are followed by = and a template.
+// Values of --output, and the one that is followed by = and a template.
 const (
 	AsTable = "table"
 	AsText  = "text"
@@ -78,35 +72,22 @@ const (
 	AsYAML  = "yaml"
 	AsName  = "name"
 
-	asCustomColumns = "custom-columns"
+	asJSONPath = "jsonpath"
 )
 
 // printFunc prints a value.
 type printFunc func(out io.Writer, value any) error
 
-// Format is the value of --output: one of the formats of a command, or the name of a
-// template language with = and a template.
+// Format is the value of --output: one of the formats of a command, or jsonpath= and a template.
 type Format struct {
 	// Value is the name of the format.
 	Value   string
 	allowed []string
-	// print is set for formats made of JSON, columns for custom columns.
-	print   printFunc
-	columns []customColumn
+	// print is set for formats made of JSON.
+	print printFunc
 }
-
-// IsPerObject reports whether each line is about one object, and hints have no place.
-func (f *Format) IsPerObject() bool { return f.Value == AsName || f.Value == asCustomColumns }
 
 func (f *Format) allows(name string) bool { return slices.Contains(f.allowed, name) }
-
-// moreFormats returns the further formats of commands with rows.
-func (f *Format) moreFormats() string {
-	if f.allows(AsName) {
-		return ", custom-columns=, custom-columns-file="
-	}
-	return ""
-}
 
 // String returns the value. String, Set and Type implement pflag.Value.
 func (f *Format) String() string { return f.Value }
@@ -115,15 +96,15 @@ func (f *Format) String() string { return f.Value }
 func (f *Format) Type() string { return strings.Join(f.allowed, "|") + "|…" }
 
 // Set parses the value, and the template in it.
-func (f *Format) Set(text string) error {
+func (f *Format) Set(text string) (err error) {
 	name, template, given := strings.Cut(text, "=")
-	f.Value, f.print, f.columns = name, nil, nil
-	language, isTemplate := f.languages()[name]
+	f.Value, f.print = name, nil
 	switch {
-	case isTemplate && template == "":
-		return fmt.Errorf("%s needs a template: %[1]s=%s", name, language.example)
-	case isTemplate:
-		return language.set(f, template)
+	case name == asJSONPath && template == "":
+		return errors.New("jsonpath needs a template: jsonpath='{.items[*].name}'")
+	case name == asJSONPath:
+		f.print, err = parseJSONPath(template)
+		return err
 	case given || !f.allows(name):
 		return fmt.Errorf("must be one of %s", strings.Join(f.words(), ", "))
 	case name == AsJSON || name == AsYAML:
@@ -146,46 +127,30 @@ func documents(format string) printFunc {
 	}
 }
 
-// words returns all values; those with a template end with =.
-func (f *Format) words() []string {
-	words := slices.Clone(f.allowed)
-	for _, name := range slices.Sorted(maps.Keys(f.languages())) {
-		words = append(words, name+"=")
-	}
-	return words
-}
+// words returns all values; the one with a template ends with =.
+func (f *Format) words() []string { return append(slices.Clone(f.allowed), asJSONPath+"=") }
 
-// complete completes the value, and the file of a template.
+// complete completes the value.
 func (f *Format) complete(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-	if strings.Contains(word, "-file=") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
 	words := command.WithPrefix(word, f.words())
-	if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "=") }) {
+	if slices.Contains(words, asJSONPath+"=") {
 		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // PrintRows prints the rows that have changed as a table, or their names.
-func (f *PrintFlags) PrintRows(out io.Writer, t *Table, rows []Row) (err error) {
-	switch f.Output.Value {
-	case AsName:
-		for _, each := range t.Changed(rows) {
-			if _, err := fmt.Fprintln(out, Clean(each.Name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case asCustomColumns:
-		for i := range rows {
-			if rows[i], err = f.Output.customRow(rows[i]); err != nil {
-				return err
-			}
+func (f *PrintFlags) PrintRows(out io.Writer, t *Table, rows []Row) error {
+	if f.Output.Value != AsName {
+		t.Headers = rows[0].Headers
+		return t.Write(out, rows)
+	}
+	for _, each := range t.Changed(rows) {
+		if _, err := fmt.Fprintln(out, Clean(each.Name)); err != nil {
+			return err
 		}
 	}
-	t.Headers = rows[0].Headers
-	return t.Write(out, rows)
+	return nil
 }
 
 // Show prints all rows, of which tables have at least one, the first time, then those that have changed.
@@ -196,7 +161,7 @@ func (f *PrintFlags) Show(out io.Writer, t *Table, rows []Row, all any, watch bo
 	first := !t.Started
 	t.Started = true
 	changed := t.Changed(rows)
-	if first && (!watch || !f.isTemplate()) {
+	if first && (!watch || f.Output.Value != asJSONPath) {
 		return f.PrintValue(out, map[string]any{"items": all})
 	}
 	// As with kubectl, a template for a watch is one for each item.

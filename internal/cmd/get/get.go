@@ -54,7 +54,7 @@ the part after the slash if that is unambiguous.
   setpoint get teams red -n shop -o yaml     # one object
   setpoint get teams red blue -n shop        # two
   setpoint get reviews                       # what admission webhooks decided
-  setpoint get teams -o custom-columns=NAME:.name,STATE:.state,ERROR:.error
+  setpoint get teams -o jsonpath='{.items[?(@.state=="Failing")].error}'
   setpoint get -w                            # watch for changes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return client.CheckNames(args[min(1, len(args)):])

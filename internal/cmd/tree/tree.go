@@ -160,7 +160,7 @@ func (r *viewer) draw(out io.Writer, root *ownertree.Node, now time.Time) error 
 			visit(child, below+"├─ ", below+"│  ")
 		}
 		switch {
-		case rest != "" && r.Output.IsPerObject():
+		case rest != "" && r.Output.Value == output.AsName:
 			fmt.Fprintf(r.Stderr, "warning: of the children of %s: %s\n", client.NameOf(n.Ref), rest)
 		case rest != "":
 			rows = append(rows, output.Row{Key: "hidden " + line.Key, Cells: []string{below + "└─ " + rest}})
