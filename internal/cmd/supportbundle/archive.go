@@ -10,25 +10,19 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 )
 
 // root is the folder of all files.
 const root = "setpoint-support-bundle/"
 
-// The limits of one file, and of all together.
-const (
-	maxFile = 8 << 20
-	maxAll  = 100 << 20
-)
+// maxFile is the most of one file.
+const maxFile = 8 << 20
 
 // archive collects files, masks them, and bounds them. What is added with an error is missing.
 type archive struct {
 	compressed *gzip.Writer
 	tar        *tar.Writer
 	time       time.Time
-	size       int
 	// files are those that are in the archive, missing says what is not.
 	files, missing []string
 }
@@ -54,27 +48,14 @@ func (a *archive) addJSON(name string, value any, err error) {
 	a.add(name, append(text, '\n'), errors.Join(err, invalid))
 }
 
-// addObjects adds objects of the API as one list, masked.
-func (a *archive) addObjects(name string, objects []map[string]any, err error) {
-	for _, o := range objects {
-		maskObject(o)
-	}
-	text, invalid := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
-	a.add(name, text, errors.Join(err, invalid))
-}
-
 // add adds what is masked, since what is left of a secret after the cut has no name.
 func (a *archive) add(name string, data []byte, err error) {
-	if err != nil {
-		a.miss(name, err)
-		return
-	}
 	if len(data) > maxFile {
 		a.miss(name, fmt.Errorf("cut to %d of %d bytes", maxFile, len(data)))
 		data = data[:maxFile]
 	}
-	if a.size += len(data); a.size > maxAll {
-		a.miss(name, errors.New("left out: the bundle is too large"))
+	if err != nil {
+		a.miss(name, err)
 		return
 	}
 	a.files = append(a.files, name)
@@ -90,7 +71,6 @@ func (a *archive) miss(name string, err error) {
 
 // close adds the summary, and returns the first error of writing.
 func (a *archive) close() error {
-	a.size = 0 // There is always room for it.
 	a.add("summary.txt", fmt.Appendf(nil, "Setpoint's support bundle of %s. Secrets are not read; what looks like one is %s.\n"+
 		"Look at the files before you send them.\n\nFiles:\n  %s\n\nNot read:\n  %s\n", a.time.UTC().Format(time.RFC3339), masked,
 		strings.Join(a.files, "\n  "), strings.Join(a.missing, "\n  ")), nil)

@@ -90,22 +90,12 @@ func maskField(field string) string {
 // harmlessVariables are variables whose values are shown.
 var harmlessVariables = regexp.MustCompile(`^(?:GO(?:MEMLIMIT|GC|MAXPROCS|DEBUG)|POD_NAME|POD_NAMESPACE|SETPOINT_NAMESPACES|TZ|LANG)$`)
 
-// maskObject masks an object of the API, and drops managed fields and data.
-func maskObject(o map[string]any) {
-	if metadata, is := o["metadata"].(map[string]any); is {
-		delete(metadata, "managedFields")
-	}
-	maskValue("", o) // With the data: copies of a Secret's values are found by them.
-	for _, data := range []string{"data", "stringData", "binaryData"} {
-		delete(o, data)
-	}
-}
-
 // maskValue masks the value of a field in place and returns it: values of Secrets, variables, arguments after flags, and
 // what looks like a secret in any text. The name of a list counts for the texts in it.
 func maskValue(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
+		delete(value, "managedFields")
 		if object.IsSecret(value) {
 			redact.Secret(value, masked)
 		}

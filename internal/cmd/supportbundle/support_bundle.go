@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,12 +16,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
 )
 
-// readTimeout is how long is read, at most. What is missing then is noted.
-const readTimeout = 2 * time.Minute
+// readTimeout is how long is read, at most, and requestTimeout how long one process or request may take. What is missing then
+// is noted.
+const (
+	readTimeout    = 2 * time.Minute
+	requestTimeout = 15 * time.Second
+)
 
 // Command returns `setpoint support-bundle`.
 func Command(p *command.Invocation) *cobra.Command {
@@ -64,9 +64,6 @@ func run(ctx context.Context, p *command.Invocation, f *processes.ReadFlags, fil
 		return err
 	}
 	file = cmp.Or(file, "setpoint-support-bundle-"+now.UTC().Format("20060102T150405Z")+".tar.gz")
-	if file == "-" && output.IsTerminal(p.Stdout) {
-		return command.UsageErrorf("--file - writes an archive, which a terminal cannot show; redirect the output")
-	}
 	out, finish := p.Stdout, func() error { return nil }
 	if file != "-" {
 		created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -79,18 +76,14 @@ func run(ctx context.Context, p *command.Invocation, f *processes.ReadFlags, fil
 	if err != nil {
 		a.miss("processes", err) // The cluster says why there is no process.
 	}
-	read(limited, a, r)
-	if err = errors.Join(a.close(), finish()); err != nil {
-		err = fmt.Errorf("write the bundle: %w", err)
-	}
+	(&collector{archive: a, Session: r}).read(limited)
+	err = errors.Join(a.close(), finish())
 	if ctx.Err() != nil {
 		err, p.Code = errors.New("aborted"), command.Aborted
 	}
-	if err != nil && file != "-" {
-		_ = os.Remove(file) // It is not complete.
-	}
 	if err != nil {
-		return err
+		_ = os.Remove(file) // It is not complete.
+		return fmt.Errorf("write the bundle: %w", err)
 	}
 	for _, missing := range a.missing {
 		fmt.Fprintln(p.Stderr, "warning: not read:", output.Clean(missing))
@@ -99,31 +92,4 @@ func run(ctx context.Context, p *command.Invocation, f *processes.ReadFlags, fil
 		fmt.Fprintf(p.Stdout, "%s: %d files; look at them before you send it\n", file, len(a.files))
 	}
 	return nil
-}
-
-// read adds what the processes and the cluster say.
-func read(ctx context.Context, a *archive, r *processes.Session) {
-	a.addJSON("version.json", command.ReadVersion(), nil)
-	slices.SortStableFunc(r.Sources, func(x, y inspect.Source) int { return strings.Compare(x.Name(), y.Name()) })
-	for i, source := range r.Sources {
-		(&process{a, source, r.Client, fmt.Sprintf("processes/%d/", i+1)}).read(ctx)
-	}
-	c := &cluster{archive: a, pods: r.PodsRead(), namespaces: []string{r.LeaseNamespace}}
-	if len(r.Sources) > 0 && len(c.pods) == 0 {
-		a.miss("logs", errors.New("the processes do not run in pods; add what they print"))
-	}
-	slices.SortFunc(c.pods, func(x, y portforward.Location) int {
-		return strings.Compare(x.Namespace+"/"+x.Pod, y.Namespace+"/"+y.Pod)
-	})
-	for _, pod := range c.pods {
-		c.namespaces = append(c.namespaces, pod.Namespace)
-	}
-	slices.Sort(c.namespaces)
-	c.namespaces = slices.Compact(c.namespaces)
-	var err error
-	if c.client, err = newClient(r.Target.Config); err != nil {
-		a.miss("cluster", err)
-		return
-	}
-	c.read(ctx)
 }

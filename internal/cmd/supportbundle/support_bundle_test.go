@@ -54,7 +54,7 @@ func (largeProcess) Controllers(context.Context) ([]inspect.Controller, error) {
 }
 
 func (largeProcess) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	page := inspect.Page{Matching: 2000}
+	page := inspect.Page{States: map[inspect.State]int{inspect.StateFailing: 2000}}
 	for range q.Limit {
 		page.Objects = append(page.Objects, inspect.ObjectState{Controller: controller, Error: "password=planted"})
 	}
@@ -106,10 +106,10 @@ func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing e
 	if missing != nil {
 		a.miss("processes", missing)
 	}
-	read(t.Context(), a, &processes.Session{
+	(&collector{archive: a, Session: &processes.Session{
 		ReadFlags: &processes.ReadFlags{LeaseNamespace: "setpoint-system"}, Sources: sources,
 		Client: &client.Client{AccessReviewer: user}, Target: manager.Cluster{Config: api},
-	})
+	}}).read(t.Context())
 	must.Succeed(t, a.close())
 	compressed := must.Get(gzip.NewReader(&out)).In(t)
 	files = map[string]string{}
@@ -141,11 +141,11 @@ func TestLargeClusterIsBounded(t *testing.T) {
 			t.Errorf("%s has a secret", name)
 		}
 	}
-	if n := strings.Count(files["processes/1/failing.json"], `"runs"`); n != 50*2*maxObjects {
+	if n := strings.Count(files["processes/1/failing.json"], `"runs"`); n != 50*maxObjects {
 		t.Errorf("%d failing objects", n)
 	}
 	for file, text := range map[string]string{
-		"processes/2/command.json":                                         `"7"`,
+		"processes/2/command.txt":                                          "--workers 7",
 		"processes/1/failing.json":                                         "9223372036854775809", // the ID of a run, not rounded
 		"namespaces/setpoint-system/logs/setpoint-a/setpoint.log":          "the end",
 		"namespaces/setpoint-system/logs/setpoint-a/setpoint.previous.log": "the end",
@@ -156,31 +156,21 @@ func TestLargeClusterIsBounded(t *testing.T) {
 	}
 	for _, text := range []string{
 		"logs: the processes do not run in pods", "processes/1/metrics.txt: cut to", "processes/1/goroutines.txt: unknown endpoint",
-		"1990 of 2000 objects of c-0 that are Failing", "namespaces/setpoint-system/leases.yaml: all but the first 2 objects",
+		"1990 objects of c-0, beyond the first 10", "namespaces/setpoint-system/leases.json: all but the first 2 objects",
 	} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}
 	}
 	again, order := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
-	if strings.Join(order, "\n") != strings.Join(names, "\n") || again["namespaces/setpoint-system/pods.yaml"] != files["namespaces/setpoint-system/pods.yaml"] {
+	if strings.Join(order, "\n") != strings.Join(names, "\n") || again["namespaces/setpoint-system/pods.json"] != files["namespaces/setpoint-system/pods.json"] {
 		t.Errorf("two bundles differ:\n%v\n%v", names, order)
-	}
-}
-
-func TestAllFilesAreBounded(t *testing.T) {
-	a := newArchive(io.Discard, time.Unix(0, 0))
-	for i := range maxAll/maxFile + 2 {
-		a.add(fmt.Sprint(i), make([]byte, maxFile), nil)
-	}
-	if err := a.close(); err != nil || len(a.files) != maxAll/maxFile+1 || len(a.missing) != 2 {
-		t.Errorf("%v: %d files, missing are %v", err, len(a.files), a.missing)
 	}
 }
 
 func TestLittleIsRead(t *testing.T) {
 	files, _ := write(t, everything{}, serve(t, true), errors.New("no process with controllers found"))
-	for _, text := range []string{"no process with controllers found", "namespaces/setpoint-system/pods.yaml: ", "is forbidden"} {
+	for _, text := range []string{"no process with controllers found", "namespaces/setpoint-system/pods.json: ", "is forbidden"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}
@@ -196,7 +186,7 @@ func (blind) CanI(_ context.Context, verb string, kind object.Kind, _, name stri
 
 func TestHidden(t *testing.T) {
 	files, _ := write(t, blind{}, serve(t, false), nil, largeProcess{})
-	for _, text := range []string{"controllers.json: 1 controllers that you may not read", "failing.json: 2000 of 2000 objects of c-1"} {
+	for _, text := range []string{"controllers.json: 1 controllers that you may not read", "failing.json: 2000 objects of c-1, beyond the first 10 or not yours to read"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}
