@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
@@ -13,14 +15,12 @@ import (
 
 // minWatchInterval is the shortest time between two outputs of --watch, retryDelay the wait
 // after a failure. folderInterval and clusterInterval are the intervals of discovery:
-// reading a folder is cheap, a cluster may have many Leases. failureInterval limits
-// discovery after failures.
+// reading a folder is cheap, a cluster may have many Leases.
 const (
 	minWatchInterval = 500 * time.Millisecond
 	retryDelay       = 2 * time.Second
 	folderInterval   = time.Second
-	clusterInterval  = 30 * time.Second
-	failureInterval  = 10 * time.Second
+	clusterInterval  = 10 * time.Second
 )
 
 // Follow calls show once, and with --watch again after each change, until a signal.
@@ -28,16 +28,32 @@ const (
 func (r *Session) Follow(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := command.UntilSignal(ctx)
 	defer stop()
-	err := show(ctx)
-	if err != nil || !r.Watch {
+	if err := show(ctx); err != nil || !r.Watch {
 		return err
 	}
-	w := &processWatch{Session: r, revisions: map[inspect.Source]uint64{}}
-	for w.wait(ctx, err != nil) && command.Pause(ctx, minWatchInterval) {
+	return r.watch(ctx, show)
+}
+
+// watch calls show after each change until ctx ends.
+func (r *Session) watch(ctx context.Context, show func(context.Context) error) (err error) {
+	revisions := map[inspect.Source]uint64{}
+	var discovery, shown Warnings
+	for delay := minWatchInterval; command.Pause(ctx, delay); {
+		news := err != nil || r.awaitNews(ctx, revisions)
+		if before := r.Sources; ctx.Err() == nil && time.Since(r.Discovered) >= r.DiscoveryInterval() {
+			discovery.Print(r.Stderr, r.Discover(ctx))
+			news = news || !slices.Equal(before, r.Sources)
+		}
+		if !news || ctx.Err() != nil {
+			continue
+		}
 		if err = show(ctx); ctx.Err() != nil || isWriteError(err) {
 			break
 		}
-		w.showWarnings.Print(w.Stderr, err)
+		shown.Print(r.Stderr, err)
+		if delay = minWatchInterval; err != nil {
+			delay = retryDelay
+		}
 	}
 	if ctx.Err() != nil {
 		return nil // The signal caused the error.
@@ -51,58 +67,32 @@ func isWriteError(err error) bool {
 	return is && failed.Op == "write"
 }
 
-// processWatch waits for changes in the processes.
-type processWatch struct {
-	*Session
-	// revisions are the latest revisions seen, by process.
-	revisions map[inspect.Source]uint64
-	// discoveryWarnings and showWarnings are the warnings printed last.
-	discoveryWarnings, showWarnings Warnings
-}
-
-// processChange is a new revision of a process, or the error of reading it.
-type processChange struct {
-	source   inspect.Source
-	revision uint64
-	err      error
-}
-
-// wait waits until a process has a new revision or the set of processes changes; after a
-// failure, at most for retryDelay. It reports whether to show the state again.
-func (w *processWatch) wait(ctx context.Context, failed bool) bool {
-	if failed && command.Pause(ctx, retryDelay) {
-		if w.mayRediscover() {
-			w.rediscover(ctx)
-		}
-		return ctx.Err() == nil
-	}
-	awaiting, stop := context.WithCancel(ctx)
-	defer stop()
-	all := make(chan processChange)
-	for _, s := range w.Sources {
-		go awaitChange(awaiting, s, w.revisions[s], all)
-	}
-	look := time.NewTicker(w.DiscoveryInterval())
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case first := <-all:
-			if first.err == nil {
-				w.revisions[first.source] = first.revision
-				return true
+// awaitNews waits until a process has another revision than the known one, or it is time for a discovery.
+func (r *Session) awaitNews(ctx context.Context, revisions map[inspect.Source]uint64) (news bool) {
+	ctx, cancel := context.WithTimeout(ctx, r.DiscoveryInterval()-time.Since(r.Discovered))
+	defer cancel()
+	known := maps.Clone(revisions)
+	var mu sync.Mutex
+	var waiting sync.WaitGroup
+	for _, s := range r.Sources {
+		waiting.Go(func() {
+			revision, err := s.Await(ctx, known[s])
+			if err != nil {
+				command.Pause(ctx, retryDelay)
 			}
-			delete(w.revisions, first.source) // Any response is a change.
-			if !w.mayRediscover() {
-				continue
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				revisions[s], news = revision, true
+				cancel()
+			case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
+				delete(revisions, s) // Any response is a change.
 			}
-		case <-look.C:
-		}
-		if w.rediscover(ctx) {
-			return true
-		}
+		})
 	}
+	waiting.Wait()
+	return news
 }
 
 // DiscoveryInterval is the time between two discoveries.
@@ -111,41 +101,4 @@ func (r *Session) DiscoveryInterval() time.Duration {
 		return folderInterval
 	}
 	return clusterInterval
-}
-
-// mayRediscover reports whether a failure justifies a discovery now: it is free in a
-// folder, and lists the Leases of a cluster.
-func (w *processWatch) mayRediscover() bool {
-	return w.localProcesses != nil || time.Since(w.Discovered) >= failureInterval
-}
-
-// awaitChange sends the next revision of a process, and each failure before it.
-func awaitChange(ctx context.Context, s inspect.Source, since uint64, all chan<- processChange) {
-	for {
-		revision, err := s.Await(ctx, since)
-		select {
-		case <-ctx.Done():
-			return
-		case all <- processChange{s, revision, err}:
-		}
-		if err == nil || !command.Pause(ctx, retryDelay) {
-			return
-		}
-		since = 0
-	}
-}
-
-// rediscover finds the processes again and reports whether they changed.
-func (w *processWatch) rediscover(ctx context.Context) bool {
-	before := slices.Clone(w.Sources)
-	err := w.Discover(ctx)
-	if ctx.Err() == nil {
-		w.discoveryWarnings.Print(w.Stderr, err)
-	}
-	for s := range w.revisions {
-		if !slices.Contains(w.Sources, s) {
-			delete(w.revisions, s)
-		}
-	}
-	return !slices.Equal(before, w.Sources)
 }
