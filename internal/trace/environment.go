@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,76 +14,48 @@ import (
 
 // Config says where spans go. A nil Config is off.
 type Config struct {
-	// Endpoint is the URL that spans are posted to.
-	Endpoint string
 	// Annotate sets the Annotation of new children.
 	Annotate bool
-	// Provider gets the spans instead of the Endpoint, if set.
+	// Provider gets the spans instead of the collector in the environment, if set.
 	Provider oteltrace.TracerProvider
 
-	queue int
+	// endpoint is that of the environment, without a password.
+	endpoint string
 }
 
-// Names of environment variables. Those with "TRACES_" win over those without. The library reads the others.
+// Names of environment variables. Those with "TRACES_" win over those without. The library reads them and the others.
 const (
 	envDisabled = "OTEL_SDK_DISABLED"
 	envExporter = "OTEL_TRACES_EXPORTER"
 	envQueue    = "OTEL_BSP_MAX_QUEUE_SIZE"
-	envDelay    = "OTEL_BSP_SCHEDULE_DELAY"
 	envOTLP     = "OTEL_EXPORTER_OTLP_"
 	envTraces   = "OTEL_EXPORTER_OTLP_TRACES_"
 )
 
-const (
-	defaultEndpoint = "http://localhost:4318"
-	tracesPath      = "/v1/traces"
-	// maxQueue keeps the memory of the queue below that of a small cache.
-	maxQueue = 1 << 18
-	// minDelay and maxDelay are milliseconds. With none, the processor waits for nothing, and uses a core.
-	minDelay, maxDelay = 10, 3_600_000
-)
-
 // FromEnvironment returns the configuration in the environment variables of OpenTelemetry; nil if traces are off, which they are unless
-// a variable names an endpoint or the exporter. Its errors name the variable.
+// a variable names an endpoint or the exporter. It checks what the library would only log, or ignore. Its errors name the variable.
 func FromEnvironment() (*Config, error) {
-	on, err := isOn()
-	if !on || err != nil {
-		return nil, err
+	name, endpoint := otlp("ENDPOINT")
+	exporter := os.Getenv(envExporter)
+	switch {
+	case strings.EqualFold(os.Getenv(envDisabled), "true"), exporter == "none", exporter == "" && name == "":
+		return nil, nil //nolint:nilnil // Off is no error.
+	case exporter != "" && exporter != "otlp":
+		return nil, fmt.Errorf("traces: $%s must be otlp or none, not %q", envExporter, exporter)
 	}
-	c := &Config{}
-	for _, read := range []func() error{c.readProtocol, c.readEndpoint, checkHeaders, c.readQueue, checkDelay} {
-		if err := read(); err != nil {
-			return nil, fmt.Errorf("traces: %w", err)
-		}
+	if name, protocol := otlp("PROTOCOL"); name != "" && protocol != "http/protobuf" {
+		return nil, fmt.Errorf("traces: $%s must be http/protobuf, not %q: a collector receives it at port 4318", name, protocol)
 	}
-	return c, nil
-}
-
-func isOn() (bool, error) {
-	switch disabled := os.Getenv(envDisabled); strings.ToLower(disabled) {
-	case "true":
-		return false, nil
-	case "", "false":
-	default:
-		return false, fmt.Errorf("$%s must be true or false, not %q", envDisabled, disabled)
+	to, err := url.Parse(cmp.Or(endpoint, "http://localhost:4318"))
+	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" { // The URL may have a password.
+		return nil, fmt.Errorf("traces: $%s must be a URL such as http://collector:4318", name)
 	}
-	switch exporter := os.Getenv(envExporter); exporter {
-	case "none":
-		return false, nil
-	case "otlp":
-		return true, nil
-	case "":
-		name, _ := otlp("ENDPOINT")
-		return name != "", nil
-	default:
-		return false, fmt.Errorf("$%s must be otlp or none, not %q", envExporter, exporter)
-	}
+	return &Config{endpoint: to.Redacted()}, checkHeaders()
 }
 
 // otlp returns the variable that sets a value of the exporter, and the value; both empty if none does.
 func otlp(what string) (name, value string) {
 	for _, prefix := range []string{envTraces, envOTLP} {
-		// Files and templates leave spaces and line breaks around values.
 		if value := strings.TrimSpace(os.Getenv(prefix + what)); value != "" {
 			return prefix + what, value
 		}
@@ -92,70 +63,25 @@ func otlp(what string) (name, value string) {
 	return "", ""
 }
 
-func (c *Config) readProtocol() error {
-	name, protocol := otlp("PROTOCOL")
-	if name == "" || protocol == "http/protobuf" {
-		return nil
-	}
-	return fmt.Errorf("$%s must be http/protobuf, not %q: a collector receives it at port 4318", name, protocol)
-}
-
-func (c *Config) readEndpoint() error {
-	name, value := otlp("ENDPOINT")
-	endpoint, err := url.Parse(cmp.Or(value, defaultEndpoint))
-	// The message of url.Error repeats the URL, including any password.
-	if parse := (*url.Error)(nil); errors.As(err, &parse) {
-		return fmt.Errorf("$%s: %w", name, parse.Err)
-	}
-	switch {
-	case endpoint.Scheme != "http" && endpoint.Scheme != "https":
-		return fmt.Errorf("$%s %q: must begin with http:// or https://", name, endpoint.Redacted())
-	case endpoint.Hostname() == "":
-		return fmt.Errorf("$%s %q: has no host", name, endpoint.Redacted())
-	}
-	if !strings.HasPrefix(name, envTraces) {
-		endpoint = endpoint.JoinPath(tracesPath)
-	}
-	c.Endpoint = endpoint.String()
-	return nil
-}
-
 // checkHeaders checks what the library would print, with the values, which may be secret. Its errors leave them out.
 func checkHeaders() error {
 	for _, variable := range []string{envOTLP + "HEADERS", envTraces + "HEADERS"} {
 		for number, pair := range strings.Split(os.Getenv(variable), ",") {
 			key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
+			_, err := url.PathUnescape(value)
 			// "authorization: Bearer abc==" has its secret in front of the "=".
-			if key != "" && !found || strings.ContainsAny(strings.TrimSpace(key), ": \t") {
-				return fmt.Errorf("$%s: item %d is not name=value", variable, number+1)
-			}
-			if _, err := url.PathUnescape(value); err != nil {
-				return fmt.Errorf("$%s: the value of %s has an invalid %% sequence", variable, strings.TrimSpace(key))
+			if key != "" && !found || strings.ContainsAny(strings.TrimSpace(key), ": \t") || err != nil {
+				return fmt.Errorf("traces: $%s: item %d is not name=value", variable, number+1)
 			}
 		}
 	}
 	return nil
 }
 
-func (c *Config) readQueue() (err error) {
-	c.queue, err = numberBetween(envQueue, sdk.DefaultMaxQueueSize, 1, maxQueue)
-	return err
-}
-
-// checkDelay checks the delay, which the library reads.
-func checkDelay() error {
-	_, err := numberBetween(envDelay, minDelay, minDelay, maxDelay)
-	return err
-}
-
-func numberBetween(variable string, unset, from, to int) (int, error) {
-	value := os.Getenv(variable)
-	if value == "" {
-		return unset, nil
+// queueSize returns the size of the queue, as the library reads it.
+func queueSize() int {
+	if size, err := strconv.Atoi(os.Getenv(envQueue)); err == nil && size > 0 {
+		return size
 	}
-	number, err := strconv.Atoi(value)
-	if err != nil || number < from || number > to {
-		return 0, fmt.Errorf("$%s must be a number from %d to %d, not %q", variable, from, to, value)
-	}
-	return number, nil
+	return sdk.DefaultMaxQueueSize
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -60,18 +59,16 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint),
+	sender, err := otlptracehttp.New(ctx,
 		// Longer retries would only fill the queue.
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second,
 			MaxElapsedTime: 15 * time.Second}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	counted := &exporter{SpanExporter: sender, process: p, endpoint: withoutPassword(c.Endpoint)}
-	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue),
-		sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
-	provider := sdk.NewTracerProvider(sdk.WithResource(of),
-		sdk.WithSpanProcessor(&boundedProcessor{SpanProcessor: batches, exporter: counted, limit: int64(c.queue)}))
+	counted := &exporter{SpanExporter: sender, process: p, endpoint: c.endpoint}
+	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSpanProcessor(
+		&boundedProcessor{SpanProcessor: sdk.NewBatchSpanProcessor(counted), exporter: counted, limit: int64(queueSize())}))
 	p.Log.Info("sends traces", "endpoint", counted.endpoint)
 	stop := func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -88,14 +85,6 @@ func describe(ctx context.Context, p Process) (*resource.Resource, error) {
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", p.Service), attribute.String("service.version", p.Version),
 		attribute.String("service.instance.id", host)), resource.WithFromEnv())
-}
-
-func withoutPassword(endpoint string) string {
-	parsed, err := url.Parse(endpoint)
-	if err != nil {
-		return ""
-	}
-	return parsed.Redacted()
 }
 
 // boundedProcessor drops spans before the queue of its processor is full, which would drop them silently. It leaves out
