@@ -134,7 +134,9 @@ func (t printer) printCall(r *runDetails, i int) {
 	switch {
 	case call.Error != "":
 		t.styled(2, output.Red, "failed after %s: %s", output.PreciseDuration(step.Took), call.Error)
-		t.printResponseChanges(call, before)
+		if len(call.Response) > 0 {
+			t.printResponse(call, before, output.PreciseDuration(step.Took))
+		}
 	case call.Dropped:
 		t.line(2, "response after %s; request and response are no longer kept", output.PreciseDuration(step.Took))
 	default:
@@ -185,29 +187,12 @@ func callText(call *inspect.Call) string {
 
 // reasonText describes the reason for which a handler is called.
 func reasonText(reason string) string {
-	switch hook.Reason(reason) {
-	case hook.ReasonCreate:
-		return "the object was created"
-	case hook.ReasonUpdate:
-		return objectChanged
-	case hook.ReasonDelete:
-		return "the object is being deleted"
-	case hook.ReasonResume:
-		return "the object existed at startup"
-	case hook.ReasonTimer:
-		return "a timer"
-	case hook.ReasonDrift:
-		return "a child changed"
-	case hook.ReasonRelated:
-		return "a related object changed"
-	case hook.ReasonEvent:
-		return "an event"
-	case hook.ReasonMatch:
-		return "whether it handles the object"
-	case hook.ReasonDaemon:
-		return "its daemon"
-	}
-	return reason
+	return cmp.Or(map[hook.Reason]string{
+		hook.ReasonCreate: "the object was created", hook.ReasonUpdate: objectChanged, hook.ReasonDelete: "the object is being deleted",
+		hook.ReasonResume: "the object existed at startup", hook.ReasonTimer: "a timer", hook.ReasonDrift: "a child changed",
+		hook.ReasonRelated: "a related object changed", hook.ReasonEvent: "an event", hook.ReasonMatch: "whether it handles the object",
+		hook.ReasonDaemon: "its daemon",
+	}[hook.Reason(reason)], reason)
 }
 
 // previousCall returns the previous comparable call, in this run or a recorded one, and
@@ -270,19 +255,11 @@ func (t printer) printLogicChange(call, before *inspect.Call) (changed bool) {
 		changed = true
 	}
 	if code := timeline.CompareCode(before, call); !code.Since.IsZero() {
-		t.line(2, "the code of %s changed, at %s%s", code.Hook, t.clock(code.Since), colonBefore(code.Diff.Lines))
+		t.line(2, "the code of %s changed, at %s", code.Hook, t.clock(code.Since))
 		t.printTextDiff(code.Diff)
 		changed = true
 	}
 	return changed
-}
-
-// colonBefore returns the colon that announces lines; "" for none.
-func colonBefore(lines []diff.Line) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return ":"
 }
 
 // printTextDiff prints the lines of a diff.
@@ -305,7 +282,7 @@ func (t printer) printTextDiff(text diff.Text) {
 	}
 }
 
-// printResponse prints what changed in the response since the previous call.
+// printResponse prints what is new in the response since the previous call.
 func (t printer) printResponse(call, before *inspect.Call, after string) {
 	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
 		t.line(2, "response after %s", after)
@@ -319,17 +296,6 @@ func (t printer) printResponse(call, before *inspect.Call, after string) {
 		t.line(2, "response after %s, the same as before", after)
 	default:
 		t.line(2, "response after %s; new in it:", after)
-		t.changes(3, changes)
-	}
-}
-
-// printResponseChanges prints what changed in a response beside an error.
-func (t printer) printResponseChanges(call, before *inspect.Call) {
-	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
-		return
-	}
-	if changes, err := diff.Objects(before.Response, call.Response); err == nil && len(changes) > 0 {
-		t.line(2, "new in the response:")
 		t.changes(3, changes)
 	}
 }
@@ -448,34 +414,25 @@ func (t printer) printOutcome(r *runDetails) {
 		t.line(1, "trace %s", r.TraceID)
 	}
 	after := output.PreciseDuration(r.Took)
-	switch r.Outcome {
-	case "failed":
+	decision := timeline.Decision(&r.Run)
+	switch {
+	case r.Outcome == "failed":
 		nth := ""
 		if r.Attempt > 0 {
-			nth = fmt.Sprintf(", for the %s time in a row", ordinal(r.Attempt+1))
+			nth = fmt.Sprintf(", at attempt %d", r.Attempt+1)
 		}
 		t.styled(1, output.Red, "failed after %s%s%s", after, nth, again)
-		if !errorPrinted(r) {
-			t.line(2, "%s", r.Error)
-		}
-	case "postponed":
-		t.line(1, "postponed after %s%s", after, again)
-		if r.Error != "" {
-			t.line(2, "%s", r.Error)
-		}
-	case "skipped":
+	case r.Outcome == "skipped":
 		t.line(1, "no changes%s", again)
-	case "synced":
+	case r.Outcome == "synced":
 		t.line(1, "done after %s%s", after, again)
+	case decision != "":
+		t.line(1, "%s", strings.ToLower(decision[:1])+decision[1:])
 	default:
-		if decision := timeline.Decision(&r.Run); decision != "" {
-			t.line(1, "%s", strings.ToLower(decision[:1])+decision[1:])
-			return
-		}
 		t.line(1, "%s after %s%s", r.Outcome, after, again)
-		if r.Error != "" {
-			t.line(2, "%s", r.Error)
-		}
+	}
+	if r.Error != "" && !errorPrinted(r) {
+		t.line(2, "%s", r.Error)
 	}
 }
 
@@ -490,21 +447,6 @@ func errorPrinted(r *runDetails) bool {
 		}
 		return false
 	})
-}
-
-// ordinal returns a number such as "3rd".
-func ordinal(n int) string {
-	switch {
-	case n%100 >= 11 && n%100 <= 13:
-		return fmt.Sprintf("%dth", n)
-	case n%10 == 1:
-		return fmt.Sprintf("%dst", n)
-	case n%10 == 2:
-		return fmt.Sprintf("%dnd", n)
-	case n%10 == 3:
-		return fmt.Sprintf("%drd", n)
-	}
-	return fmt.Sprintf("%dth", n)
 }
 
 // document prints JSON as it was sent, with --full.

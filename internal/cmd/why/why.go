@@ -376,16 +376,6 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 	if a.stored.Deleting() && slices.ContainsFunc(a.stored.Finalizers(), ours) {
 		hints = append(hints, "hint: it waits for a controller that does not run; "+releaseAdvice(w.ref))
 	}
-	var refused []string
-	for i := range controllers {
-		if controllers[i].Refusal() != "" {
-			refused = append(refused, output.Clean(controllers[i].Name))
-		}
-	}
-	if len(refused) > 0 {
-		// Whether they would manage the object is not known, so their names have to do.
-		hints = append(hints, "hint: controllers that are not accepted: "+strings.Join(refused, ", ")+"; `setpoint get` says why")
-	}
 	return command.WithHint(fmt.Errorf("%s: %w, and has no reconcile history", client.NameOf(w.ref), errNotManaged),
 		strings.Join(hints, "\n"))
 }
@@ -402,47 +392,18 @@ func declaredBy(all []inspect.Controller, ref object.Ref) *inspect.Controller {
 
 // managerHint returns the command that is likely to help.
 func (w *explainer) managerHint(ctx context.Context, all []inspect.Controller, stored *object.Object) string {
-	is := func(k object.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
-		if slices.ContainsFunc(c.Kinds, is) {
+		if client.ContainsKind(c.Kinds, w.ref.Kind) {
 			return fmt.Sprintf("%s manages other objects of this kind; `setpoint get %[1]s -A` lists them", output.Clean(c.Name))
 		}
 	}
-	if above := w.managedOwner(ctx, stored); above != nil {
-		return fmt.Sprintf("it is owned by %s; see `setpoint why %s`", client.NameOf(*above), client.CommandArg(*above))
-	}
-	return "`setpoint get` lists the running controllers"
-}
-
-// maxOwners is the most owners followed upwards.
-const maxOwners = 10
-
-// managedOwner returns the nearest owner that a controller manages, or else the direct
-// owner; nil if there is none.
-func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *object.Ref {
-	var nearest *object.Ref
-	for range maxOwners {
-		owner, owned := stored.Controller()
-		if !owned {
-			break
-		}
+	if owner, owned := stored.Controller(); owned {
 		word := strings.TrimSuffix(strings.ToLower(owner.Kind)+"."+object.GroupOf(owner.APIVersion), ".")
-		ref, err := w.Client.Find(ctx, word, owner.Name, w.ref.Namespace)
-		if err != nil {
-			break
-		}
-		if nearest == nil {
-			nearest = &ref
-		}
-		states, err := w.States(ctx, ref)
-		if err == nil && len(states) > 0 {
-			return &ref
-		}
-		if stored, err = w.Client.Read(ctx, ref); err != nil || stored == nil {
-			break
+		if ref, err := w.Client.Find(ctx, word, owner.Name, w.ref.Namespace); err == nil {
+			return fmt.Sprintf("it is owned by %s; see `setpoint why %s`", client.NameOf(ref), client.CommandArg(ref))
 		}
 	}
-	return nearest
+	return "`setpoint get` lists the running controllers, and which of them are not accepted"
 }
 
 // errNotManaged is returned for an object without a controller.

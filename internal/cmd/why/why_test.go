@@ -44,7 +44,7 @@ Reconcile history, newest last:
     spec.image: old → new
   could not create Pod shop/b (missing): pods "b" is forbidden
   Event Warning SyncFailed
-  failed after 30ms, for the 2nd time in a row
+  failed after 30ms, at attempt 2
   3 more identical failures, the last at 11:59:59.000; next retry at 12:00:08
 
 What to do:
@@ -108,7 +108,7 @@ func TestWhyTellsChangedCode(t *testing.T) {
 	}
 	for want, c := range map[string][2]*inspect.Call{
 		"    the same request as before; Setpoint cannot see the hook's code\n": {unseen(""), unseen("no")},
-		"    the code of sync changed, at 12:00:00:\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {
+		"    the code of sync changed, at 12:00:00\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {
 			source("line\nold\n"), source("line\nnew\n"),
 		},
 		"    the same request as before\n": {call("a", ""), call("a", "")},
@@ -225,14 +225,6 @@ func TestWhyLeavesOutRecords(t *testing.T) {
 		printer{out: &out, full: full}.changes(0, []inspect.Change{size, record})
 		if got := strings.Count(out.String(), "\n"); got != want {
 			t.Errorf("full %v: %d lines: %s", full, got, &out)
-		}
-	}
-}
-
-func TestOrdinals(t *testing.T) {
-	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 11: "11th", 12: "12th", 22: "22nd", 113: "113th"} {
-		if got := ordinal(n); got != want {
-			t.Errorf("%d is %q", n, got)
 		}
 	}
 }
