@@ -47,15 +47,14 @@ func TestDescribe(t *testing.T) {
 			"Manages Deployment children (RollingInPlace, by server-side apply, 2 at a time), selected by a label with the object's UID.",
 			"Keeps deleted objects until the finalize hook reports that it is done (finalizer setpoint.dev/x).",
 			"Resyncs each object every 1h.",
-			"Calls the hooks sync and finalize at hooks.web:8080.",
+			"Calls its hooks: hooks.web:8080.",
 		}},
 		{"a decorator of a Go program", Programs{Hooks: []composite.Program{{
 			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []composite.Selection{{Labels: web}}, Namespaces: []string{"town"}, Sync: anonymous,
 			Children: plan.Rules{{Resource: pods}},
 		}}}, []string{
-			"Manages Deployment (apps/v1), with labels app=web, in namespace town.",
+			"Manages Deployment (apps/v1), with labels app=web, in town.",
 			"Manages Pod children (OnDelete), selected by their owner and the annotation k: v.",
-			"Calls the hook sync in this process.",
 		}},
 		{"handlers", Programs{Handlers: []handler.Program{{
 			Resource: rates, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
@@ -67,21 +66,21 @@ func TestDescribe(t *testing.T) {
 				{Name: "end", On: []hook.Reason{hook.ReasonDelete}, When: func(_, _ *object.Object) bool { return true }, Retries: -1},
 			},
 		}}}, []string{
-			"Handles Rate (example.org/v1), with labels a=b, in namespaces x and y.",
-			"Calls handler publish on create and update of spec.currency; every 1h, up to 3 retries.",
-			"Calls handler nightly; at 0 3 * * *.",
-			"Runs daemon watch for each object.",
-			"Calls handler end on delete, if its condition holds; once.",
-			"Owns the Pod and Deployment objects that it applies.",
-			"May delete and evict Pod objects, with labels c=d, in namespace z.",
+			"Handles Rate (example.org/v1), with labels a=b, in x, y.",
+			"Handler publish: create, update of spec.currency, every 1h, up to 3 retries.",
+			"Handler nightly: at 0 3 * * *.",
+			"Daemon watch.",
+			"Handler end: delete, if its condition holds, without retries.",
+			"Owns what it applies of Pod, Deployment.",
+			"May delete, evict Pod objects, with labels c=d, in namespace z.",
 		}},
 		{"reviews", Programs{Addresses: []string{"exec:./check", "h:443", "inline"}, Reviews: &admission.Program{Webhooks: []admission.Webhook{
 			{Name: "defaults", Mutates: true, Ignore: true, Rules: []admission.Rule{{Group: "apps", Version: "v1", Resources: []string{"deployments"}, Operations: []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}}},
 			{Name: "check", Rules: []admission.Rule{{Version: "v1", Resources: []string{"pods", "pods/status"}, Operations: []hook.Operation{hook.OperationDelete}}}},
 		}}}, []string{
-			"Webhook defaults may mutate or deny: create and update of deployments (apps/v1). Failure policy Ignore.",
-			"Webhook check may deny: delete of pods and pods/status (v1). Failure policy Fail.",
-			"Calls its hooks as the program ./check, at h:443 and inline.",
+			"Webhook defaults may mutate or deny: create, update of deployments (apps/v1). Failure policy Ignore.",
+			"Webhook check may deny: delete of pods, pods/status (v1). Failure policy Fail.",
+			"Calls its hooks: exec:./check, h:443, inline.",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

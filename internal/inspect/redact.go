@@ -262,7 +262,7 @@ func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string
 			hidden = append(hidden, p.Kind.Kind)
 		}
 	}
-	return joinAnd(hidden)
+	return strings.Join(hidden, ", ")
 }
 
 // AccessCheck reports whether the reader has a permission: a verb on a kind, in a namespace
