@@ -1,23 +1,22 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
-	"compress/flate"
-	"encoding/binary"
+	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"strings"
 )
 
-// A file is a line with the version, then blocks: the length of the compressed text, its checksum, and the text,
-// which is JSON in lines. Each block can be read alone, so a file that was cut is whole up to its last block.
+// A file is a series of gzip streams, as `zcat` reads it, with JSON in lines. Each stream is a block that can be read alone,
+// so a file that was cut is whole up to its last block. The comment of each has the version.
 const (
 	magic   = "setpoint recording "
-	version = "v1"
-	preface = magic + version + "\n"
+	version = "v2"
 
-	blockHeader = 8
 	// blockSize is the size of the text of a block; only longer lines make it longer.
 	blockSize = 256 << 10
 	// maxBlock limits what a reader allocates. A Writer leaves out longer lines.
@@ -39,119 +38,90 @@ func (e unreadableError) Unwrap() error { return e.error }
 // errCut is returned for a block that is not complete.
 var errCut = errors.New("the file ends in the middle of a block")
 
-var checksums = crc32.MakeTable(crc32.Castagnoli)
-
 // blockWriter compresses and writes blocks.
 type blockWriter struct {
 	out     io.Writer
-	encoder *flate.Writer
+	encoder *gzip.Writer
 	block   bytes.Buffer
 }
 
 // write writes one block with one Write.
 func (w *blockWriter) write(text []byte) (int, error) {
 	w.block.Reset()
-	w.block.Write(make([]byte, blockHeader))
 	if w.encoder == nil {
-		w.encoder, _ = flate.NewWriter(&w.block, flate.BestSpeed) // It fails only for an unknown level.
-	} else {
-		w.encoder.Reset(&w.block)
+		w.encoder, _ = gzip.NewWriterLevel(&w.block, gzip.BestSpeed) // It fails only for an unknown level.
 	}
-	if _, err := w.encoder.Write(text); err != nil {
+	w.encoder.Reset(&w.block)
+	w.encoder.Comment = magic + version
+	_, err := w.encoder.Write(text)
+	if err = errors.Join(err, w.encoder.Close()); err != nil {
 		return 0, err
 	}
-	if err := w.encoder.Close(); err != nil {
-		return 0, err
-	}
-	block := w.block.Bytes()
-	binary.LittleEndian.PutUint32(block, uint32(len(block)-blockHeader))
-	binary.LittleEndian.PutUint32(block[4:], crc32.Checksum(block[blockHeader:], checksums))
-	return w.out.Write(block)
+	return w.out.Write(w.block.Bytes())
 }
 
 // blockReader reads blocks.
 type blockReader struct {
-	in     io.Reader
-	header [blockHeader]byte
-	block  []byte
+	in   *bufio.Reader
+	read *readCounter
+	gzip gzip.Reader
 	// offset is the end of the last block that was whole.
 	offset int64
 }
 
-// damaged returns the error for a block that cannot be read.
-func (r *blockReader) damaged(problem error) error {
-	return unreadableError{fmt.Errorf("the file is damaged after byte %d: %w", r.offset, problem)}
+// readCounter counts bytes.
+type readCounter struct {
+	io.Reader
+
+	bytes int64
 }
 
-// begin reads the line with the version.
-func (r *blockReader) begin() error {
-	line := make([]byte, len(preface))
-	n, err := io.ReadFull(r.in, line)
-	line = line[:n]
-	switch {
-	case bytes.Equal(line, []byte(preface)):
-		r.offset = int64(n)
-		return nil
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		return err
-	case n == 0:
-		return ErrEmpty
-	case bytes.HasPrefix([]byte(preface), line):
-		return errCut
-	case bytes.HasPrefix(line, []byte(magic)):
-		other, _, _ := bytes.Cut(line[len(magic):], []byte("\n"))
-		return unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or record again",
-			other, version)}
-	}
-	return ErrNotRecording
+func (c *readCounter) Read(into []byte) (int, error) {
+	n, err := c.Reader.Read(into)
+	c.bytes += int64(n)
+	return n, err
 }
 
-// compressed returns the next block; io.EOF at the end, errCut for a part of a block.
-func (r *blockReader) compressed() ([]byte, error) {
-	if _, err := io.ReadFull(r.in, r.header[:]); err != nil {
-		return nil, cutOr(err, io.EOF)
-	}
-	size := binary.LittleEndian.Uint32(r.header[:])
-	if size > maxBlock {
-		return nil, r.damaged(fmt.Errorf("a block of %d bytes", size))
-	}
-	if cap(r.block) < int(size) {
-		r.block = make([]byte, size)
-	}
-	r.block = r.block[:size]
-	if _, err := io.ReadFull(r.in, r.block); err != nil {
-		return nil, cutOr(err, errCut)
-	}
-	if crc32.Checksum(r.block, checksums) != binary.LittleEndian.Uint32(r.header[4:]) {
-		return nil, r.damaged(errors.New("a block with another checksum"))
-	}
-	r.offset += blockHeader + int64(size)
-	return r.block, nil
+func newBlockReader(in io.Reader) *blockReader {
+	counter := &readCounter{Reader: in}
+	return &blockReader{in: bufio.NewReader(counter), read: counter}
 }
 
-// cutOr returns atEnd for the end of the file, errCut for one within what is read.
-func cutOr(err, atEnd error) error {
-	switch {
-	case errors.Is(err, io.EOF):
-		return atEnd
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errCut
-	}
-	return err
-}
-
-// text returns the text of the next block.
+// text returns the text of the next block; io.EOF at the end, errCut for a part of a block.
 func (r *blockReader) text() ([]byte, error) {
-	block, err := r.compressed()
-	if err != nil {
+	if _, err := r.in.Peek(1); err != nil {
+		if r.offset == 0 && errors.Is(err, io.EOF) {
+			err = ErrEmpty
+		}
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(block)), maxBlock+1))
+	before, _ := r.in.Peek(len(magic) + len(version)) // The versions before gzip have it as text.
+	if err := r.gzip.Reset(r.in); err != nil && (r.offset > 0 || !errors.Is(err, gzip.ErrHeader)) {
+		return nil, r.damaged(err)
+	}
+	switch found, is := strings.CutPrefix(cmp.Or(r.gzip.Comment, string(before)), magic); {
+	case !is:
+		return nil, ErrNotRecording
+	case found != version:
+		return nil, unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or record again",
+			found, version)}
+	}
+	r.gzip.Multistream(false)
+	text, err := io.ReadAll(io.LimitReader(&r.gzip, maxBlock+1))
 	if err == nil && len(text) > maxBlock {
 		err = fmt.Errorf("more than %d bytes", maxBlock)
 	}
 	if err != nil {
 		return nil, r.damaged(err)
 	}
+	r.offset = r.read.bytes - int64(r.in.Buffered())
 	return text, nil
+}
+
+// damaged returns the error for a block that cannot be read.
+func (r *blockReader) damaged(problem error) error {
+	if errors.Is(problem, io.ErrUnexpectedEOF) || errors.Is(problem, io.EOF) {
+		return errCut
+	}
+	return unreadableError{fmt.Errorf("the file is damaged after byte %d: %w", r.offset, problem)}
 }

@@ -75,10 +75,10 @@ func (f *File) resume() error {
 	if err := lock(f.file); err != nil {
 		return err
 	}
-	blocks := blockReader{in: f.file}
-	err := blocks.begin()
+	blocks := newBlockReader(f.file)
+	var err error
 	for err == nil {
-		_, err = blocks.compressed()
+		_, err = blocks.text()
 	}
 	isEnd := errors.Is(err, io.EOF) || errors.Is(err, errCut) || errors.Is(err, ErrEmpty)
 	switch _, isUnreadable := errors.AsType[unreadableError](err); {
@@ -91,7 +91,7 @@ func (f *File) resume() error {
 	if err := f.truncate(); err != nil {
 		return err
 	}
-	f.writer = NewWriter(f, f.options.Segment, f.size == 0)
+	f.writer = NewWriter(f, f.options.Segment)
 	return nil
 }
 

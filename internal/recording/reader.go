@@ -15,18 +15,17 @@ type Reader struct {
 	// Totals are the sums so far.
 	Totals Totals
 
-	blocks blockReader
+	blocks *blockReader
 	text   []byte
 	values map[string]json.RawMessage
 	// bytes is the size of the values, and maxBytes the most of a segment.
 	bytes, maxBytes int
-	begun           bool
 	cut             bool
 }
 
 // NewReader returns a Reader. The first Next checks the version.
 func NewReader(in io.Reader) *Reader {
-	return &Reader{blocks: blockReader{in: in}, maxBytes: maxSegmentBytes + maxBlock}
+	return &Reader{blocks: newBlockReader(in), maxBytes: maxSegmentBytes + maxBlock}
 }
 
 // IsCut reports whether the file ended in the middle of a block, as after a crash. What was read is whole.
@@ -50,14 +49,7 @@ func (r *Reader) Next() (*Call, error) {
 func (r *Reader) line() ([]byte, error) {
 	for len(r.text) == 0 {
 		var err error
-		if !r.begun {
-			if err = r.blocks.begin(); err == nil {
-				r.begun = true
-			}
-		}
-		if err == nil {
-			r.text, err = r.blocks.text()
-		}
+		r.text, err = r.blocks.text()
 		if errors.Is(err, errCut) {
 			r.cut, err = true, io.EOF
 		}

@@ -14,9 +14,12 @@ type Stream struct {
 	latest time.Time
 }
 
-// NewStream returns a Stream.
+// NewStream returns a Stream, which begins at once: its reader has missed nothing since.
 func NewStream(out io.Writer, segment Segment) *Stream {
-	return &Stream{writer: NewWriter(out, segment, true)}
+	s := &Stream{writer: NewWriter(out, segment), latest: time.Now()}
+	s.writer.AddTotals(Totals{})
+	_ = s.writer.Flush() // The writer keeps its error.
+	return s
 }
 
 // StreamDelay is how long a call is on its way to the reader of a Stream, about.

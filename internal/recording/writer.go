@@ -51,25 +51,16 @@ type Writer struct {
 	// digests are those of the values of the segment, by a faster hash.
 	digests map[[2]uint64]string
 	bytes   int
-	written int64
 	begun   bool
 	// calls were written, and pending are added.
 	calls, pending int
 	err            error
 }
 
-// NewWriter returns a Writer that appends to a file, or begins one if it is empty.
-func NewWriter(out io.Writer, segment Segment, empty bool) *Writer {
-	w := &Writer{segment: segment, maxLine: maxLine, blocks: blockWriter{out: out}}
-	if empty {
-		_, w.err = io.WriteString(out, preface)
-		w.written = int64(len(preface))
-	}
-	return w
+// NewWriter returns a Writer that appends to a file.
+func NewWriter(out io.Writer, segment Segment) *Writer {
+	return &Writer{segment: segment, maxLine: maxLine, blocks: blockWriter{out: out}}
 }
-
-// Written is the number of bytes written.
-func (w *Writer) Written() int64 { return w.written }
 
 // Calls is the number of calls written.
 func (w *Writer) Calls() int { return w.calls }
@@ -227,10 +218,7 @@ func (w *Writer) Flush() error {
 	if w.err != nil || w.text.Len() == 0 {
 		return w.err
 	}
-	var n int
-	n, w.err = w.blocks.write(w.text.Bytes())
-	w.written += int64(n)
-	if w.err == nil {
+	if _, w.err = w.blocks.write(w.text.Bytes()); w.err == nil {
 		w.calls += w.pending
 	}
 	w.pending = 0

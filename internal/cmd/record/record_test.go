@@ -123,7 +123,7 @@ func (o *outageOnce) CanI(ctx context.Context, verb string, kind object.Kind, na
 // After an outage of the API server, calls are recorded again.
 func TestRecordAfterOutage(t *testing.T) {
 	s, said, record := recordingOf(t, &outageOnce{AllowedVerbs: clitest.AllowedVerbs{"get teams in shop"}}, recording.Filter{}, func(out io.Writer) error {
-		w := recording.NewWriter(out, recording.Segment{}, true)
+		w := recording.NewWriter(out, recording.Segment{})
 		for range 3 {
 			raw := func(func(json.RawMessage) json.RawMessage) json.RawMessage { return json.RawMessage(`{}`) }
 			if err := w.Add(&recording.Call{Hook: "sync", Object: clitest.Team()}, nil, raw); err != nil {
