@@ -132,7 +132,8 @@ func TestCopiesInAnnotationsAreMasked(t *testing.T) {
 		must.Succeed(t, json.Unmarshal([]byte(text), &o))
 		maskValue("", o)
 		shown := must.Get(json.Marshal(o)).In(t)
-		if found := string(shown); strings.Contains(found, "planted") || strings.Contains(found, "cGxhbnRlZA") || !strings.Contains(found, "shown") {
+		if found := string(shown); strings.Contains(found, "planted") || strings.Contains(found, "cGxhbnRlZA") ||
+			!strings.Contains(found, "shown") {
 			t.Errorf("%s\nis shown as %s", text, found)
 		}
 	}

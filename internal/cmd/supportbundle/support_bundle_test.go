@@ -163,7 +163,8 @@ func TestLargeClusterIsBounded(t *testing.T) {
 		}
 	}
 	again, order := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
-	if strings.Join(order, "\n") != strings.Join(names, "\n") || again["namespaces/setpoint-system/pods.json"] != files["namespaces/setpoint-system/pods.json"] {
+	if strings.Join(order, "\n") != strings.Join(names, "\n") ||
+		again["namespaces/setpoint-system/pods.json"] != files["namespaces/setpoint-system/pods.json"] {
 		t.Errorf("two bundles differ:\n%v\n%v", names, order)
 	}
 }
@@ -186,7 +187,8 @@ func (blind) CanI(_ context.Context, verb string, kind object.Kind, _, name stri
 
 func TestHidden(t *testing.T) {
 	files, _ := write(t, blind{}, serve(t, false), nil, largeProcess{})
-	for _, text := range []string{"controllers.json: 1 controllers that you may not read", "failing.json: 2000 objects of c-1, beyond the first 10 or not yours to read"} {
+	for _, text := range []string{"controllers.json: 1 controllers that you may not read",
+		"failing.json: 2000 objects of c-1, beyond the first 10 or not yours to read"} {
 		if !strings.Contains(files["summary.txt"], text) {
 			t.Errorf("no %q in\n%s", text, files["summary.txt"])
 		}

@@ -62,9 +62,11 @@ func TestWhyText(t *testing.T) {
 		ID: 2, Controller: "x/teams", Causes: []string{"child Pod shop/a changed", "the object changed"}, Noops: 3, Attempt: 1,
 		Began: clitest.Noon().Add(-2 * time.Second), Took: 30 * time.Millisecond, Outcome: "failed", Error: "write Pod shop/b: " + refused,
 		Steps: []inspect.Step{
-			{Took: 20 * time.Millisecond, Call: &inspect.Call{Name: "sync", Previous: 1, Request: request("Running"), Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
+			{Took: 20 * time.Millisecond, Call: &inspect.Call{Name: "sync", Previous: 1, Request: request("Running"),
+				Response: json.RawMessage(`{"status": {"ready": 1}}`)}},
 			{Plan: &inspect.Planned{Unchanged: 1, Actions: []inspect.Action{
-				{Verb: "update", Object: clitest.Pod("a"), Reason: "spec.image differs", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
+				{Verb: "update", Object: clitest.Pod("a"), Reason: "spec.image differs",
+					Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`), To: json.RawMessage(`"new"`)}}},
 				{Verb: "create", Object: clitest.Pod("b"), Reason: "missing"},
 				{Verb: "delete", Object: clitest.Pod("c"), Reason: "not desired any more"},
 			}}},
@@ -76,15 +78,18 @@ func TestWhyText(t *testing.T) {
 	a := explanation{
 		Object: clitest.Team(),
 		States: []client.VisibleState{{ObjectState: inspect.ObjectState{
-			Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateFailing, Attempts: 2, FailingSince: clitest.Noon().Add(-10 * time.Second), Next: clitest.Noon().Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{Kind: failure.Forbidden}, ChildStates: []inspect.Child{{Ref: clitest.Pod("a"), Health: "Current"}},
+			Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateFailing, Attempts: 2,
+			FailingSince: clitest.Noon().Add(-10 * time.Second), Next: clitest.Noon().Add(8 * time.Second),
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{Kind: failure.Forbidden},
+			ChildStates: []inspect.Child{{Ref: clitest.Pod("a"), Health: "Current"}},
 		}}},
 	}
 	var out bytes.Buffer
 	printer{out: &out, now: clitest.Noon()}.printState(a.States[0])
 	out.WriteString("\nReconcile history, newest last:\n\n")
 	// Fault U5: retries are one line below the run that began to fail.
-	latest := inspect.Run{Controller: run.Controller, Began: clitest.Noon().Add(-time.Second), Outcome: "failed", Next: clitest.Noon().Add(8 * time.Second)}
+	latest := inspect.Run{Controller: run.Controller, Began: clitest.Noon().Add(-time.Second), Outcome: "failed",
+		Next: clitest.Noon().Add(8 * time.Second)}
 	printer{out: &out, now: clitest.Noon()}.printEntry(&historyEntry{
 		Entry: timeline.Entry{Run: latest, Earlier: []inspect.Run{latest, latest, run}},
 		first: &runDetails{Run: run, before: map[uint64]inspect.Run{1: before}},
@@ -98,22 +103,26 @@ func TestWhyText(t *testing.T) {
 // A call of other code is not the same as the one before, although it has the same request.
 func TestWhyTellsChangedCode(t *testing.T) {
 	call := func(digest, version string) *inspect.Call {
-		return &inspect.Call{Name: "sync", Version: version, Request: request("Running"), Code: &inspect.Code{Digest: digest, Since: clitest.Noon()}}
+		return &inspect.Call{Name: "sync", Version: version, Request: request("Running"),
+			Code: &inspect.Code{Digest: digest, Since: clitest.Noon()}}
 	}
 	source := func(text string) *inspect.Call {
-		return &inspect.Call{Name: "sync", Request: request("Running"), Code: &inspect.Code{Digest: text, Since: clitest.Noon(), Source: text}}
+		return &inspect.Call{Name: "sync", Request: request("Running"), Code: &inspect.Code{Digest: text, Since: clitest.Noon(),
+			Source: text}}
 	}
 	unseen := func(fault string) *inspect.Call {
 		return &inspect.Call{Name: "sync", Request: request("Running"), Error: fault}
 	}
 	for want, c := range map[string][2]*inspect.Call{
 		"    the same request as before; Setpoint cannot see the hook's code\n": {unseen(""), unseen("no")},
-		"    the code of sync changed, at 12:00:00\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {
+		"    the code of sync changed, at 12:00:00\n        line\n      - old\n      + new\n    nothing else changed since the call " +
+			"before\n": {
 			source("line\nold\n"), source("line\nnew\n"),
 		},
 		"    the same request as before\n": {call("a", ""), call("a", "")},
-		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n":     {call("a", ""), call("b", "")},
-		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"), call("a", "v2")},
+		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n": {call("a", ""), call("b", "")},
+		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"),
+			call("a", "v2")},
 	} {
 		var out bytes.Buffer
 		printer{out: &out, now: clitest.Noon()}.printRequestChanges(c[1], c[0], "before")
@@ -125,7 +134,8 @@ func TestWhyTellsChangedCode(t *testing.T) {
 
 // Where a name is taken a retry cannot help, so none is proposed.
 func TestNoRetryWhereANameIsTaken(t *testing.T) {
-	taken := inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", State: inspect.StateFailing, Fault: &inspect.Fault{Kind: failure.NameTaken}}
+	taken := inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", State: inspect.StateFailing,
+		Fault: &inspect.Fault{Kind: failure.NameTaken}}
 	if all := adviceOn(taken); len(all) != 1 || !strings.Contains(all[0], "a name of its own") {
 		t.Errorf("advised %q", all)
 	}
@@ -135,13 +145,15 @@ func TestNoRetryWhereANameIsTaken(t *testing.T) {
 // changed, and of an object whose creation was denied that it does not exist.
 func TestWhyReviews(t *testing.T) {
 	review := func(second int, outcome, by string, r inspect.Review) historyEntry {
-		run := inspect.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by}, Began: clitest.Noon().Add(time.Duration(second) * time.Second), Outcome: outcome,
+		run := inspect.Run{Controller: "admissioncontroller.setpoint.dev/pods", Causes: []string{by},
+			Began: clitest.Noon().Add(time.Duration(second) * time.Second), Outcome: outcome,
 			Steps: []inspect.Step{{Took: 2 * time.Millisecond, Call: &inspect.Call{Name: "check", Review: &r}}}}
 		return historyEntry{Entry: timeline.Entry{Run: run}, first: &runDetails{Run: run}}
 	}
 	var out bytes.Buffer
 	printer{out: &out, now: clitest.Noon()}.print(explanation{Object: clitest.Pod("a"), neverStored: true, entries: []historyEntry{
-		review(-2, "mutated", "create by anna", inspect.Review{Operation: "create", Warnings: []string{"old"}, Changes: []inspect.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
+		review(-2, "mutated", "create by anna", inspect.Review{Operation: "create", Warnings: []string{"old"},
+			Changes: []inspect.Change{{Path: "spec.a", To: json.RawMessage(`1`)}}}),
 		review(-1, "denied", "create by anna", inspect.Review{Operation: "create", Denied: true, Message: "no digest", Reason: "Invalid"}),
 	}}, true)
 	const want = `Pod shop/a does not exist: its creation was denied.
@@ -170,14 +182,16 @@ Reconcile history, newest last:
 // that is deleted its fields are no change.
 func TestWhySeveralControllers(t *testing.T) {
 	created := json.RawMessage(`{"parent":{"metadata":{"creationTimestamp":"2026-03-01T11:59:57Z"}}}`)
-	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: clitest.Noon().Add(-2 * time.Second), Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
-		{Took: time.Millisecond, Call: &inspect.Call{Name: "sync", Request: created}},
-		{Plan: &inspect.Planned{Unchanged: 3}},
-		{Plan: &inspect.Planned{Actions: []inspect.Action{
-			{Verb: "delete", Object: clitest.Pod("a"), Reason: "no longer desired", Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
-		}}},
-		{Took: time.Millisecond, Write: &inspect.Write{Verb: "delete", Object: clitest.Pod("a")}},
-	}}
+	run := inspect.Run{Controller: "x/teams", Causes: []string{"the object changed"}, Began: clitest.Noon().Add(-2 * time.Second),
+		Took: time.Second, Outcome: "synced", Steps: []inspect.Step{
+			{Took: time.Millisecond, Call: &inspect.Call{Name: "sync", Request: created}},
+			{Plan: &inspect.Planned{Unchanged: 3}},
+			{Plan: &inspect.Planned{Actions: []inspect.Action{
+				{Verb: "delete", Object: clitest.Pod("a"), Reason: "no longer desired",
+					Changes: []inspect.Change{{Path: "spec.image", From: json.RawMessage(`"old"`)}}},
+			}}},
+			{Took: time.Millisecond, Write: &inspect.Write{Verb: "delete", Object: clitest.Pod("a")}},
+		}}
 	var out bytes.Buffer
 	printer{out: &out, now: clitest.Noon(), several: true}.printRun(&runDetails{Run: run})
 	const want = `11:59:58.000  x/teams: the object was created
@@ -198,7 +212,8 @@ func TestWhyStandby(t *testing.T) {
 	var out bytes.Buffer
 	printer{out: &out, now: clitest.Noon()}.print(explanation{
 		Object: clitest.Team(), stored: &object.Object{}, Caveats: []string{caveat},
-		States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateUnknown}, Standby: true}},
+		States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint",
+			State: inspect.StateUnknown}, Standby: true}},
 	}, true)
 	if got := out.String(); !strings.Contains(got, "its state is not known here") || !strings.HasSuffix(got, caveat+"\n") {
 		t.Errorf("told %s", got)
@@ -209,7 +224,8 @@ func TestWhyStandby(t *testing.T) {
 // say that another process does.
 func TestWhyUnmanaged(t *testing.T) {
 	var out bytes.Buffer
-	printer{out: &out, now: clitest.Noon()}.printState(client.VisibleState{ObjectState: inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateUnknown}})
+	printer{out: &out, now: clitest.Noon()}.printState(client.VisibleState{ObjectState: inspect.ObjectState{Ref: clitest.Team(),
+		Controller: "x/teams", Process: "setpoint", State: inspect.StateUnknown}})
 	const want = "Team shop/red has not been reconciled here yet.\n  Its controller starts once all its watches are synced."
 	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "another replica") {
 		t.Errorf("told %s", got)
@@ -232,7 +248,9 @@ func TestWhyLeavesOutRecords(t *testing.T) {
 // Fault U12: what failed is red in a history.
 func TestHistoryInColor(t *testing.T) {
 	var out bytes.Buffer
-	printer{out: &out, color: true, now: clitest.Noon()}.printState(client.VisibleState{ObjectState: inspect.ObjectState{Ref: clitest.Team(), State: inspect.StateFailing, Error: "no\x1b[0m"}})
+	printer{out: &out, color: true,
+		now: clitest.Noon()}.printState(client.VisibleState{ObjectState: inspect.ObjectState{Ref: clitest.Team(),
+		State: inspect.StateFailing, Error: "no\x1b[0m"}})
 	if got := out.String(); !strings.HasPrefix(got, "\x1b[31mTeam shop/red is failing.\x1b[0m\n  \x1b[31mno\\u001b[0m\x1b[0m\n") {
 		t.Errorf("%q", got)
 	}
@@ -251,7 +269,8 @@ func TestWhyNamesRelease(t *testing.T) {
 		"fails":             {inspect.StateFailing, nil, false},
 	} {
 		var out bytes.Buffer
-		a := explanation{Deletion: c.deletion, States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", State: c.state}}}}
+		a := explanation{Deletion: c.deletion, States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(),
+			Controller: "x/teams", State: c.state}}}}
 		printer{out: &out, now: clitest.Noon()}.printAdvice(a)
 		if strings.Contains(out.String(), "`setpoint release team") != c.says {
 			t.Errorf("%s: %s", name, &out)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
@@ -58,16 +58,12 @@ func (c *client) Process(ctx context.Context) (inspect.Process, error) {
 
 // Controllers implements inspect.Source.
 func (c *client) Controllers(ctx context.Context) ([]inspect.Controller, error) {
-	found, err := get[[]inspect.Controller](ctx, c, pathControllers, arguments{})
-	for i := range found {
-		found[i].Process = c.name
-	}
-	return found, err
+	return list(ctx, c, pathControllers, arguments{}, func(one *inspect.Controller) *string { return &one.Process })
 }
 
 // Objects implements inspect.Source.
 func (c *client) Objects(ctx context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	found, err := get[inspect.Page](ctx, c, pathObjects, arguments{controller: controller, query: q})
+	found, err := get[inspect.Page](ctx, c, pathObjects, arguments{Controller: controller, Query: q})
 	for i := range found.Objects {
 		found.Objects[i].Process = c.name
 	}
@@ -76,103 +72,81 @@ func (c *client) Objects(ctx context.Context, controller string, q inspect.Query
 
 // States implements inspect.Source.
 func (c *client) States(ctx context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
-	found, err := get[[]inspect.ObjectState](ctx, c, pathAbout, arguments{ref: ref})
-	for i := range found {
-		found[i].Process = c.name
-	}
-	return found, err
+	return list(ctx, c, pathAbout, arguments{Ref: ref}, func(one *inspect.ObjectState) *string { return &one.Process })
 }
 
 // Runs implements inspect.Source.
 func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
-	found, err := get[[]inspect.Run](ctx, c, pathRuns, arguments{ref: ref, limit: limit})
-	for i := range found {
-		found[i].Process = c.name
-	}
-	return found, err
+	return list(ctx, c, pathRuns, arguments{Ref: ref, Limit: limit}, processOf)
 }
 
 // Reviews implements inspect.Source.
 func (c *client) Reviews(ctx context.Context, controller string, detailed bool) ([]inspect.Run, error) {
-	found, err := get[[]inspect.Run](ctx, c, pathReviews, arguments{controller: controller, detailed: detailed})
-	for i := range found {
-		found[i].Process = c.name
-	}
-	return found, err
+	return list(ctx, c, pathReviews, arguments{Controller: controller, Detailed: detailed}, processOf)
 }
+
+func processOf(run *inspect.Run) *string { return &run.Process }
 
 // Run implements inspect.Source.
 func (c *client) Run(ctx context.Context, id uint64) (inspect.Run, error) {
-	found, err := get[inspect.Run](ctx, c, pathRuns+"/"+strconv.FormatUint(id, 10), arguments{})
-	found.Process = c.name
-	return found, err
+	return c.run(ctx, arguments{ID: id})
 }
 
 // RunWithTokens implements inspect.CallSource.
 func (c *client) RunWithTokens(ctx context.Context, id uint64) (inspect.Run, error) {
-	found, err := get[inspect.Run](ctx, c, pathRuns+"/"+strconv.FormatUint(id, 10), arguments{tokens: true})
+	return c.run(ctx, arguments{ID: id, Tokens: true})
+}
+
+func (c *client) run(ctx context.Context, a arguments) (inspect.Run, error) {
+	found, err := get[inspect.Run](ctx, c, pathRun, a)
 	found.Process = c.name
 	return found, err
 }
 
 // Plan implements inspect.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (found inspect.Plan, err error) {
-	to := endpoint{method: http.MethodPost, path: pathPlan, limit: maxPlan + c.wait}
-	if edited != nil {
-		to.path, to.body = pathPlanEdited, edited
-	}
-	err = c.call(ctx, to, arguments{controller: controller, ref: ref}, &found)
+	err = c.call(ctx, pathPlan, maxPlan+c.wait, arguments{Controller: controller, Ref: ref, Edited: edited}, &found)
 	return found, err
 }
 
 // SetLogLevel implements inspect.Source.
 func (c *client) SetLogLevel(ctx context.Context, level string) error {
-	return c.call(ctx, endpoint{method: http.MethodPost, path: pathLogLevel, limit: c.wait}, arguments{name: level}, &struct{}{})
+	return c.call(ctx, pathLogLevel, c.wait, arguments{Name: level}, &struct{}{})
 }
 
 // Diagnostic implements inspect.Source.
 func (c *client) Diagnostic(ctx context.Context, name string) ([]byte, error) {
-	return get[[]byte](ctx, c, pathDiagnostics, arguments{name: name})
+	return get[[]byte](ctx, c, pathDiagnostics, arguments{Name: name})
 }
 
 // Await implements inspect.Source by long polling.
-func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
-	for {
-		var found revision
-		err := c.call(ctx, endpoint{method: http.MethodGet, path: pathRevision, limit: maxPoll + c.wait}, arguments{since: since}, &found)
-		if err != nil || found.Revision != since {
-			return found.Revision, err
-		}
+func (c *client) Await(ctx context.Context, since uint64) (now uint64, err error) {
+	for now = since; now == since && err == nil; {
+		err = c.call(ctx, pathRevision, maxPoll+c.wait, arguments{Since: since}, &now)
 	}
+	return now, err
 }
 
 func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {
-	err = c.call(ctx, endpoint{method: http.MethodGet, path: path, limit: c.wait}, a, &found)
+	err = c.call(ctx, path, c.wait, a, &found)
 	return found, err
 }
 
-// endpoint is a path with its timeout, and the body of the request; nil for none.
-type endpoint struct {
-	method, path string
-	limit        time.Duration
-	body         []byte
+// list is get with the name of the client in each result.
+func list[T any](ctx context.Context, c *client, path string, a arguments, process func(*T) *string) ([]T, error) {
+	found, err := get[[]T](ctx, c, path, a)
+	for i := range found {
+		*process(&found[i]) = c.name
+	}
+	return found, err
 }
 
 // call sends a request with a timeout, since a stopped process still accepts connections.
-func (c *client) call(ctx context.Context, e endpoint, a arguments, into any) error {
-	limited, cancel := context.WithTimeout(ctx, e.limit)
+func (c *client) call(ctx context.Context, path string, limit time.Duration, a arguments, into any) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := c.exchange(limited, e, a, into)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, e.limit, err)
-	}
-	return err
-}
-
-// exchange sends a request and decodes the response.
-func (c *client) exchange(ctx context.Context, e endpoint, a arguments, into any) error {
-	return c.open(ctx, e, a, func(response *http.Response) error {
-		body, err := c.read(ctx, response)
+	err := c.open(limited, path, a, func(response *http.Response) error {
+		body, err := c.read(limited, response)
 		switch {
 		case err != nil:
 			return err
@@ -184,16 +158,20 @@ func (c *client) exchange(ctx context.Context, e endpoint, a arguments, into any
 		}
 		return nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, limit, err)
+	}
+	return err
 }
 
 // open sends a request and reads the response with a function. If the token is rejected and there is a new one, it
 // retries once.
-func (c *client) open(ctx context.Context, e endpoint, a arguments, read func(*http.Response) error) error {
+func (c *client) open(ctx context.Context, path string, a arguments, read func(*http.Response) error) error {
 	token, err := c.token(ctx, "")
 	if err != nil {
 		return err
 	}
-	response, err := c.roundTrip(ctx, e, a, token)
+	response, err := c.roundTrip(ctx, path, a, token)
 	if err != nil {
 		return err
 	}
@@ -203,7 +181,7 @@ func (c *client) open(ctx context.Context, e endpoint, a arguments, read func(*h
 			if err != nil {
 				return err
 			}
-			if response, err = c.roundTrip(ctx, e, a, renewed); err != nil {
+			if response, err = c.roundTrip(ctx, path, a, renewed); err != nil {
 				return err
 			}
 		}
@@ -222,12 +200,14 @@ func (c *client) token(ctx context.Context, refused string) (string, error) {
 }
 
 // roundTrip sends one request.
-func (c *client) roundTrip(ctx context.Context, e endpoint, a arguments, token string) (*http.Response, error) {
-	at := c.base.JoinPath(Prefix, e.path)
-	at.RawQuery = a.values().Encode()
+func (c *client) roundTrip(ctx context.Context, path string, a arguments, token string) (*http.Response, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(a)
 	//nolint:gosec // The address was published by the process, to its own user or in its Lease.
-	request, err := http.NewRequestWithContext(ctx, e.method, at.String(), bytes.NewReader(e.body))
-	if err != nil {
+	request, invalid := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(Prefix, path).String(), &body)
+	if err = cmp.Or(err, invalid); err != nil {
 		return nil, fmt.Errorf("read the process %s: %w", c.name, err)
 	}
 	if token != "" {

@@ -54,7 +54,8 @@ func TestStoppedProcessTimesOut(t *testing.T) {
 		t.Fatal("another client")
 	}
 	c.wait = 10 * time.Millisecond
-	if _, err := c.Controllers(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the process asleep: no response within 10ms") {
+	if _, err := c.Controllers(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "the process asleep: no response within 10ms") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

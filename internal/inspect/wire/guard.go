@@ -49,8 +49,6 @@ func check(r *http.Request, guard Guard) error {
 		return statusError{http.StatusForbidden, reasonForbidden, errors.New("not for web pages")}
 	case !isAddress(r.Host):
 		return statusError{http.StatusForbidden, reasonForbidden, fmt.Errorf("host %q: use an IP address, or localhost", r.Host)}
-	case len(r.URL.RawQuery) > maxQuery:
-		return statusError{http.StatusRequestURITooLong, reasonBadRequest, fmt.Errorf("the query is longer than %d bytes", maxQuery)}
 	}
 	err := guard.Admit(r.Context(), bearer(r))
 	switch {

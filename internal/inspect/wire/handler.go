@@ -1,14 +1,11 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -23,27 +20,27 @@ type statusError struct {
 
 func (r statusError) Unwrap() error { return r.error }
 
-// route handles a request.
-type route func(r *http.Request, a arguments) (any, error)
-
 // Handler serves a Source below Prefix, for requests that the Guard admits by their bearer
 // token.
 func Handler(source inspect.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
 	if calls, has := source.(inspect.CallSource); has {
-		mux.HandleFunc("GET "+Prefix+pathRecording, recordHandler(calls))
+		mux.HandleFunc("POST "+Prefix+pathRecording, recordHandler(calls))
 	}
-	for pattern, handle := range routes(source) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	for path, call := range methods(source) {
+		mux.HandleFunc("POST "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+			var response any
 			a, err := readArguments(r)
-			if err != nil {
-				writeResponse(w, nil, err)
-				return
+			if err == nil {
+				response, err = call(r.Context(), a)
 			}
-			response, err := handle(r, a)
 			writeResponse(w, response, err)
 		})
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeResponse(w, nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s",
+			r.Method, r.URL.Path, Prefix)})
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r, guard); err != nil {
 			writeResponse(w, nil, err)
@@ -53,75 +50,44 @@ func Handler(source inspect.Source, guard Guard) http.Handler {
 	})
 }
 
-// routes returns the methods of a Source by their patterns.
-func routes(source inspect.Source) map[string]route {
-	const get = "GET " + Prefix
-	plans := planner{source, make(chan struct{}, maxPlans)}
-	return map[string]route{
-		get + pathProcess:     func(r *http.Request, _ arguments) (any, error) { return source.Process(r.Context()) },
-		get + pathControllers: func(r *http.Request, _ arguments) (any, error) { return source.Controllers(r.Context()) },
-		get + pathObjects: func(r *http.Request, a arguments) (any, error) {
-			return source.Objects(r.Context(), a.controller, a.query)
+// methods returns the methods of a Source by their paths.
+func methods(source inspect.Source) map[string]func(context.Context, arguments) (any, error) {
+	plans := make(chan struct{}, maxPlans)
+	return map[string]func(context.Context, arguments) (any, error){
+		pathProcess:     func(ctx context.Context, _ arguments) (any, error) { return source.Process(ctx) },
+		pathControllers: func(ctx context.Context, _ arguments) (any, error) { return source.Controllers(ctx) },
+		pathObjects:     func(ctx context.Context, a arguments) (any, error) { return source.Objects(ctx, a.Controller, a.Query) },
+		pathAbout:       func(ctx context.Context, a arguments) (any, error) { return source.States(ctx, a.Ref) },
+		pathRuns:        func(ctx context.Context, a arguments) (any, error) { return source.Runs(ctx, a.Ref, a.Limit) },
+		pathReviews: func(ctx context.Context, a arguments) (any, error) {
+			return source.Reviews(ctx, a.Controller, a.Detailed)
 		},
-		get + pathAbout: func(r *http.Request, a arguments) (any, error) { return source.States(r.Context(), a.ref) },
-		get + pathRuns:  func(r *http.Request, a arguments) (any, error) { return source.Runs(r.Context(), a.ref, a.limit) },
-		get + pathReviews: func(r *http.Request, a arguments) (any, error) {
-			return source.Reviews(r.Context(), a.controller, a.detailed)
+		pathDiagnostics: func(ctx context.Context, a arguments) (any, error) { return source.Diagnostic(ctx, a.Name) },
+		pathLogLevel: func(ctx context.Context, a arguments) (any, error) {
+			return struct{}{}, source.SetLogLevel(ctx, a.Name)
 		},
-		get + pathRuns + "/{id}":          runRoute(source),
-		"POST " + Prefix + pathPlan:       plans.stored,
-		"POST " + Prefix + pathPlanEdited: plans.edited,
-		"POST " + Prefix + pathLogLevel: func(r *http.Request, a arguments) (any, error) {
-			return struct{}{}, source.SetLogLevel(r.Context(), a.name)
+		pathRun: func(ctx context.Context, a arguments) (any, error) {
+			if calls, has := source.(inspect.CallSource); has && a.Tokens {
+				return calls.RunWithTokens(ctx, a.ID)
+			}
+			return source.Run(ctx, a.ID)
 		},
-		get + pathDiagnostics: func(r *http.Request, a arguments) (any, error) { return source.Diagnostic(r.Context(), a.name) },
-		get + pathRevision: func(r *http.Request, a arguments) (any, error) {
-			return await(r.Context(), source, a.since)
-		},
-		"/": unknown,
+		pathPlan:     func(ctx context.Context, a arguments) (any, error) { return plan(ctx, source, plans, a) },
+		pathRevision: func(ctx context.Context, a arguments) (any, error) { return await(ctx, source, a.Since) },
 	}
 }
 
-func runRoute(source inspect.Source) route {
-	return func(r *http.Request, a arguments) (any, error) {
-		id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-		if err != nil {
-			return nil, badRequest(fmt.Errorf("run ID: %w", err))
-		}
-		if calls, has := source.(inspect.CallSource); has && a.tokens {
-			return calls.RunWithTokens(r.Context(), id)
-		}
-		return source.Run(r.Context(), id)
-	}
-}
-
-// planner limits concurrent plans, because each calls hooks.
-type planner struct {
-	source inspect.Source
-	turns  chan struct{}
-}
-
-func (p planner) stored(r *http.Request, a arguments) (any, error) { return p.plan(r, a, nil) }
-
-// edited plans for the object in the body.
-func (p planner) edited(r *http.Request, a arguments) (any, error) {
-	edited, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxEdited))
-	if err != nil || !json.Valid(edited) {
-		return nil, badRequest(cmp.Or(err, errors.New("the edited object is not JSON")))
-	}
-	return p.plan(r, a, edited)
-}
-
-func (p planner) plan(r *http.Request, a arguments, edited json.RawMessage) (any, error) {
+// plan limits concurrent plans by their turns, because each calls hooks.
+func plan(ctx context.Context, source inspect.Source, turns chan struct{}, a arguments) (any, error) {
 	select {
-	case p.turns <- struct{}{}:
-		defer func() { <-p.turns }()
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
 	default:
 		return nil, statusError{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are running; retry later", maxPlans)}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
+	ctx, cancel := context.WithTimeout(ctx, maxPlan)
 	defer cancel()
-	return p.source.Plan(ctx, a.controller, a.ref, edited)
+	return source.Plan(ctx, a.Controller, a.Ref, a.Edited)
 }
 
 // await responds once the revision changes, or after maxPoll.
@@ -130,14 +96,9 @@ func await(ctx context.Context, source inspect.Source, since uint64) (any, error
 	defer cancel()
 	now, err := source.Await(ctx, since)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return revision{since}, nil
+		return since, nil
 	}
-	return revision{now}, err
-}
-
-func unknown(r *http.Request, _ arguments) (any, error) {
-	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s",
-		r.Method, r.URL.Path, Prefix)}
+	return now, err
 }
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }

@@ -21,7 +21,7 @@ func recordHandler(source inspect.CallSource) http.HandlerFunc {
 			return
 		}
 		out := &streamWriter{ResponseWriter: w}
-		if err := source.Record(r.Context(), a.filter, out); err != nil && !out.begun {
+		if err := source.Record(r.Context(), a.Filter, out); err != nil && !out.begun {
 			writeResponse(w, nil, err)
 		}
 	}
@@ -55,7 +55,7 @@ func (c *client) Record(ctx context.Context, filter recording.Filter, out io.Wri
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	err := c.open(ctx, endpoint{method: http.MethodGet, path: pathRecording}, arguments{filter: filter},
+	err := c.open(ctx, pathRecording, arguments{Filter: filter},
 		func(response *http.Response) error {
 			if response.StatusCode != http.StatusOK {
 				body, err := c.read(ctx, response)

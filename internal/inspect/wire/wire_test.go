@@ -32,7 +32,8 @@ type fakeSource struct {
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ref() object.Ref {
-	return object.Ref{Kind: object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red & <blue>", UID: "u"}
+	return object.Ref{Kind: object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true},
+		Namespace: "shop", Name: "red & <blue>", UID: "u"}
 }
 
 func (c *fakeSource) record(called ...any) error {
@@ -48,11 +49,13 @@ func (c *fakeSource) Process(context.Context) (inspect.Process, error) {
 
 func (c *fakeSource) Controllers(context.Context) ([]inspect.Controller, error) {
 	at := ref()
-	return []inspect.Controller{{Name: "x/teams", Process: "canned", Declared: &at, Description: []string{"does <this>"}, Last: &inspect.Failure{Message: "m", Time: noon}}}, c.record()
+	return []inspect.Controller{{Name: "x/teams", Process: "canned", Declared: &at, Description: []string{"does <this>"},
+		Last: &inspect.Failure{Message: "m", Time: noon}}}, c.record()
 }
 
 func (c *fakeSource) Objects(_ context.Context, controller string, q inspect.Query) (inspect.Page, error) {
-	return inspect.Page{Total: 2, States: map[inspect.State]int{inspect.StateFailing: 1}, Objects: []inspect.ObjectState{{Ref: ref(), Process: "canned", State: inspect.StateFailing}}}, c.record(controller, q)
+	return inspect.Page{Total: 2, States: map[inspect.State]int{inspect.StateFailing: 1},
+		Objects: []inspect.ObjectState{{Ref: ref(), Process: "canned", State: inspect.StateFailing}}}, c.record(controller, q)
 }
 
 func (c *fakeSource) States(_ context.Context, ref object.Ref) ([]inspect.ObjectState, error) {
@@ -64,7 +67,8 @@ func (c *fakeSource) Runs(_ context.Context, ref object.Ref, limit int) ([]inspe
 }
 
 func (c *fakeSource) Run(_ context.Context, id uint64) (inspect.Run, error) {
-	return inspect.Run{ID: id, Process: "canned", Began: noon, Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
+	return inspect.Run{ID: id, Process: "canned", Began: noon, Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync",
+		Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
 }
 
 func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool) ([]inspect.Run, error) {
@@ -112,7 +116,8 @@ func calls() map[string][]any {
 		"Name":        {},
 		"Process":     {},
 		"Controllers": {},
-		"Objects":     {"x/teams", inspect.Query{Labels: gold, Text: "a&b=<c>", State: inspect.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
+		"Objects": {"x/teams", inspect.Query{Labels: gold, Text: "a&b=<c>", State: inspect.StateFailing, Sort: "name", Reverse: true,
+			Offset: 2, Limit: 9}},
 		"States":      {ref()},
 		"Runs":        {ref(), 12},
 		"Reviews":     {"x/teams", true},
@@ -198,33 +203,33 @@ func TestAwaitWaitsForChange(t *testing.T) {
 
 func TestUnauthorizedRequests(t *testing.T) {
 	for _, test := range []struct {
-		name, path string
-		change     func(*http.Request)
-		status     int
-		words      string
+		name, path, body string
+		change           func(*http.Request)
+		status           int
+		words            string
 	}{
-		{"a plain request", "process", func(*http.Request) {}, 200, ""},
-		{"localhost", "process", func(r *http.Request) { r.Host = "localhost:1" }, 200, ""},
-		{"IPv6", "process", func(r *http.Request) { r.Host = "[::1]:80" }, 200, ""},
-		{"a page", "process", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "not for web pages"},
-		{"a name made to lead here", "process", func(r *http.Request) { r.Host = "evil.example:8082" }, 403, "use an IP"},
-		{"no token", "process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
-		{"another token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secre") }, 401, "token"},
-		{"an empty token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, "token"},
-		{"a longer token", "process", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secrets") }, 401, "token"},
-		{"a password", "process", func(r *http.Request) { r.SetBasicAuth("secret", "secret") }, 401, "token"},
-		{"the token as a parameter", "process?token=secret", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
-		{"no token, elsewhere", "../v9/process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
-		{"too long", "objects?query=" + strings.Repeat("x", maxQuery), func(*http.Request) {}, 414, "longer"},
-		{"too much", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
-		{"no number", "runs/seven", func(*http.Request) {}, 400, "run ID"},
-		{"no JSON", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
-		{"no selector", "objects?query=" + url.QueryEscape(`{"labels":"a b"}`), func(*http.Request) {}, 400, "parameter query: label selector"},
-		{"a filter of a newer client", "objects?query=" + url.QueryEscape(`{"color":"red"}`), func(*http.Request) {}, 400, `unknown field`},
-		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
+		{"a plain request", "process", "", func(*http.Request) {}, 200, ""},
+		{"localhost", "process", "", func(r *http.Request) { r.Host = "localhost:1" }, 200, ""},
+		{"IPv6", "process", "", func(r *http.Request) { r.Host = "[::1]:80" }, 200, ""},
+		{"a page", "process", "", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, "not for web pages"},
+		{"a name made to lead here", "process", "", func(r *http.Request) { r.Host = "evil.example:8082" }, 403, "use an IP"},
+		{"no token", "process", "", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"another token", "process", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secre") }, 401, "token"},
+		{"an empty token", "process", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, "token"},
+		{"a longer token", "process", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secrets") }, 401, "token"},
+		{"a password", "process", "", func(r *http.Request) { r.SetBasicAuth("secret", "secret") }, 401, "token"},
+		{"the token as a parameter", "process?token=secret", "", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"no token, elsewhere", "../v9/process", "", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
+		{"too much", "runs", `{"limit":100000}`, func(*http.Request) {}, 400, "limit"},
+		{"no number", "run", `{"id":"seven"}`, func(*http.Request) {}, 400, "arguments: "},
+		{"no JSON", "about", "red", func(*http.Request) {}, 400, "arguments: "},
+		{"no selector", "objects", `{"query":{"labels":"a b"}}`, func(*http.Request) {}, 400, "label selector"},
+		{"a filter of a newer client", "objects", `{"query":{"color":"red"}}`, func(*http.Request) {}, 400, `unknown field`},
+		{"another version", "../v9/process", "", func(*http.Request) {}, 404, Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, Version+"/../", "", 1), http.NoBody)
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, Version+"/../", "", 1),
+				strings.NewReader(test.body))
 			r.Header.Set("Authorization", "Bearer secret")
 			test.change(r)
 			w := httptest.NewRecorder()
@@ -244,13 +249,15 @@ func TestAnotherServerIsNamed(t *testing.T) {
 	}{
 		{"a page", http.NotFoundHandler(), "is not Setpoint, or has another version"},
 		{"another version", Handler(&fakeSource{}, secret), "another version"},
-		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), "invalid response of the process teams for " + Prefix},
+		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }),
+			"invalid response of the process teams for " + Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(test.handler)
 			defer server.Close()
 			base := must.Get(url.Parse(server.URL + "/elsewhere")).In(t)
-			if _, err := NewClient("teams", base, nil, secret).Process(t.Context()); err == nil || !strings.Contains(err.Error(), test.words) {
+			if _, err := NewClient("teams", base, nil, secret).Process(t.Context()); err == nil ||
+				!strings.Contains(err.Error(), test.words) {
 				t.Errorf("error %v, want %q", err, test.words)
 			}
 		})
@@ -344,12 +351,12 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 func TestGuardError(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(&fakeSource{}, guardFunc(func(string) error { return errors.New("the Secret is lost") })).
-		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+		ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the Secret is lost") {
 		t.Errorf("status %d, %s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()
-	Handler(&fakeSource{}, Token("")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
+	Handler(&fakeSource{}, Token("")).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+Prefix+pathProcess, http.NoBody))
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("an empty token is guarded with status %d", w.Code)
 	}
