@@ -80,39 +80,14 @@ type tunnel struct {
 	closed     bool
 }
 
-// dial opens a connection to the pod. The address is ignored.
-func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	return openWithContext(ctx, func() (net.Conn, error) {
-		s, err := t.open()
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
-}
-
-// openWithContext opens a connection until ctx ends. A late connection is closed.
-func openWithContext(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
-	type opened struct {
-		net.Conn
-		err error
+// dial opens a connection to the pod. The address is ignored, and so is the context: a request whose context ends does not wait
+// for its connection, which the transport keeps for the next one.
+func (t *tunnel) dial(context.Context, string, string) (net.Conn, error) {
+	s, err := t.open()
+	if err != nil {
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
 	}
-	done := make(chan opened, 1)
-	go func() {
-		c, err := open()
-		done <- opened{c, err}
-	}()
-	select {
-	case o := <-done:
-		return o.Conn, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil {
-				_ = o.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return s, nil
 }
 
 // open opens the two streams of a connection to the pod.
@@ -120,7 +95,7 @@ func (t *tunnel) open() (*stream, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.connect(); err != nil {
-		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+		return nil, err
 	}
 	t.requests++
 	header := http.Header{}
@@ -129,14 +104,14 @@ func (t *tunnel) open() (*stream, error) {
 	header.Set(corev1.StreamType, corev1.StreamTypeError)
 	problems, err := t.connection.CreateStream(header)
 	if err != nil {
-		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+		return nil, err
 	}
 	_ = problems.Close() // Only the server writes to the error stream.
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := t.connection.CreateStream(header)
 	if err != nil {
 		t.connection.RemoveStreams(problems)
-		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
+		return nil, err
 	}
 	s := &stream{Stream: data, location: t.location, errorRead: make(chan struct{})}
 	connection := t.connection

@@ -1,9 +1,7 @@
 package portforward
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,36 +29,5 @@ func TestStreamErrors(t *testing.T) {
 				t.Errorf("%s, %q was told: %v", what, said, err)
 			}
 		}
-	}
-}
-
-// A connection that arrives after its context ended is closed.
-func TestLateConnectionsAreClosed(t *testing.T) {
-	ours, theirs := net.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	ended := make(chan struct{})
-	_, err := openWithContext(ctx, func() (net.Conn, error) {
-		<-ended
-		return ours, nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("the error is %v", err)
-	}
-	close(ended)
-	if _, err := theirs.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is open still")
-	}
-}
-
-func TestConnectionsInTimeAreReturned(t *testing.T) {
-	ours, _ := net.Pipe()
-	got, err := openWithContext(t.Context(), func() (net.Conn, error) { return ours, nil })
-	if got != ours || err != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
-	refused := errors.New("refused")
-	if _, err := openWithContext(t.Context(), func() (net.Conn, error) { return nil, refused }); !errors.Is(err, refused) {
-		t.Errorf("the error is %v", err)
 	}
 }
