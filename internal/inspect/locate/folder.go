@@ -32,8 +32,6 @@ type ProcessEntry struct {
 	// Address is a loopback address with a port; requests there send Token.
 	Address string `json:"address"`
 	Token   string `json:"token"`
-	// Locked means that the process holds a lock on the file. Programs of older releases do not.
-	Locked bool `json:"locked,omitempty"`
 }
 
 // uniqueNames names each process. The oldest process keeps its name; the PID is added to others
@@ -63,26 +61,31 @@ const maxEntryBytes = 16 << 10
 // Publish writes the entry of a process, which only this user may read. Calling withdraw
 // removes it. The entry of a process that is killed is not listed any more.
 func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
-	e.Locked = true
 	text, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(folder, fmt.Sprintf("%d-*", e.PID)) // The mode is 0600, since the file contains the token.
+	return publish(folder, fmt.Sprintf("%d-*%s", e.PID, entrySuffix), text)
+}
+
+// publish writes a file with a name of a pattern, which is locked until withdraw removes it.
+func publish(folder, pattern string, text []byte) (withdraw func(), err error) {
+	file, err := os.CreateTemp(folder, "."+pattern) // The mode is 0600, since the file may contain a token.
 	if err != nil {
-		return nil, fmt.Errorf("publish process entry: %w", err)
+		return nil, fmt.Errorf("publish: %w", err)
 	}
+	published := filepath.Join(folder, strings.TrimPrefix(filepath.Base(file.Name()), "."))
 	if err = Lock(file); err == nil {
 		_, err = file.Write(text)
 	}
 	// A rename is atomic, so no partial file is read, and none without its lock.
-	if err = cmp.Or(err, os.Rename(file.Name(), file.Name()+entrySuffix)); err != nil {
+	if err = cmp.Or(err, os.Rename(file.Name(), published)); err != nil {
 		_ = file.Close()
 		_ = os.Remove(file.Name())
-		return nil, fmt.Errorf("publish process entry: %w", err)
+		return nil, fmt.Errorf("publish: %w", err)
 	}
 	return func() {
-		_ = os.Remove(file.Name() + entrySuffix)
+		_ = os.Remove(published)
 		_ = file.Close()
 	}, nil
 }
@@ -130,11 +133,12 @@ func (s *folderSources) list(context.Context) []inspect.Source {
 
 // readEntries reads the entries of running processes. Other files are ignored.
 func readEntries(folder string) []ProcessEntry {
-	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*"+entrySuffix)) // The pattern is valid.
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "[0-9]*-*"+entrySuffix)) // The pattern is valid.
 	var all []ProcessEntry
 	for _, file := range files {
-		var e ProcessEntry
-		if err := readEntry(file, &e); err == nil && isLoopback(e.Address) {
+		text, written := readPublished(file)
+		e := ProcessEntry{written: written}
+		if json.Unmarshal(text, &e) == nil && isLoopback(e.Address) {
 			all = append(all, e)
 		}
 	}
@@ -146,34 +150,22 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// errEnded means that the process of an entry has ended.
-var errEnded = errors.New("the process has ended")
-
-// readEntry reads an entry, and removes that of a process which was killed.
-func readEntry(path string, into *ProcessEntry) error {
+// readPublished reads a file and its time, and removes that of a process which was killed; nothing for one that cannot be read.
+func readPublished(path string) (text []byte, written time.Time) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, written
 	}
 	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxEntryBytes))
-	if err != nil {
-		return err
+	if !isLocked(file) {
+		_ = os.Remove(path)
+		return nil, written
 	}
 	if about, err := file.Stat(); err == nil {
-		into.written = about.ModTime()
+		written = about.ModTime()
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return err
-	}
-	switch {
-	case !into.Locked && !isRunning(into.PID):
-		return errEnded
-	case into.Locked && !isLocked(file):
-		_ = os.Remove(path)
-		return errEnded
-	}
-	return nil
+	text, _ = io.ReadAll(io.LimitReader(file, maxEntryBytes)) // A part is no entry.
+	return text, written
 }
 
 // isLoopback reports whether an address is local. The token is never sent elsewhere.
@@ -191,17 +183,4 @@ func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LO
 // which others that look do not notice.
 func isLocked(file *os.File) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
-}
-
-// isRunning reports whether a process exists.
-func isRunning(pid int) bool {
-	if pid <= 0 {
-		return false
-	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	err = process.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, os.ErrPermission)
 }

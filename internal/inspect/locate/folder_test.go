@@ -81,7 +81,7 @@ func TestFolderSources(t *testing.T) {
 // A process that was killed is not listed, also if another process has its PID.
 func TestKilledProcess(t *testing.T) {
 	folder := t.TempDir()
-	write(t, folder, "1", fmt.Sprintf(`{"name":"guitar","pid":%d,"address":"127.0.0.1:3","locked":true}`, os.Getpid()))
+	write(t, folder, "1-2", fmt.Sprintf(`{"name":"guitar","pid":%d,"address":"127.0.0.1:3"}`, os.Getpid()))
 	find := locate.FolderSources(folder)
 	if found := find(t.Context()); len(found) != 0 {
 		t.Errorf("found %q", names(found))
