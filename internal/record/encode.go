@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -25,9 +26,6 @@ func (q *Request) JSON() json.RawMessage {
 func (r *Response) JSON(form hook.ControllerType) json.RawMessage {
 	switch {
 	case r.Sync != nil:
-		if text := appendSync(r.Sync, form); text != nil {
-			return text
-		}
 		return marshal(syncResponseOf(r.Sync, form))
 	case r.Customize != nil:
 		return marshal(r.Customize)
@@ -41,11 +39,13 @@ func (r *Response) JSON(form hook.ControllerType) json.RawMessage {
 
 // marshal returns JSON; nil for a value that cannot be encoded.
 func marshal(value any) json.RawMessage {
-	text, err := json.Marshal(value)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(value) != nil {
 		return nil
 	}
-	return text
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
 // The JSON forms of responses, beside the fields that those of package hook have.
@@ -73,41 +73,6 @@ type (
 		*hook.ReviewResponse
 	}
 )
-
-// appendSync returns a response by its objects as they are, which is faster than to encode them again; nil for one with
-// other fields.
-func appendSync(r *hook.Response, form hook.ControllerType) json.RawMessage {
-	if r.ResyncAfter != 0 || r.Finalized || r.Labels != nil || r.Annotations != nil || len(r.Events)+len(r.Conditions)+len(r.Message)+
-		len(r.LogicVersion) > 0 {
-		return nil
-	}
-	size := len(r.Status) + 40
-	for _, child := range r.Children {
-		size += len(child) + 1
-	}
-	out := append(make([]byte, 0, size), '{')
-	if r.Status != nil {
-		out = append(append(out, `"status":`...), r.Status...)
-	}
-	if len(r.Children) == 0 {
-		return append(out, '}')
-	}
-	if len(out) > 1 {
-		out = append(out, ',')
-	}
-	name := `"children":[`
-	if form == hook.Decorator {
-		name = `"attachments":[`
-	}
-	out = append(out, name...)
-	for i, child := range r.Children {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, child...)
-	}
-	return append(out, "]}"...)
-}
 
 func syncResponseOf(r *hook.Response, form hook.ControllerType) syncResponse {
 	out := syncResponse{Response: *r, ResyncAfterSeconds: r.ResyncAfter.Seconds()}
