@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -150,18 +149,10 @@ func (e *exporter) fail(spans int, err error) {
 
 // shortLine returns the beginning of a text on one line, with control characters escaped.
 func shortLine(text string) string {
-	var line []rune
-	for _, r := range strings.ToValidUTF8(text, "?") {
-		if len(line) >= maxError {
-			return string(line[:maxError]) + "…"
-		}
-		if unicode.IsPrint(r) {
-			line = append(line, r)
-		} else {
-			line = append(line, []rune(strings.Trim(strconv.QuoteRune(r), "'"))...)
-		}
+	if text = strings.ToValidUTF8(text, "?"); len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "…"
 	}
-	return string(line)
+	return strings.Trim(strconv.Quote(text), `"`)
 }
 
 // overflow drops a span. The log says so once: an overload would write a line for each batch.
