@@ -103,7 +103,8 @@ func (r *blockReader) text() ([]byte, error) {
 	case !is:
 		return nil, ErrNotRecording
 	case found != version:
-		return nil, unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or record again",
+		return nil, unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or "+
+			"record again",
 			found, version)}
 	}
 	r.gzip.Multistream(false)
