@@ -19,7 +19,6 @@ import (
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
@@ -226,7 +225,7 @@ func goProgram(names ...string) *fakeSource {
 // postReconcileAll presses Reconcile all on a page.
 func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 	t.Helper()
-	fields := url.Values{"stay": {"yes"}, "csrf": {csrfToken(t, s)}}
+	fields := url.Values{"stay": {"yes"}}
 	r := httptest.NewRequest(http.MethodPost, "http://localhost"+programPage+"/reconcile", strings.NewReader(fields.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Hx-Request", "true")
@@ -238,7 +237,7 @@ func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 // A request names the user, for the reconcile history.
 func TestReconcileRequestNamesTheUser(t *testing.T) {
 	s := newFakeAPI(t, discoveryResponses()).newServer(t)
-	text, err := json.Marshal(web.ReconcilePatch(&web.Request{Site: s.Site, Identity: &access.Identity{User: userclient.User{Name: "ann"}}}))
+	text, err := json.Marshal(web.ReconcilePatch(&web.Request{Site: s.Site, User: &userclient.User{Name: "ann"}}))
 	if err != nil || !strings.Contains(string(text), `"setpoint.dev/reconcile-at":"20`) || !strings.Contains(string(text), ` by ann"`) {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -421,7 +420,7 @@ func newTestRequest(t *testing.T, path string) *request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 	s := newServer(t)
-	return &request{&web.Request{Site: s.Site, R: r, Identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}, &s.pages}
+	return &request{&web.Request{Site: s.Site, R: r, User: &userclient.User{OwnCredentials: true}}, &s.pages}
 }
 
 func deployment(group string) object.Kind {

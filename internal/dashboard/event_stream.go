@@ -45,13 +45,13 @@ func streamEvents(req *request) error {
 		request: req, out: http.NewResponseController(req.W),
 		changed: make(chan struct{}, 1), sources: map[inspect.Source]context.CancelFunc{},
 	}
-	if !req.streams.Acquire(req.Identity.User.Name) {
+	if !req.streams.Acquire(req.User.Name) {
 		return &web.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many pages",
 			Text: fmt.Sprintf("You have %d live pages open.", maxStreams), Hint: "Close some of them.",
 		}
 	}
-	defer req.streams.Release(req.Identity.User.Name)
+	defer req.streams.Release(req.User.Name)
 	if err := web.SetReadDeadline(req.W, time.Time{}); err != nil {
 		return err
 	}

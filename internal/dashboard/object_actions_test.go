@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -39,8 +37,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	s.Log = slog.New(slog.NewTextHandler(&log, nil))
 	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
 	s.Processes.Running = func(context.Context) []inspect.Source { return []inspect.Source{process} }
-	req := must.Get(s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))).In(t)
-	fields := url.Values{"csrf": {req.CSRF}, "process": {"setpoint"}, "controller": {teamsController().Name}}
+	fields := url.Values{"process": {"setpoint"}, "controller": {teamsController().Name}}
 	const path = "/resources/configmaps/shop/a/plan"
 	responses := make(chan int)
 	for range 2 {

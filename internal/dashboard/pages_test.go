@@ -141,7 +141,7 @@ func TestSignInRedirect(t *testing.T) {
 	}
 }
 
-func TestWritesRequireCSRFToken(t *testing.T) {
+func TestWritesOfOtherSitesAreRejected(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
 	for _, each := range slices.Concat(web.SiteRoutes(), s.objects.Routes(), s.edit.Routes(), s.routes()) {
 		method, path, _ := strings.Cut(each.Pattern, " ")
@@ -150,9 +150,11 @@ func TestWritesRequireCSRFToken(t *testing.T) {
 		}
 		path = strings.NewReplacer("{", "", "}", "").Replace(path)
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody))
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		s.ServeHTTP(w, r)
 		if w.Code != http.StatusForbidden {
-			t.Errorf("%s without a token: %d", path, w.Code)
+			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // cancelingSource is a process that cancels the request and never responds.
@@ -51,7 +48,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	for from, back := range map[string]string{
 		"http://localhost/resources/pods/shop/a": `href="/resources/pods/shop/a"`, "http://evil.example.org/x": `href="/"`, "": `href="/"`,
 	} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/annotate", strings.NewReader(url.Values{"csrf": {csrfToken(t, s)}}.Encode()))
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/annotate", http.NoBody)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Referer", from)
 		w := httptest.NewRecorder()
@@ -63,18 +60,11 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	}
 }
 
-// csrfToken returns the CSRF token of an open server.
-func csrfToken(t *testing.T, s *Server) string {
-	t.Helper()
-	req := must.Get(s.Authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))).In(t)
-	return req.CSRF
-}
-
 func TestNotFoundDuringOutage(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	for doubt, want := range map[error]int{nil: http.StatusNotFound, userclient.ErrUnreachable: http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
-		req := &web.Request{Site: s.Site, W: w, R: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), Identity: &access.Identity{}}
+		req := &web.Request{Site: s.Site, W: w, R: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), User: &userclient.User{}}
 		req.AccessErrors.Record(doubt)
 		req.RenderError(web.NotFound("There is no such thing."))
 		if w.Code != want {

@@ -123,7 +123,7 @@ func TestReconcileDuringOutage(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
 	r.SetPathValue("process", "shop")
 	r.SetPathValue("controller", "shop~team")
-	err := reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), Identity: &access.Identity{User: ann}, API: client}, &server.pages})
+	err := reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), User: &ann, API: client}, &server.pages})
 	if p := web.ProblemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
 	}
@@ -147,8 +147,8 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := newTestRequest(t, "/")
-		req.Identity = &access.Identity{User: userclient.User{Name: "ann"}}
-		req.API = must.Get(cluster.As(req.Identity.User)).In(t)
+		req.User = &userclient.User{Name: "ann"}
+		req.API = must.Get(cluster.As(*req.User)).In(t)
 		readable := 0
 		for i := range 20 {
 			if req.CanRead(webKind(), fmt.Sprint("n", i)) {

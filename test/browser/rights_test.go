@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -174,27 +173,7 @@ func forge(t *testing.T, ui, token, path string, values url.Values) (status int,
 	if status, said := post("/signin", url.Values{"token": {token}, "return": {"/resources"}}); status != http.StatusOK {
 		t.Fatalf("sign in: %d: %s", status, cut(said))
 	}
-	values.Set("csrf", csrfOf(t, client, ui))
 	return post(path, values)
-}
-
-// csrfOf returns the CSRF token of a user, from the sign-out form.
-func csrfOf(t *testing.T, client *http.Client, ui string) string {
-	t.Helper()
-	response, err := client.Get(ui + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindSubmatch(body)
-	if found == nil {
-		t.Fatalf("no CSRF token on the page: %s", cut(string(body)))
-	}
-	return string(found[1])
 }
 
 func maySeeOne(t *testing.T, c *cluster, ui string) {

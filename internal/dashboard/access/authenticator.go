@@ -1,7 +1,7 @@
 // Package access authenticates the users of the dashboard.
 //
 // It contains sign-in with a token, the headers of an authenticating proxy, sessions, and the
-// protection against other sites: origin checks, CSRF tokens and security headers. Pages belong
+// protection against other sites: origin checks and security headers. Pages belong
 // in package dashboard; what a user may do is decided by the cluster.
 package access
 
@@ -59,10 +59,7 @@ var (
 	// ErrSignedOut means that the user has to sign in.
 	ErrSignedOut = errors.New("you are not signed in")
 	// ErrExpired means that the user has to sign in again.
-	ErrExpired = errors.New("your session has ended")
-	// ErrUnknownSession is an ErrExpired for a session that is unknown here. It may belong to
-	// another replica.
-	ErrUnknownSession = fmt.Errorf("%w, or was opened on another replica", ErrExpired)
+	ErrExpired = errors.New("your session has ended, or was opened on another replica")
 	// ErrHost means that the request is for an unknown host.
 	ErrHost        = errors.New("unknown host name")
 	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)
@@ -71,7 +68,7 @@ var (
 	// ErrBadForm wraps why a form could not be read.
 	ErrBadForm = errors.New("invalid form")
 	// ErrCrossSite means that a write may come from another site.
-	ErrCrossSite = errors.New("cross-site request, or the page is too old: reload it")
+	ErrCrossSite = errors.New("the request comes from another site")
 )
 
 // VerifyFunc returns the user of a token. Its error wraps userclient.ErrBadToken for an invalid
@@ -83,13 +80,7 @@ type Authenticator struct {
 	options  Options
 	verify   VerifyFunc
 	sessions *sessionStore
-	attempts *attemptLimiter
-	origin   *http.CrossOriginProtection
-	// proxiesListed reports that proxies are configured, so that client addresses come from
-	// their headers.
-	proxiesListed bool
-	// key is the key of digests: of session IDs, and of the CSRF secrets of users without a
-	// session.
+	// key is the key of the digests of session IDs.
 	key []byte
 }
 
@@ -104,15 +95,14 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	behind := len(o.Headers.Trusted) > 0
-	if !behind {
+	if len(o.Headers.Trusted) == 0 {
 		o.Headers.Trusted = loopbackPrefixes()
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
 	return &Authenticator{
-		options: o, verify: verify, key: key, origin: http.NewCrossOriginProtection(),
-		sessions: newSessionStore(&o), attempts: newAttemptLimiter(), proxiesListed: behind,
+		options: o, verify: verify, key: key,
+		sessions: &sessionStore{now: o.Now, lifetime: o.Lifetime, onEnd: o.OnSessionEnd, byID: map[string]*session{}},
 	}
 }
 
@@ -121,14 +111,14 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 //
 // A session expires when it is idle. Background requests do not count: event streams, and
 // requests with the header X-Live.
-func (g *Authenticator) Authenticate(r *http.Request) (*Identity, error) {
+func (g *Authenticator) Authenticate(r *http.Request) (*userclient.User, error) {
 	switch {
 	case g.IsPrivate():
-		return g.privateIdentity(r)
+		return g.privateUser(r)
 	case g.usesProxyAuth(r):
-		return g.proxyIdentity(r)
+		return g.proxyUser(r)
 	}
-	return g.sessionIdentity(r)
+	return g.sessionUser(r)
 }
 
 // UsesSignIn reports whether the user signs in and out with a token of the cluster.

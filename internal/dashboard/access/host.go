@@ -51,24 +51,3 @@ func remoteAddr(r *http.Request) netip.Addr {
 func (g *Authenticator) isProxy(from netip.Addr) bool {
 	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }
-
-// clientAddr returns the address of the client: of the connection, or the last one that a
-// trusted proxy added. The client may have written earlier ones.
-func (g *Authenticator) clientAddr(r *http.Request) netip.Addr {
-	from := remoteAddr(r)
-	if !g.proxiesListed {
-		return from
-	}
-	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, text := range slices.Backward(forwarded) {
-		if !g.isProxy(from) {
-			break
-		}
-		before, err := netip.ParseAddr(hostName(strings.TrimSpace(text)))
-		if err != nil {
-			break
-		}
-		from = before.Unmap().WithZone("")
-	}
-	return from
-}

@@ -18,19 +18,18 @@ func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
 // the token.
 func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
 
-// signInPrivate lets the user of a token in. Attempts are not limited: the token cannot be guessed, and other users of
-// this machine must not delay the one who knows it.
-func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, token string) (*Identity, error) {
+// signInPrivate lets the user of a token in.
+func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, token string) error {
 	if !hmac.Equal([]byte(token), []byte(g.options.Token)) {
-		return nil, userclient.ErrBadToken
+		return userclient.ErrBadToken
 	}
 	http.SetCookie(w, g.newCookie(r, g.privateSession(), 0))
-	return g.ownIdentity(), nil
+	return nil
 }
 
-// privateIdentity returns the user of a private dashboard. The host must be loopback, since another
+// privateUser returns the user of a private dashboard. The host must be loopback, since another
 // site may resolve its name to it.
-func (g *Authenticator) privateIdentity(r *http.Request) (*Identity, error) {
+func (g *Authenticator) privateUser(r *http.Request) (*userclient.User, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	switch {
 	case !isLoopback(r.Host):
@@ -40,11 +39,7 @@ func (g *Authenticator) privateIdentity(r *http.Request) (*Identity, error) {
 	case !hmac.Equal([]byte(cookie.Value), []byte(g.privateSession())):
 		return nil, ErrExpired
 	}
-	return g.ownIdentity(), nil
-}
-
-func (g *Authenticator) ownIdentity() *Identity {
-	return newIdentity(userclient.User{Name: "dev", OwnCredentials: true}, g.csrfSecret("dev"))
+	return &userclient.User{Name: "dev", OwnCredentials: true}, nil
 }
 
 // exchange signs in with the token of an address, and leads to the address without it, which the user may show and
@@ -55,7 +50,7 @@ func (g *Authenticator) exchange(w http.ResponseWriter, r *http.Request) bool {
 	if !g.IsPrivate() || r.Method != http.MethodGet || token == "" {
 		return false
 	}
-	if _, err := g.SignIn(w, r, token); err != nil {
+	if g.SignIn(w, r, token) != nil {
 		return false // The page for signing in follows.
 	}
 	query.Del(TokenParameter)

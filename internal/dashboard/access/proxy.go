@@ -27,11 +27,11 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// proxyIdentity returns the user named by a proxy. If the proxy forwards a token, requests use
+// proxyUser returns the user named by a proxy. If the proxy forwards a token, requests use
 // it instead of impersonation.
-func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
+func (g *Authenticator) proxyUser(r *http.Request) (*userclient.User, error) {
 	if token := bearerToken(r); token != "" {
-		return g.bearerIdentity(r, token)
+		return g.bearerUser(r, token)
 	}
 	if !g.isAllowedHost(r.Host) {
 		return nil, fmt.Errorf("%w: %q is not listed in --dashboard-hosts", ErrHost, r.Host)
@@ -45,7 +45,7 @@ func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
 	if headers.Groups != "" {
 		u.Groups = proxyGroups(r.Header.Values(headers.Groups), headers.GroupsPrefix)
 	}
-	return newIdentity(u, g.csrfSecret(u.Name)), nil
+	return &u, nil
 }
 
 // proxyGroups returns the groups of a header. Groups of the cluster are dropped, so that a
@@ -73,30 +73,20 @@ func proxyGroups(values []string, prefix string) []string {
 // authenticatedGroup is the group of all authenticated users.
 const authenticatedGroup = "system:authenticated"
 
-// bearerIdentity returns the user of a forwarded token. The session is identified by the token
+// bearerUser returns the user of a forwarded token. The session is identified by the token
 // instead of a cookie.
-func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity, error) {
+func (g *Authenticator) bearerUser(r *http.Request, token string) (*userclient.User, error) {
 	id := "bearer:" + g.digest(token)
-	s, _ := g.sessions.use(id, true)
-	if s == nil || g.sessions.claimVerification(s) {
-		u, err := g.verify(r.Context(), token)
-		if ended := expiredError(err); ended != nil {
-			g.sessions.drop(id)
-			return nil, ended
-		}
-		if err != nil {
-			return nil, err
-		}
-		s = newSession(u, g.options.Now())
-		g.sessions.put(id, s)
+	if known, err := g.sessions.use(id, true); err == nil {
+		return known, nil
 	}
-	return newIdentity(s.user, g.csrfSecret(s.user.Name)), nil
-}
-
-// expiredError returns ErrExpired for a bad token, and nil otherwise.
-func expiredError(err error) error {
+	user, err := g.verify(r.Context(), token)
 	if errors.Is(err, userclient.ErrBadToken) {
-		return fmt.Errorf("%w: %w", ErrExpired, err)
+		return nil, fmt.Errorf("%w: %w", ErrExpired, err)
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	g.sessions.put(id, user)
+	return &user, nil
 }

@@ -2,31 +2,106 @@ package access
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
 const (
-	// maxSessions and maxSessionsPerUser limit the sessions. The session that was idle longest
-	// is evicted first.
-	maxSessions        = 1000
+	// maxSessionsPerUser limits the sessions of a user. The one that was idle longest ends first.
 	maxSessionsPerUser = 20
-	// idleTimeout is how long an idle session lasts, sweepEvery how often expired sessions are
-	// removed.
+	// idleTimeout is how long an idle session lasts.
 	idleTimeout = 30 * time.Minute
-	sweepEvery  = time.Minute
-	// verifyInterval is how often a token is verified again, verifyRetryInterval how soon if
-	// the API server did not respond.
-	verifyInterval      = 3 * time.Minute
-	verifyRetryInterval = 10 * time.Second
+	// cookieGracePeriod is how long a cookie outlives its session, so that the user learns that it
+	// expired.
+	cookieGracePeriod = 24 * time.Hour
+	// maxTokenBytes limits tokens; those of clusters have at most 2 KiB.
+	maxTokenBytes = 16 << 10
 )
 
-// cookieLength is the length of rand.Text, the value of a cookie.
-const cookieLength = 26
+// session is the session of a user. It ends early when the API server rejects its token.
+type session struct {
+	user        userclient.User
+	began, used time.Time
+}
+
+// sessionStore holds sessions by the digest of their cookie.
+type sessionStore struct {
+	now      func() time.Time
+	lifetime time.Duration
+	// onEnd is called for each removed session.
+	onEnd func(userclient.User)
+
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+// use returns the user of a session, and resets its idle time unless the request is a background request.
+func (s *sessionStore) use(id string, background bool) (*userclient.User, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.byID[id]
+	switch {
+	case found == nil:
+		return nil, ErrExpired
+	case s.isExpired(found):
+		s.removeLocked(id)
+		return nil, ErrExpired
+	case !background:
+		found.used = s.now()
+	}
+	return &found.user, nil
+}
+
+func (s *sessionStore) isExpired(each *session) bool {
+	now := s.now()
+	return now.Sub(each.used) > idleTimeout || now.Sub(each.began) > s.lifetime
+}
+
+func (s *sessionStore) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(id)
+}
+
+// removeLocked removes a session. The caller holds the lock.
+func (s *sessionStore) removeLocked(id string) {
+	if gone := s.byID[id]; gone != nil {
+		delete(s.byID, id)
+		s.onEnd(gone.user)
+	}
+}
+
+// put starts a session. It removes expired ones, since they contain tokens, and the oldest one of a
+// user with too many.
+func (s *sessionStore) put(id string, user userclient.User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count, oldest := 0, ""
+	for other, each := range s.byID {
+		switch {
+		case s.isExpired(each):
+			s.removeLocked(other)
+		case each.user.Name == user.Name:
+			count++
+			if oldest == "" || each.used.Before(s.byID[oldest].used) {
+				oldest = other
+			}
+		}
+	}
+	if count >= maxSessionsPerUser {
+		s.removeLocked(oldest)
+	}
+	s.byID[id] = &session{user: user, began: s.now(), used: s.now()}
+}
 
 // digest returns a keyed digest of a secret, so that a lookup takes constant time.
 func (g *Authenticator) digest(secret string) string {
@@ -34,9 +109,6 @@ func (g *Authenticator) digest(secret string) string {
 	mac.Write([]byte(secret))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
-
-// csrfSecret returns the CSRF secret of a user without a session.
-func (g *Authenticator) csrfSecret(user string) string { return g.digest("csrf " + user) }
 
 // cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only
 // over HTTPS and from this host. They send cookies to all ports of a host, so that private dashboards beside each
@@ -51,42 +123,52 @@ func (g *Authenticator) cookieName(r *http.Request) string {
 	return "setpoint"
 }
 
-// sessionIdentity returns the user of the session cookie.
-func (g *Authenticator) sessionIdentity(r *http.Request) (*Identity, error) {
+// sessionUser returns the user of the session cookie.
+func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil || cookie.Value == "" {
 		return nil, ErrSignedOut
 	}
-	id := g.digest(cookie.Value)
-	s, known := g.sessions.use(id, isBackground(r))
-	switch {
-	case !known && len(cookie.Value) == cookieLength:
-		return nil, ErrUnknownSession
-	case s == nil:
-		return nil, ErrExpired
-	}
-	if err := g.reverify(r, id, s); err != nil {
-		return nil, err
-	}
-	return newIdentity(s.user, s.csrf), nil
+	return g.sessions.use(g.digest(cookie.Value), isBackground(r))
 }
 
-// reverify verifies the token of a session from time to time. An unreachable API server does
-// not end a session.
-func (g *Authenticator) reverify(r *http.Request, id string, s *session) error {
-	if !g.sessions.claimVerification(s) {
-		return nil
+// SignIn starts a session for the user of a token, and ends the previous one. The error of a bad
+// token wraps userclient.ErrBadToken.
+func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
+	token = strings.TrimSpace(token)
+	if g.IsPrivate() {
+		return g.signInPrivate(w, r, token)
 	}
-	u, err := g.verify(r.Context(), s.user.Token)
-	switch ended := expiredError(err); {
-	case ended != nil:
-		g.sessions.drop(id)
-		return ended
-	case err != nil:
-		g.sessions.retryVerification(s)
-	case u.Name != s.user.Name:
-		g.sessions.drop(id)
-		return fmt.Errorf("%w: the token now belongs to another user", ErrExpired)
+	if len(token) > maxTokenBytes {
+		return fmt.Errorf("sign in: %w: a token has at most %d bytes", userclient.ErrBadToken, maxTokenBytes)
 	}
+	user, err := g.verify(r.Context(), strings.TrimPrefix(token, "Bearer "))
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	g.endSession(r)
+	id := rand.Text()
+	g.sessions.put(g.digest(id), user)
+	http.SetCookie(w, g.newCookie(r, id, int((g.options.Lifetime+cookieGracePeriod)/time.Second)))
 	return nil
+}
+
+// SignOut ends the session. Open pages notice at their next request.
+func (g *Authenticator) SignOut(w http.ResponseWriter, r *http.Request) {
+	g.endSession(r)
+	http.SetCookie(w, g.newCookie(r, "", -1))
+}
+
+func (g *Authenticator) endSession(r *http.Request) {
+	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
+		g.sessions.drop(g.digest(cookie.Value))
+	}
+}
+
+func (g *Authenticator) newCookie(r *http.Request, value string, seconds int) *http.Cookie {
+	//nolint:gosec // A Secure cookie would be ignored over HTTP.
+	return &http.Cookie{
+		Name: g.cookieName(r), Value: value, Path: "/", MaxAge: seconds,
+		Secure: g.options.Secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	}
 }

@@ -95,7 +95,7 @@ func createObject(req *request) error {
 // memory and time, so their users need permission for the target first, and only some are read
 // at a time.
 func (req *request) submitDraft(target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
-	user := req.Identity.User.Name
+	user := req.User.Name
 	if !req.pages.drafts.Acquire(user) {
 		return tooManyDrafts()
 	}

@@ -362,7 +362,7 @@ func (req *request) requireAccess(verb string, kind object.Kind, namespace, name
 	if err := req.AccessError(); err != nil {
 		return req.accessUnknown(err)
 	}
-	p := web.PermissionProblem(userclient.Permission{User: req.Identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
+	p := web.PermissionProblem(userclient.Permission{User: req.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
 		Namespace: namespace})
 	p.Form = req.R.PostForm
 	return p

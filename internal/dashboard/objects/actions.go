@@ -232,7 +232,7 @@ const planTimeout = 70 * time.Second
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
 // logged and limited per user.
 func (req *Request) makePlan(p *Plan, source inspect.Source) error {
-	user := req.Identity.User.Name
+	user := req.User.Name
 	if !req.pages.plans.Acquire(user) {
 		req.W.Header().Set("Retry-After", web.RetryAfterSeconds)
 		return &web.Problem{

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
@@ -25,7 +24,7 @@ func requestOf(t *testing.T, req *Request, cluster *userclient.Cluster, reader s
 	t.Helper()
 	api := must.Get(cluster.As(userclient.User{Name: reader})).In(t)
 	return req.pages.Of(&web.Request{
-		Site: req.Site, R: req.R, API: api, Identity: &access.Identity{User: userclient.User{Name: reader, OwnCredentials: true}},
+		Site: req.Site, R: req.R, API: api, User: &userclient.User{Name: reader, OwnCredentials: true},
 	})
 }
 

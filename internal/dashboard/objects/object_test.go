@@ -89,7 +89,7 @@ func TestObjectPage(t *testing.T) {
 	wantTexts(t, html,
 		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "queue 2.0ms", "hook 5.0ms", "API writes 9.0ms",
 		"2 earlier runs without changes", "1 of 2 current", "Told: p", "Forbidden: you cannot delete",
-		`action="/resources/webs.example.org/shop/a/annotate"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
+		`action="/resources/webs.example.org/shop/a/annotate"`, `id="run-setpoint-9"`)
 }
 
 func TestObjectPageEscapesText(t *testing.T) {

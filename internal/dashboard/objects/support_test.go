@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/templates"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -68,7 +67,7 @@ func renderPage(t *testing.T, name string, data any) string {
 	maps.Copy(all, Functions())
 	pages := must.Get(web.ParseTemplates(templates.Files, all)).In(t)
 	var out bytes.Buffer
-	must.Succeed(t, pages[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", CSRF: "c", Data: data}))
+	must.Succeed(t, pages[name].ExecuteTemplate(&out, "layout", web.Page{Title: "T", URL: "/x", Data: data}))
 	checkInert(t, out.String())
 	return out.String()
 }
@@ -82,7 +81,7 @@ func newObjectRequest(sources ...inspect.Source) *Request {
 	}
 	return New().Of(&web.Request{
 		Site: site, R: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), API: &userclient.Client{},
-		Identity: &access.Identity{User: userclient.User{OwnCredentials: true}},
+		User: &userclient.User{OwnCredentials: true},
 	})
 }
 

@@ -43,7 +43,7 @@ func AnnotationPatch(name string, value any) map[string]any {
 
 // ReconcilePatch returns a merge patch that requests a reconcile.
 func ReconcilePatch(req *Request) map[string]any {
-	return AnnotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.Now(), By: req.Identity.User.Name}.String())
+	return AnnotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.Now(), By: req.User.Name}.String())
 }
 
 // Patch merges a change into an object as the user.

@@ -38,8 +38,8 @@ type Page struct {
 	URL string
 	// User is the name of the signed-in user; "" if sign-in is not needed.
 	User string
-	// CSRF is the token that forms send in the field "csrf".
-	CSRF string
+	// SignedIn reports whether there is a user.
+	SignedIn bool
 	// Flash is the result of the previous action; "" for none.
 	Flash   string
 	Version string
@@ -49,7 +49,7 @@ type Page struct {
 
 // Render sends a page. htmx gets the content without the layout.
 func (req *Request) Render(p Page) error {
-	if !p.Static && req.Identity != nil {
+	if !p.Static && req.User != nil {
 		p.EventsURL = LiveURL(&p)
 	}
 	if req.IsFragment() {
@@ -76,11 +76,8 @@ func (req *Request) renderBlock(p *Page, block string) error {
 		return fmt.Errorf("there is no page %q", p.Name)
 	}
 	p.URL, p.Version = req.requestURI(), req.Version
-	if req.Identity != nil {
-		p.CSRF = req.Identity.CSRF
-		if !req.UsesOwnCredentials() {
-			p.User = req.Identity.User.Name
-		}
+	if p.SignedIn = req.User != nil; p.SignedIn && !req.UsesOwnCredentials() {
+		p.User = req.User.Name
 	}
 	var out bytes.Buffer
 	if err := template.ExecuteTemplate(&out, block, p); err != nil {

@@ -22,8 +22,8 @@ type Request struct {
 	*Site
 	W http.ResponseWriter
 	R *http.Request
-	// Identity is the user; nil on public pages without a session.
-	Identity *access.Identity
+	// User is nil on public pages without a session.
+	User *userclient.User
 	// API is the API server as the user; nil without a user.
 	API *userclient.Client
 	// AccessErrors is why the permissions of the user are unknown.
@@ -65,7 +65,7 @@ func (req *Request) CheckWrite() error {
 	if err := SetReadDeadline(req.W, time.Now().Add(formTimeout)); err != nil {
 		return err
 	}
-	if err := req.Authenticator.CheckWrite(req.R, req.Identity); err != nil {
+	if err := access.CheckWrite(req.R); err != nil {
 		return err
 	}
 	return SetReadDeadline(req.W, time.Time{})
@@ -74,7 +74,7 @@ func (req *Request) CheckWrite() error {
 // UsesOwnCredentials reports whether requests use the credentials of the process, so that no
 // sign-in is needed.
 func (req *Request) UsesOwnCredentials() bool {
-	return req.Identity != nil && req.Identity.User.OwnCredentials
+	return req.User != nil && req.User.OwnCredentials
 }
 
 // Can reports whether the user may do something. If that is unknown it records the error, so

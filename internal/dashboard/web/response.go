@@ -14,7 +14,6 @@ const minGzipBytes = 1024
 // mixes text of an attacker with secrets leaks how much they have in common (BREACH). An
 // attacker needs another site that makes the browser load many pages, so only same-origin
 // requests and direct navigation are compressed. Public assets are compressed for everyone.
-// CSRF tokens are masked by package access and leak nothing.
 func (req *Request) write(status int, body []byte, public bool) error {
 	header := req.W.Header()
 	header.Add("Vary", "Accept-Encoding")

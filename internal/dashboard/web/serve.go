@@ -84,15 +84,15 @@ func (req *Request) authenticate(to Route) error {
 		limit = maxDraftBytes
 	}
 	req.R.Body = http.MaxBytesReader(req.W, req.R.Body, limit)
-	identity, err := req.Authenticator.Authenticate(req.R)
+	user, err := req.Authenticator.Authenticate(req.R)
 	if err != nil {
 		if to.Public && !errors.Is(err, access.ErrHost) {
 			return nil
 		}
 		return err
 	}
-	req.Identity = identity
-	req.API, err = req.Cluster.As(identity.User)
+	req.User = user
+	req.API, err = req.Cluster.As(*user)
 	return err
 }
 

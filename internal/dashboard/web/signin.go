@@ -3,10 +3,8 @@ package web
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +18,8 @@ import (
 type signInPage struct {
 	// ReturnURL is the page to return to.
 	ReturnURL string
-	// Expired reports that a session ended, Unknown that it may belong to another replica, and
-	// Lost that a form was not processed.
-	Expired, Unknown, Lost bool
+	// Expired reports that a session ended, Lost that a form was not processed.
+	Expired, Lost bool
 	// Private reports that the token is that of the session of development.
 	Private bool
 	// Problem is why sign-in failed.
@@ -33,7 +30,7 @@ type signInPage struct {
 // API server rejects its token.
 func (req *Request) redirectIfSignedOut(err error) bool {
 	expired := errors.Is(err, access.ErrExpired)
-	if apierrors.IsUnauthorized(err) && req.Identity != nil && req.Authenticator.UsesSignIn(req.R) {
+	if apierrors.IsUnauthorized(err) && req.User != nil && req.Authenticator.UsesSignIn(req.R) {
 		req.Authenticator.SignOut(req.W, req.R)
 		expired = true
 	}
@@ -44,7 +41,7 @@ func (req *Request) redirectIfSignedOut(err error) bool {
 		req.reloadPage()
 		return true
 	}
-	req.redirectToSignIn(expired, errors.Is(err, access.ErrUnknownSession))
+	req.redirectToSignIn(expired)
 	return true
 }
 
@@ -62,12 +59,9 @@ func (req *Request) reloadPage() {
 }
 
 // redirectToSignIn redirects to the sign-in page, in the way that the client understands.
-func (req *Request) redirectToSignIn(expired, unknown bool) {
+func (req *Request) redirectToSignIn(expired bool) {
 	query := url.Values{"return": {req.returnURL()}}
-	switch {
-	case unknown:
-		query.Set("expired", "unknown")
-	case expired:
+	if expired {
 		query.Set("expired", "yes")
 	}
 	if req.R.Method != http.MethodGet && req.R.URL.Path != "/signout" {
@@ -101,11 +95,11 @@ func (req *Request) returnURL() string {
 
 func showSignIn(req *Request) error {
 	back := localPath(req.Query("return"))
-	if req.Identity != nil {
+	if req.User != nil {
 		return req.Redirect(back)
 	}
 	return req.renderSignIn(http.StatusOK, signInPage{
-		ReturnURL: back, Expired: req.Query("expired") != "", Unknown: req.Query("expired") == "unknown", Lost: req.Query("lost") != "",
+		ReturnURL: back, Expired: req.Query("expired") != "", Lost: req.Query("lost") != "",
 	})
 }
 
@@ -115,36 +109,24 @@ func (req *Request) renderSignIn(status int, data signInPage) error {
 }
 
 func signIn(req *Request) error {
-	if http.NewCrossOriginProtection().Check(req.R) != nil {
-		return access.ErrCrossSite
-	}
-	if err := req.R.ParseForm(); err != nil {
-		return fmt.Errorf("%w: %w", access.ErrBadForm, err)
+	if err := access.CheckWrite(req.R); err != nil {
+		return err
 	}
 	back := localPath(req.Field("return"))
-	_, err := req.Authenticator.SignIn(req.W, req.R, req.Field("token"))
-	if err == nil {
+	err := req.Authenticator.SignIn(req.W, req.R, req.Field("token"))
+	switch {
+	case err == nil:
 		return req.Redirect(back)
+	case !errors.Is(err, userclient.ErrBadToken):
+		return req.renderSignIn(http.StatusServiceUnavailable, signInPage{ReturnURL: back, Problem: format.Capitalize(err.Error()) + "."})
 	}
-	data := signInPage{ReturnURL: back, Problem: format.Capitalize(err.Error()) + "."}
-	bad := errors.Is(err, userclient.ErrBadToken)
-	if bad {
-		data.Problem = "The API server does not accept this token. It may have expired, or belong to another cluster."
+	data := signInPage{
+		ReturnURL: back, Problem: "The API server does not accept this token. It may have expired, or belong to another cluster.",
 	}
-	if often, ok := errors.AsType[access.TooManyAttemptsError](err); ok {
-		if bad {
-			data.Problem += " Too many attempts failed from your address: the next ones are delayed."
-		}
-		req.W.Header().Set("Retry-After", strconv.Itoa(int(often.RetryAfter.Seconds())+1))
-		return req.renderSignIn(http.StatusTooManyRequests, data)
-	}
-	if bad && req.Authenticator.IsPrivate() {
+	if req.Authenticator.IsPrivate() {
 		data.Problem = "This is not the token of this session."
 	}
-	if bad {
-		return req.renderSignIn(http.StatusUnauthorized, data)
-	}
-	return req.renderSignIn(http.StatusServiceUnavailable, data)
+	return req.renderSignIn(http.StatusUnauthorized, data)
 }
 
 func signOut(req *Request) error {
