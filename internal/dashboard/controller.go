@@ -94,18 +94,21 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 	return req.Render(web.Page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 
-// goProgramReason explains why a controller without a manifest cannot be suspended.
-const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
+// Why a controller without a manifest cannot be reconciled or suspended as a whole.
+const (
+	goProgramReconcileReason = "This controller is part of a Go program. Use setpoint reconcile KIND --all."
+	goProgramReason          = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
+)
 
 // controllerActions returns the actions for a controller.
 func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 	page := web.ControllerURL(c.Process, c.Name)
 	reconcile := web.Action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile"}
-	reconcile.DisabledReason = req.notReconcilable(c)
 	suspend := web.Action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
 	if c.Suspended {
 		suspend = web.Action{Label: "Resume", Icon: "play", Post: true, URL: page + "/resume"}
 	}
+	reconcile.DisabledReason = req.notReconcilable(c)
 	if c.Declared == nil {
 		suspend.DisabledReason = goProgramReason
 		return []web.Action{reconcile, suspend}
@@ -121,18 +124,12 @@ func (req *request) notReconcilable(c *inspect.Controller) string {
 	switch {
 	case c.AllReplicas:
 		return "An admission controller manages no objects."
-	case c.Declared != nil && c.Suspended:
+	case c.Declared == nil:
+		return goProgramReconcileReason
+	case c.Suspended:
 		return "The controller is suspended."
-	case c.Declared != nil:
-		return req.Refusal("patch", *c.Declared)
-	case len(c.Kinds) == 0:
-		return "The kinds of its objects are unknown."
-	case len(req.reconcilableKinds(c)) == 0 && !req.Can("list", c.Kinds[0], "", ""):
-		return web.Forbidden("list", c.Kinds[0], "")
-	case len(req.reconcilableKinds(c)) == 0:
-		return web.Forbidden("patch", c.Kinds[0], "")
 	}
-	return ""
+	return req.Refusal("patch", *c.Declared)
 }
 
 func suspendController(req *request) error {
@@ -156,22 +153,8 @@ func resumeController(req *request) error {
 }
 
 func reconcileAll(req *request) error {
-	source, c, err := req.controller()
-	if err != nil {
-		return err
-	}
-	if c.Declared != nil {
-		return req.patchController("Reconciling all of its objects.",
-			func(*inspect.Controller) map[string]any { return web.ReconcilePatch(req.Request) })
-	}
-	reason := req.notReconcilable(c)
-	if err := req.AccessError(); err != nil {
-		return err
-	}
-	if reason != "" {
-		return web.BadRequest("%s", reason)
-	}
-	return req.reconcileObjects(source, c)
+	return req.patchController("Reconciling all of its objects.",
+		func(*inspect.Controller) map[string]any { return web.ReconcilePatch(req.Request) })
 }
 
 // patchController patches the manifest of a controller as the user.

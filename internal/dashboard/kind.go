@@ -101,12 +101,8 @@ func (req *request) listRows(data *kindPage, all []processes.Info) error {
 	query := userclient.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.Query("continue"),
 	}
-	switch {
-	case data.isSorted():
-		return req.listSorted(data, query, all)
-	case data.Name != "":
-		defer req.addStates(data, all)
-		return req.search(data, query, all)
+	if data.isWhole() {
+		return req.listWhole(data, query, all)
 	}
 	defer req.addStates(data, all)
 	table, err := req.API.Table(req.Context(), data.Kind, query)
@@ -133,7 +129,7 @@ func (req *request) listRows(data *kindPage, all []processes.Info) error {
 func (p *kindPage) Range() string {
 	shown := format.Plural(len(p.Rows), "object", "objects")
 	switch {
-	case p.isSorted():
+	case p.isWhole():
 		return p.Pager().Range()
 	case p.Remaining == 0:
 		return shown

@@ -116,7 +116,7 @@ func (req *request) addStates(data *kindPage, all []processes.Info) {
 				processes.ShowStandby(each.states)
 			}
 			if each.truncated {
-				data.addNote("Only the first " + format.Count(maxSortedRows) + " states of " + each.controller.Name + " are shown.")
+				data.addNote("Only the first " + format.Count(maxWholeRows) + " states of " + each.controller.Name + " are shown.")
 			}
 			data.joinStates(req.redactStates(each.states))
 		}
@@ -182,8 +182,8 @@ func (p *kindPage) fetchStates(ctx context.Context, source inspect.Source, into 
 		into.states, err = fetchEach(ctx, source, controller, p.Rows)
 		return err
 	}
-	all, err := source.Objects(ctx, controller, p.query(min(max(maxStates, first.Matching), maxSortedRows)))
-	into.states, into.truncated = all.Objects, all.Matching > maxSortedRows
+	all, err := source.Objects(ctx, controller, p.query(min(max(maxStates, first.Matching), maxWholeRows)))
+	into.states, into.truncated = all.Objects, all.Matching > maxWholeRows
 	return err
 }
 
@@ -235,9 +235,6 @@ func (p *kindPage) joinStates(states []inspect.ObjectState) {
 		}
 	}
 }
-
-// maxSortedRows is how many objects are read to sort them.
-const maxSortedRows = 20_000
 
 // pageRows is the number of rows on a page.
 const pageRows = 100

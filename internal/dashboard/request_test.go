@@ -20,7 +20,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -100,32 +99,6 @@ func TestAccessReviewsRunInParallel(t *testing.T) {
 	defer api.Close()
 	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusOK || strings.Count(w.Body.String(), `<a class="strong"`) != 30 {
 		t.Errorf("%d:\n%s", w.Code, w.Body)
-	}
-}
-
-// The same holds for actions.
-func TestReconcileDuringOutage(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review struct {
-			Spec struct{ ResourceAttributes struct{ Verb string } }
-		}
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes.Verb == "patch" {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
-	}))
-	defer api.Close()
-	server := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
-	ann := userclient.User{Name: "ann"}
-	client := must.Get(server.Cluster.As(ann)).In(t)
-	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
-	r.SetPathValue("process", "shop")
-	r.SetPathValue("controller", "shop~team")
-	err := reconcileAll(&request{&web.Request{Site: server.Site, R: r, W: httptest.NewRecorder(), User: &ann, API: client}, &server.pages})
-	if p := web.ProblemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -67,59 +67,6 @@ func TestUnknownNamespace(t *testing.T) {
 	}
 }
 
-// largeSource is a process with many objects that records query limits.
-type largeSource struct {
-	*fakeSource
-	names  []string
-	limits []int
-}
-
-func (c *largeSource) Objects(_ context.Context, _ string, q inspect.Query) (inspect.Page, error) {
-	c.limits = append(c.limits, q.Limit)
-	var page inspect.Page
-	for _, name := range c.names {
-		if !strings.Contains(name, q.Text) {
-			continue
-		}
-		page.Matching++
-		if len(page.Objects) < q.Limit {
-			page.Objects = append(page.Objects, inspect.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: inspect.StateSynced})
-		}
-	}
-	return page, nil
-}
-
-func tableRowJSON(name string) string {
-	return fmt.Sprintf(`{"cells":[%[1]q],"object":{"metadata":{"name":%[1]q,"namespace":"shop","uid":%[1]q}}}`, name)
-}
-
-func TestSearchUsesControllerNames(t *testing.T) {
-	controller := teamsController()
-	controller.Kinds = []object.Kind{webKind()}
-	source := &largeSource{fakeSource: &fakeSource{name: "setpoint", controllers: []inspect.Controller{controller}}}
-	for i := range 5000 {
-		source.names = append(source.names, fmt.Sprintf("web-%04d", i))
-	}
-	a := newFakeAPI(t, discoveryResponses())
-	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"continue":"x","remainingItemCount":4999},"columnDefinitions":[{"name":"Name"}],"rows":[` + tableRowJSON("web-0000") + `]}`
-	a.responses["/apis/example.org/v1/namespaces/shop/webs"] = `{"columnDefinitions":[{"name":"Name"}],"rows":[` + tableRowJSON("web-4321") + `]}`
-	wantTexts(t, get(t, a.newServer(t, source), "/resources/webs.example.org?name=4321").Body.String(), "/resources/webs.example.org/shop/web-4321", "1 object<")
-	if lists, one := a.count("/v1/webs?"), a.count("fieldSelector=metadata.name%3Dweb-4321"); lists != 1 || one != 1 {
-		t.Errorf("%d lists, and for the object %d times", lists, one)
-	}
-	// Above the limit, only the count is requested.
-	if slices.Contains(source.limits[2:], maxStates) {
-		t.Errorf("limits %v", source.limits)
-	}
-	// A controller that manages only some objects does not know the others.
-	page := &kindPage{Kind: webKind(), Name: "4321"}
-	for there, want := range map[int64]bool{5000: true, 5001: false} {
-		if _, known := newTestRequest(t, "/").findByName(page, []processes.Info{{Source: source, Controllers: source.controllers}}, there); known != want {
-			t.Errorf("of %d they are known: %v", there, known)
-		}
-	}
-}
-
 // The API server does not store reviews: that is not an internal error. Fault S8.
 func TestReviewsAreNotListed(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
@@ -227,10 +174,10 @@ func TestMissingStatesAreNoted(t *testing.T) {
 // States of more objects than are sorted are not fetched.
 func TestStatesOfSortedListsAreLimited(t *testing.T) {
 	source := newStatesSource("setpoint")
-	source.matching = maxSortedRows + 1
+	source.matching = maxWholeRows + 1
 	data := kindOfWebs(pageRows + 1)
 	newTestRequest(t, "/").addStates(data, []processes.Info{{Source: source, Controllers: source.controllers}})
-	if want := []int{1, maxSortedRows}; !slices.Equal(source.limits, want) || !strings.Contains(data.Note, "first 20,000 states") {
+	if want := []int{1, maxWholeRows}; !slices.Equal(source.limits, want) || !strings.Contains(data.Note, "first 20,000 states") {
 		t.Errorf("limits %v, want %v; noted: %s", source.limits, want, data.Note)
 	}
 }

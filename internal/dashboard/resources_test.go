@@ -25,14 +25,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// newTeamsAPI serves 700 teams as tables, and single ones by name.
-func newTeamsAPI(t *testing.T, lists *int) *userclient.Cluster {
+// newTeamsAPI serves 700 teams as tables.
+func newTeamsAPI(t *testing.T) *userclient.Cluster {
 	t.Helper()
 	row := func(name string) string {
 		return fmt.Sprintf(`{"cells":[%[1]q],"object":{"metadata":{"name":%[1]q,"namespace":"shop"}}}`, name)
@@ -44,11 +43,8 @@ func newTeamsAPI(t *testing.T, lists *int) *userclient.Cluster {
 			return
 		}
 		metadata, rows := `{}`, []string{}
-		switch name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name="); {
-		case name != "":
-			rows = append(rows, row(name))
-		case r.URL.Query().Get("continue") == "":
-			*lists++
+		switch r.URL.Query().Get("continue") {
+		case "":
 			metadata = `{"continue":"x","remainingItemCount":200}`
 			for i := range 500 {
 				rows = append(rows, row(fmt.Sprintf("t%03d", i)))
@@ -64,51 +60,39 @@ func newTeamsAPI(t *testing.T, lists *int) *userclient.Cluster {
 	return must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
 }
 
-// A process that caches as many objects as the API server has sorts them; otherwise they are read.
-func TestSortedListOfKind(t *testing.T) {
-	var lists int
+// A list is read whole to sort it and to search it by name.
+func TestWholeListOfKind(t *testing.T) {
 	c := teamsController()
-	state := inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "t345"}, State: inspect.StateFailing}
-	for total, want := range map[int]struct {
-		row    string
-		counts string
+	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
+	failing := object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "t345"}
+	source.page = inspect.Page{Total: 1, Matching: 1, Objects: []inspect.ObjectState{{Ref: failing, State: inspect.StateFailing}}}
+	for query, want := range map[string]struct {
+		rows   int
+		first  string
+		filter string
 	}{
-		700: {"t345", "Failing <b>1</b>"},
-		699: {"t000", "All <b>700</b>"},
+		"?sort=created":          {100, "t000", "All <b>700</b>"},
+		"?sort=state":            {100, "t345", "Failing <b>1</b>"},
+		"?state=failing":         {1, "t345", "All <b>700</b>"},
+		"?name=69":               {17, "t069", "All <b>17</b>"},
+		"?name=6&offset=100":     {100, "t556", "All <b>214</b>"},
+		"?name=34&state=failing": {1, "t345", "Failing <b>1</b>"},
 	} {
-		source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}
-		source.page = inspect.Page{Total: total, Matching: total, States: map[inspect.State]int{inspect.StateFailing: 1}, Objects: []inspect.ObjectState{state}}
-		req := newTestRequest(t, "/?sort=created")
-		req.API = must.Get(newTeamsAPI(t, &lists).As(userclient.User{OwnCredentials: true})).In(t)
-		data := &kindPage{Kind: c.Kinds[0], Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], ""))}
+		req := newTestRequest(t, "/"+query)
+		req.API = must.Get(newTeamsAPI(t).As(userclient.User{OwnCredentials: true})).In(t)
+		data := &kindPage{
+			Kind: c.Kinds[0], Name: req.Query("name"), Controllers: source.controllers, ListView: req.NewListView(kindListView(c.Kinds[0], "")),
+		}
 		must.Succeed(t, req.listRows(data, []processes.Info{{Source: source, Controllers: source.controllers}}))
-		if len(data.Rows) == 0 || data.Rows[0].Name != want.row || len(data.Rows) > web.PageSize {
-			t.Errorf("of %d: %d rows, %+v", total, len(data.Rows), data.Rows[:min(1, len(data.Rows))])
+		if len(data.Rows) != want.rows || data.Rows[0].Name != want.first {
+			t.Errorf("%s: %d rows, %+v", query, len(data.Rows), data.Rows[:min(1, len(data.Rows))])
 		}
 		var found []string
 		for _, f := range data.Filters() {
 			found = append(found, fmt.Sprintf("%s <b>%d</b>", f.Name, f.Count))
 		}
-		if !strings.Contains(strings.Join(found, " "), want.counts) {
-			t.Errorf("of %d: filters %q", total, found)
-		}
-	}
-}
-
-// A list that was searched completely has no note.
-func TestSearchLimitNote(t *testing.T) {
-	for _, test := range []struct {
-		seen            int
-		all, full, note bool
-	}{
-		{searchPageSize, false, false, false},
-		{searchPageSize, true, true, false},
-		{maxSearchedRows, false, true, true},
-		{maxSearchedRows, true, true, false},
-	} {
-		p := &kindPage{}
-		if full := p.isFull(test.seen, test.all); full != test.full || (p.Note != "") != test.note {
-			t.Errorf("%+v: %t, %q", test, full, p.Note)
+		if !strings.Contains(strings.Join(found, " "), want.filter) {
+			t.Errorf("%s: filters %q", query, found)
 		}
 	}
 }
