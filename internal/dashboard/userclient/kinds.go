@@ -17,11 +17,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
-// kindsMaxAge is how long discovery is cached, unknownKindMaxAge how long if a kind is unknown:
+// kindsMaxAge is how long discovery is cached, listedKindsMaxAge how long in lists, unknownKindMaxAge how long if a kind is unknown:
 // names that no kind has cost one discovery in that time for all users together.
 const (
 	kindsMaxAge       = 5 * time.Minute
 	unknownKindMaxAge = 2 * time.Second
+	listedKindsMaxAge = 10 * time.Second
 )
 
 // kindCache caches the served kinds, which are the same for all users.
@@ -53,7 +54,7 @@ func (c *Client) CurrentKind(ctx context.Context, name string) (object.Kind, err
 
 // Kinds returns all kinds that can be listed.
 func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
-	all, err := c.cluster.kinds.list(ctx, unknownKindMaxAge)
+	all, err := c.cluster.kinds.list(ctx, listedKindsMaxAge)
 	var found []object.Kind
 	for _, s := range all {
 		if slices.Contains(s.Verbs, "list") {
@@ -145,23 +146,4 @@ func checkReadable(k *served.Kind) error {
 			k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
 	}
 	return nil
-}
-
-// KindsLike returns the kinds that a name means, as for Kind, and those whose names contain it. It
-// waits for no new discovery of unknown names.
-func (c *Client) KindsLike(ctx context.Context, name string) (exact, like []object.Kind, err error) {
-	all, err := c.cluster.kinds.list(ctx, kindsMaxAge)
-	for _, s := range matchKinds(all, name) {
-		if slices.Contains(s.Verbs, "list") {
-			exact = append(exact, s.Kind)
-		}
-	}
-	contains := func(s *served.Kind) bool {
-		return slices.Contains(s.Verbs, "list") && (strings.Contains(strings.ToLower(s.Plural), name) ||
-			strings.Contains(strings.ToLower(s.Kind.Kind), name))
-	}
-	for _, s := range served.Preferred(all, contains) {
-		like = append(like, s.Kind)
-	}
-	return exact, like, err
 }
