@@ -1,14 +1,10 @@
 package dashboard
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"html"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -129,23 +125,11 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	}
 }
 
-// bomb returns compressed JSON of a size.
-func bomb(t *testing.T, of string, size int) string {
-	t.Helper()
-	var out bytes.Buffer
-	letters := base64.NewEncoder(base64.RawURLEncoding, &out)
-	small := must.Get(flate.NewWriter(letters, flate.BestCompression)).In(t)
-	_, _ = io.WriteString(small, `{"a":[`+strings.Repeat(of+",", size/(len(of)+1))+of+`]}`)
-	if small.Close() != nil || letters.Close() != nil {
-		t.Fatal("it cannot be packed")
-	}
-	return out.String()
-}
-
-// Four concurrent forms of 40 KB took ten gigabytes of memory from a user without permissions,
+// Four concurrent forms of 40 KB, which were compressed, took ten gigabytes of memory from a user without permissions,
 // since objects were decoded before permissions were checked. Fault S3.
 func TestDraftMemory(t *testing.T) {
 	const edit, create = "/resources/configmaps/shop/a/edit", "/resources/configmaps/new"
+	many := "a: [" + strings.Repeat("{},", 1<<18) + "{}]"
 	for _, test := range []struct {
 		name, path string
 		allowed    []string
@@ -153,7 +137,7 @@ func TestDraftMemory(t *testing.T) {
 		code       int
 	}{
 		{"edit without a right", edit, nil, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: b"}}
+			return url.Values{"base": {many}, "as": {"yaml"}, "text": {many}}
 		}, http.StatusForbidden},
 		{"create without a right", create, nil, func() url.Values {
 			return url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, "turn": {"yaml"}}
@@ -161,11 +145,8 @@ func TestDraftMemory(t *testing.T) {
 		{"create as YAML without a right", create, nil, func() url.Values {
 			return url.Values{"as": {"yaml"}, "text": {"a: [" + strings.Repeat("{},", 40_000) + "]"}, "turn": {"form"}}
 		}, http.StatusForbidden},
-		{"large with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: b"}}
-		}, http.StatusBadRequest},
 		{"many values with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "as": {"yaml"}, "text": {"a: b"}}
+			return url.Values{"base": {many}, "as": {"yaml"}, "text": {"a: b"}}
 		}, http.StatusBadRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -289,10 +289,10 @@ func TestConcurrentSecretChange(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"a value":    {map[string]any{"data": map[string]any{"pass": "dGhlaXJz"}}, http.StatusConflict, "data.pass"},
-		"the values": {map[string]any{"data": map[string]any{"pass": "dGhlaXJz", "user": "dGhlaXJz"}}, http.StatusConflict, "data.user"},
+		"a value":    {map[string]any{"data": map[string]any{"pass": "dGhlaXJz"}}, http.StatusConflict, "changed while you edited it"},
+		"the values": {map[string]any{"data": map[string]any{"pass": "dGhlaXJz", "user": "dGhlaXJz"}}, http.StatusConflict, "changed while you edited it"},
 		"a copy": {map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "dGhlaXJz"}}},
-			http.StatusConflict, "last-applied-configuration"},
+			http.StatusConflict, "changed while you edited it"},
 		"one more": {map[string]any{"data": map[string]any{"more": "dGhlaXJz"}}, http.StatusConflict, "data.more"},
 		"nothing":  {map[string]any{"status": map[string]any{"seen": true}}, http.StatusSeeOther, ""},
 	} {

@@ -1,18 +1,11 @@
 package edit
 
 import (
-	"bytes"
-	"compress/flate"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -73,7 +66,7 @@ func (d *draft) skeleton(namespace string) map[string]any {
 
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
-	return req.submitDraft(req.creatableKind, func(d *draft, parsed map[string]any) error {
+	return req.submitDraft("create", req.refOfKind, func(d *draft, parsed map[string]any) error {
 		if req.wantsPreview(parsed) {
 			return req.previewCreate(d, parsed)
 		}
@@ -92,38 +85,33 @@ func createObject(req *request) error {
 }
 
 // submitDraft reads the form of a draft. It stores the object, or updates the form. Drafts take
-// memory and time, so their users need permission for the target first, and only some are read
-// at a time.
-func (req *request) submitDraft(target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
+// memory and time, so only some are read at a time, and parsed for users with the permission.
+func (req *request) submitDraft(verb string, target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
 	user := req.User.Name
 	if !req.pages.drafts.Acquire(user) {
-		return tooManyDrafts()
+		return &web.Problem{
+			Status: http.StatusTooManyRequests, Title: "Too many requests",
+			Text: "Other forms are sent at the same time. Nothing was changed.", Hint: "Go back and send it again.",
+		}
 	}
-	defer req.pages.drafts.Release(user)
-	ref, missing := target()
-	unknown := missing != nil && (userclient.IsUnreachable(missing) || req.AccessError() != nil)
-	if missing != nil && !unknown {
-		return missing
-	}
+	release := sync.OnceFunc(func() { req.pages.drafts.Release(user) })
+	defer release()
 	if err := req.CheckWrite(); err != nil {
 		return err
 	}
-	if unknown {
-		return req.accessUnknown(missing)
-	}
-	done, err := req.pages.acquireDraftSlot(req.Context())
-	if err != nil {
-		return err
-	}
-	done = sync.OnceFunc(done)
-	defer done()
-	if ref.Name == "" {
-		if err := req.requireCreate(ref.Kind); err != nil {
-			return err
+	ref, err := target()
+	if err == nil {
+		namespace := ref.Namespace
+		if ref.Name == "" {
+			namespace = req.enteredNamespace(ref.Kind)
 		}
+		err = req.requireAccess(verb, ref.Kind, namespace, ref.Name)
+	}
+	if err != nil {
+		return req.keepForm(err)
 	}
 	d := req.newDraft(ref)
-	d.release = done
+	d.release = release
 	if err := d.readForm(req); err != nil {
 		return err
 	}
@@ -159,81 +147,36 @@ func (req *request) applyButton(d *draft) bool {
 
 // showEdit shows the YAML of an object.
 func showEdit(req *request) error {
-	ref, err := req.editableRef()
+	ref, err := req.RefFromURL()
 	if err != nil {
 		return err
 	}
-	stored, err := req.API.Get(req.Context(), ref.Kind, ref.Namespace, ref.Name)
-	if err != nil {
+	if err := req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
 		return err
 	}
 	d := req.newDraft(ref)
-	if err := d.loadStored(stored); err != nil {
+	if err := req.loadStored(d); err != nil {
 		return err
 	}
+	d.Text = d.Base()
 	return req.renderDraft(d, 0)
 }
 
-// saveObject saves the changes. It patches only what changed, so that
-// hidden fields stay.
+// saveObject saves the changes. It patches only what changed, so that hidden fields stay.
 func saveObject(req *request) error {
-	return req.submitDraft(req.editableRef, func(d *draft, parsed map[string]any) error {
+	return req.submitDraft("patch", req.RefFromURL, func(d *draft, parsed map[string]any) error {
 		patch := form.Patch(d.base, parsed)
 		if req.wantsPreview(parsed) {
 			return req.previewEdit(d, parsed, patch)
 		}
-		return req.save(d, patch)
-	})
-}
-
-func (req *request) save(d *draft, patch map[string]any) error {
-	if len(patch) == 0 {
-		req.Flash("Nothing was changed.")
+		if len(patch) == 0 {
+			req.Flash("Nothing was changed.")
+			return req.Redirect(d.Cancel)
+		}
+		if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
+			return req.renderUnsaved(d, err)
+		}
+		req.Flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
 		return req.Redirect(d.Cancel)
-	}
-	if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
-		return req.renderUnsaved(d, err)
-	}
-	req.Flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
-	return req.Redirect(d.Cancel)
-}
-
-// maxDecodedBytes limits the size of a decoded object.
-const maxDecodedBytes = form.MaxBytes
-
-// encodeObject returns an object as a hidden form field: compressed, and in letters that forms
-// do not escape. It returns "" for nil.
-func encodeObject(object map[string]any) string {
-	if object == nil {
-		return ""
-	}
-	var out strings.Builder
-	letters := base64.NewEncoder(base64.RawURLEncoding, &out)
-	small, err := flate.NewWriter(letters, flate.BestSpeed)
-	if err != nil {
-		return ""
-	}
-	encoder := json.NewEncoder(small)
-	encoder.SetEscapeHTML(false)
-	//nolint:errchkjson // Errors are checked here.
-	if encoder.Encode(object) != nil || small.Close() != nil || letters.Close() != nil {
-		return ""
-	}
-	return out.String()
-}
-
-// decodeObject decodes an object; nil for "".
-func decodeObject(text string) (map[string]any, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // Nil is a valid result.
-	}
-	letters := base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(text))
-	data, err := io.ReadAll(io.LimitReader(flate.NewReader(letters), maxDecodedBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("decode object: %w", err)
-	case len(data) > maxDecodedBytes:
-		return nil, fmt.Errorf("decode object: more than %s", format.Bytes(maxDecodedBytes))
-	}
-	return form.DecodeJSON(bytes.TrimSpace(data))
+	})
 }

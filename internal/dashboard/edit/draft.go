@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,8 +34,8 @@ type draft struct {
 	Ref object.Ref
 	// Mode is the input mode. Without a schema there is no form for a new object, and NoFormReason says why.
 	Mode, NoFormReason string
-	// Version is the resource version of the loaded object; "" for a new one.
-	Version string
+	// Digest is that of what users edit in the stored object; "" for a new one.
+	Digest string
 	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
@@ -54,8 +55,10 @@ type draft struct {
 	Preview *preview
 
 	form *form.Form
-	// loaded is the loaded object with digests of hidden values, base with placeholders.
-	loaded, base map[string]any
+	// stored is what users edit in the stored object, base the same with placeholders of hidden values, as
+	// the page showed it. version is the resource version.
+	stored, base map[string]any
+	version      string
 	digester     *secretDigester
 	values       url.Values
 	// release ends its claim on the memory of drafts before it is stored.
@@ -102,7 +105,7 @@ func (d *draft) Action() string {
 func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
 // Base returns a hidden field of the page.
-func (d *draft) Base() string { return encodeObject(d.loaded) }
+func (d *draft) Base() string { return form.FormatYAML(d.base) }
 
 // HasForm reports whether the object can be entered in a form.
 func (d *draft) HasForm() bool { return d.form != nil }
@@ -134,18 +137,24 @@ func (req *request) newDraft(ref object.Ref) *draft {
 
 const newKindHint = " The schema of a new kind takes a moment: reload the page."
 
-// loadStored starts with a stored object.
-func (d *draft) loadStored(stored json.RawMessage) error {
-	object, err := form.DecodeJSON(stored)
+// loadStored loads the stored object.
+func (req *request) loadStored(d *draft) error {
+	raw, err := req.API.Get(req.Context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
+	if err != nil {
+		return err
+	}
+	return d.setStored(raw)
+}
+
+func (d *draft) setStored(raw json.RawMessage) error {
+	object, err := form.DecodeJSON(raw)
 	if err != nil {
 		return err
 	}
 	metadata, _ := object["metadata"].(map[string]any)
-	d.Version, _ = metadata["resourceVersion"].(string)
-	uid, _ := metadata["uid"].(string)
-	d.loaded = d.digester.digest(uid, editableFields(object))
-	d.base = maskSecrets(d.loaded)
-	d.Text = form.FormatYAML(d.base)
+	d.version, _ = metadata["resourceVersion"].(string)
+	d.stored = editableFields(object)
+	d.Digest, d.base = d.digester.sum([]any{metadata["uid"], d.stored}), maskSecrets(d.stored)
 	return nil
 }
 
@@ -165,7 +174,7 @@ func editableFields(stored map[string]any) map[string]any {
 
 // readForm reads the posted form.
 func (d *draft) readForm(req *request) error {
-	d.values, d.Version = req.R.PostForm, req.Field("version")
+	d.values, d.Digest = req.R.PostForm, req.Field("digest")
 	d.Text = strings.ReplaceAll(req.Field("text"), "\r\n", "\n")
 	switch as := req.Field("as"); {
 	case d.Existing():
@@ -182,14 +191,14 @@ func (d *draft) readForm(req *request) error {
 }
 
 // readBase reads the loaded object from the page.
-func (d *draft) readBase(text string) (err error) {
-	if text == "" {
-		return web.BadRequest("The form is incomplete. Reload the page.")
-	}
-	if d.loaded, err = decodeObject(text); err != nil {
+func (d *draft) readBase(text string) error {
+	base, err := form.ParseYAML(text)
+	if err != nil {
 		return web.BadRequest("The form is invalid: %v. Reload the page.", err)
 	}
-	d.base = maskSecrets(d.loaded)
+	if d.base, _ = base.(map[string]any); d.base == nil {
+		return web.BadRequest("The form is incomplete. Reload the page.")
+	}
 	return nil
 }
 
@@ -300,46 +309,22 @@ func (d *draft) buildForm() {
 	d.Root = root
 }
 
-// Permissions are checked before drafts are read. The API server would reject the object too,
-// but only after it was parsed.
-
-// editableRef returns the object in the URL if the user may patch it.
-func (req *request) editableRef() (object.Ref, error) {
-	ref, err := req.RefFromURL()
-	if err != nil {
-		return ref, err
-	}
-	return ref, req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
-}
-
-// creatableKind returns the kind in the URL, unless it is cluster-scoped and the user may not
-// create it. For namespaced objects the namespace is known later.
-func (req *request) creatableKind() (ref object.Ref, err error) {
-	if ref.Kind, err = req.PathKind(); err == nil && !ref.Namespaced {
-		err = req.requireAccess("create", ref.Kind, "", "")
-	}
+// refOfKind returns a new object of the kind in the URL.
+func (req *request) refOfKind() (ref object.Ref, err error) {
+	ref.Kind, err = req.PathKind()
 	return ref, err
 }
 
-// requireCreate rejects users who may not create the object in its namespace.
-func (req *request) requireCreate(kind object.Kind) error {
+// enteredNamespace returns where a new object is created.
+func (req *request) enteredNamespace(kind object.Kind) string {
 	namespace := req.Field(".metadata.namespace")
 	if req.Field("as") == modeYAML {
-		namespace = namespaceOf(req.Field("text"))
+		value, _ := form.ParseYAML(req.Field("text")) // Errors are shown later.
+		object, _ := value.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		namespace, _ = metadata["namespace"].(string)
 	}
-	return req.requireAccess("create", kind, targetNamespace(kind, namespace), "")
-}
-
-// namespaceOf returns the namespace of an object in YAML; "" if it is invalid.
-func namespaceOf(text string) string {
-	value, err := form.ParseYAML(text)
-	if err != nil {
-		return ""
-	}
-	object, _ := value.(map[string]any)
-	metadata, _ := object["metadata"].(map[string]any)
-	namespace, _ := metadata["namespace"].(string)
-	return namespace
+	return targetNamespace(kind, namespace)
 }
 
 // targetNamespace returns where an object is created.
@@ -353,40 +338,24 @@ func targetNamespace(kind object.Kind, named string) string {
 	return named
 }
 
-// requireAccess returns an error for users without a permission. The error keeps the form, to
-// be sent again later.
+// requireAccess returns an error for users without a permission.
 func (req *request) requireAccess(verb string, kind object.Kind, namespace, name string) error {
 	if req.Can(verb, kind, namespace, name) {
 		return nil
 	}
-	if err := req.AccessError(); err != nil {
-		return req.accessUnknown(err)
-	}
-	p := web.PermissionProblem(userclient.Permission{User: req.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
-		Namespace: namespace})
-	p.Form = req.R.PostForm
-	return p
+	return cmp.Or(req.AccessError(), error(web.PermissionProblem(userclient.Permission{
+		User: req.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group, Namespace: namespace,
+	})))
 }
 
-// accessUnknown returns the problem that the permissions are unknown.
-func (req *request) accessUnknown(err error) error {
-	if req.R.Method == http.MethodGet {
-		return err
-	}
+// keepForm returns an error with the form, to be sent again later.
+func (req *request) keepForm(err error) error {
 	p := *web.ProblemOf(err)
-	p.AutoRetry = false
-	if p.Form = req.R.PostForm; len(p.Form) > 0 {
-		p.Hint = "Your input is kept. Send it again when the API server responds."
+	if p.AutoRetry {
+		p.AutoRetry, p.Hint = false, "Your input is kept. Send it again when the API server responds."
 	}
+	p.Form = req.R.PostForm
 	return &p
-}
-
-func tooManyDrafts() error {
-	return &web.Problem{
-		Status: http.StatusTooManyRequests, Title: "Too many requests",
-		Text: "You are sending " + format.Count(maxDrafts) + " other forms at the same time. Nothing was changed.",
-		Hint: "Go back and send it again.",
-	}
 }
 
 // preview is what saving a draft would do. Nothing was written.

@@ -4,8 +4,6 @@
 package edit
 
 import (
-	"context"
-
 	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 )
@@ -15,13 +13,12 @@ type Pages struct {
 	// objects plans for objects, and knows their states.
 	objects  *objects.Pages
 	digester *secretDigester
-	// drafts limits the forms per user, draftSlots those that are processed.
-	drafts     web.Limiter
-	draftSlots chan struct{}
+	// drafts limits the forms that are processed.
+	drafts web.Limiter
 }
 
-// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts the number
-// processed at a time. A form takes several times the memory of its object.
+// maxDrafts is the number of forms that one user may send at a time, maxActiveDrafts that of all
+// users. A form takes several times the memory of its object.
 const (
 	maxDrafts       = 3
 	maxActiveDrafts = 4
@@ -29,19 +26,9 @@ const (
 
 // New returns the pages that change objects. The pages of objects plan for them.
 func New(objects *objects.Pages) *Pages {
-	p := &Pages{objects: objects, digester: newSecretDigester(), draftSlots: make(chan struct{}, maxActiveDrafts)}
-	p.drafts.PerUser = maxDrafts
+	p := &Pages{objects: objects, digester: newSecretDigester()}
+	p.drafts.PerUser, p.drafts.Total = maxDrafts, maxActiveDrafts
 	return p
-}
-
-// acquireDraftSlot waits for a free slot.
-func (p *Pages) acquireDraftSlot(ctx context.Context) (done func(), err error) {
-	select {
-	case p.draftSlots <- struct{}{}:
-		return func() { <-p.draftSlots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // request is a request to one of the pages.

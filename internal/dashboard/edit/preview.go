@@ -37,7 +37,7 @@ func (req *request) previewEdit(d *draft, input, patch map[string]any) error {
 	if err != nil {
 		return req.renderUnsaved(d, err)
 	}
-	return req.renderPreview(d, input, object.MergePatch(d.loaded, patch), result)
+	return req.renderPreview(d, input, object.MergePatch(d.stored, patch), result)
 }
 
 // previewCreate shows what creating the object of a draft would do.
@@ -62,9 +62,9 @@ func (req *request) renderPreview(d *draft, input, wanted map[string]any, result
 	}
 	s.Namespace, s.Name = s.Meta.Namespace, s.Meta.Name
 	p := &preview{At: req.Now(), Digest: req.pages.digester.sum(input), Outdated: req.Field("do") == doSavePreviewed}
-	after := req.pages.digester.digest(s.UID, editableFields(stored))
-	p.Stored = storedDiff(d.loaded, after)
-	if !object.IsSecret(stored) { // The values of a Secret are digests on one side.
+	after := editableFields(stored)
+	p.Stored = storedDiff(d.stored, after)
+	if !object.IsSecret(stored) {
 		p.Additions = objects.FirstFields(diffObjects(editableFields(wanted), after))
 	}
 	d.Preview = p

@@ -3,9 +3,7 @@ package edit
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,52 +79,32 @@ func (req *request) renderUnsaved(d *draft, err error) error {
 	return req.renderRejected(d, err)
 }
 
-// patchLatest patches the changes. If only the version of the object changed, it retries.
-func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
-	for race := 1; ; race++ {
-		stored, err := req.patchDraft(d, patch, o)
-		if !apierrors.IsConflict(err) {
-			return stored, err
-		}
-		same, err := req.rebase(d, patch)
-		if err != nil {
+// patchLatest patches the object, unless others have changed what users edit since the page was
+// loaded: then the draft shows their changes, and merges them with those of the user.
+func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.WriteOptions) (stored json.RawMessage, err error) {
+	for race := 0; race == 0 || race < maxConflicts && apierrors.IsConflict(err); race++ {
+		base, digest := d.base, d.Digest
+		if err := req.loadStored(d); err != nil {
 			return nil, err
 		}
-		if !same || race == maxConflicts {
+		if d.Digest != digest {
+			d.Changes, d.Text = diffObjects(base, d.base), form.FormatYAML(object.MergePatch(d.base, patch))
+			d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
+			d.Hint = "Your changes are merged with the other changes below. Check them and save again."
 			return nil, errConcurrentChange
 		}
+		stored, err = req.patchDraft(d, patch, o)
 	}
+	return stored, err
 }
 
-// patchDraft patches the changes, unless the object changed meanwhile.
+// patchDraft patches the version of the object that was loaded last.
 func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
-	metadata, _ := patch["metadata"].(map[string]any)
-	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
-	maps.Copy(meta, metadata)
-	versioned["metadata"] = meta
-	body, err := json.Marshal(versioned)
+	body, err := json.Marshal(object.MergePatch(patch, map[string]any{"metadata": map[string]any{"resourceVersion": d.version}}))
 	if err != nil {
 		return nil, err
 	}
 	return req.API.Patch(req.Context(), d.Ref, types.MergePatchType, body, o)
-}
-
-// rebase applies the user's changes to the current object, and shows what others changed. It
-// returns true if nothing changed that users edit.
-func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error) {
-	stored, err := req.API.Get(req.Context(), d.Ref.Kind, d.Ref.Namespace, d.Ref.Name)
-	if err != nil {
-		return false, err
-	}
-	loaded := d.loaded
-	if err := d.loadStored(stored); err != nil {
-		return false, err
-	}
-	d.Changes = diffObjects(loaded, d.loaded)
-	d.Text = form.FormatYAML(object.MergePatch(d.base, patch))
-	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
-	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
-	return reflect.DeepEqual(loaded, d.loaded), nil
 }
 
 // diffObjects returns the changes between two objects; none if they are too large to compare.

@@ -18,7 +18,7 @@ import (
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// maskSecrets hides the values of a Secret, or their digests.
+// maskSecrets hides the values of a Secret.
 func maskSecrets(entered map[string]any) map[string]any {
 	return replaceSecretValues(entered, func(string, any) string { return unchangedValue })
 }
@@ -58,15 +58,6 @@ func newSecretDigester() *secretDigester {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
 	return &secretDigester{key}
-}
-
-// digest replaces the values of a Secret with digests, which depend on the UID and the path. A
-// page carries them instead of the values, to detect concurrent changes. With a brace, an
-// annotation still counts as one that may hold a copy.
-func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
-	return replaceSecretValues(entered, func(path string, value any) string {
-		return "{digest " + s.sum([]any{uid, path, value}) + "}"
-	})
 }
 
 // sum returns the digest of a value.
