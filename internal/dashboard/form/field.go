@@ -19,14 +19,12 @@ type Field struct {
 	YAML bool
 	// Required fields are required in their parent, Mandatory ones in the whole object.
 	Required, Mandatory bool
-	// Text is the input; "true", "false" or "" for a Boolean.
+	// Text is the input.
 	Text string
 	// Default is the default of the API server.
 	Default string
 	// Input describes the element of a simple field.
 	Input Input
-	// Nullable fields may be Null.
-	Nullable, Null bool
 	// CanBeEmpty objects may be sent without fields, and are if SendEmpty is set.
 	CanBeEmpty, SendEmpty bool
 	// Fields are shown first, More are optional.
@@ -48,14 +46,12 @@ type Field struct {
 
 // Input describes an HTML input.
 type Input struct {
-	// Widget is "text", "area", "check", "choice" (yes, no or nothing), "select" or "radio";
-	// empty for composed fields.
+	// Widget is "text", "area" or "select"; empty for composed fields.
 	Widget string
 	// Type is the type of an <input>.
 	Type string
 	// HTML attributes; empty for none.
-	Min, Max, Step, MinLength, MaxLength, Pattern string
-	Placeholder                                   string
+	Min, Max, Step, Placeholder string
 	// Options are the allowed values, Suggestions are examples.
 	Options     []Option
 	Suggestions []string
@@ -74,27 +70,7 @@ func (f *Field) Open() bool {
 
 // Touched reports whether the field has input.
 func (f *Field) Touched() bool {
-	if f.Null || f.SendEmpty || f.Key != nil && f.Key.Text != "" {
-		return true
-	}
-	switch {
-	case f.YAML || f.Input.Widget != "" && f.Type != Boolean:
-		return f.Text != ""
-	case f.Type == Boolean:
-		return f.Text != f.defaultText()
-	}
-	return anyPart(f, (*Field).Touched)
-}
-
-// defaultText returns the text of an untouched Boolean: an unchecked box is false.
-func (f *Field) defaultText() string {
-	switch {
-	case f.Input.Widget != "check":
-		return ""
-	case f.Default != "":
-		return f.Default
-	}
-	return "false"
+	return f.Text != "" || f.SendEmpty || f.Key != nil && f.Key.Text != "" || anyPart(f, (*Field).Touched)
 }
 
 // HasProblems reports whether the field or a part of it has problems.

@@ -168,16 +168,11 @@ func outline(out *strings.Builder, f *form.Field, depth int, later bool) {
 	say("mandatory", f.Mandatory)
 	say("settable", f.CanBeEmpty)
 	say("set", f.SendEmpty)
-	say("nullable", f.Nullable)
-	say("null", f.Null)
 	in := f.Input
 	report("widget", in.Widget)
 	say("type="+in.Type, in.Type != "" && in.Type != "text")
 	report("min", in.Min)
 	report("max", in.Max)
-	report("minlength", in.MinLength)
-	report("maxlength", in.MaxLength)
-	report("pattern", in.Pattern)
 	report("default", f.Default)
 	report("next", f.Next)
 	for _, option := range in.Options {
@@ -215,7 +210,6 @@ func TestInputLimits(t *testing.T) {
 	for name, values := range map[string]url.Values{
 		"entries": many, "rows": rows, "fields": fields,
 		"bytes": {".list": {strings.Repeat("x", form.MaxBytes)}},
-		"depth": {".list" + strings.Repeat("[0]", 50): {"x"}},
 	} {
 		if _, err := f.Read(values); !errors.Is(err, form.ErrFormTooLarge) {
 			t.Errorf("%s: %v", name, err)
@@ -227,15 +221,15 @@ func TestInvalidNames(t *testing.T) {
 	f := form.New(schemaOf(t, "type: object\nproperties: {list: {type: array, items: {type: string}}}"), nil, form.Options{})
 	for name, says := range map[string]string{
 		".list[999999999]":            "row",
-		".list[-1]":                   "row",
-		".list[0":                     "bracket",
+		".list[-1]":                   "unknown field",
+		".list[0":                     "unknown field",
 		".list[99999999999999999999]": "row",
 		".nothing":                    `unknown field ".nothing"`,
 		".list.size":                  `unknown field ".list.size"`,
-		".list[0]~shout":              "mark",
-		".status.phase":               `unknown field ".status"`,
+		".list[0]~shout":              "unknown field",
+		".status.phase":               `unknown field ".status.phase"`,
 		"..":                          "unknown field",
-		`.["x`:                        "row",
+		`.["x`:                        "unknown field",
 	} {
 		_, err := f.Read(url.Values{name: {"x"}})
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -245,7 +239,7 @@ func TestInvalidNames(t *testing.T) {
 	if _, err := f.Read(url.Values{".list[0]": {"a", "b"}}); err == nil {
 		t.Error("an entry that is there twice is read")
 	}
-	if _, err := f.Read(url.Values{"_csrf": {"a", "b"}, "mode": {"form"}}); err != nil {
+	if _, err := f.Read(url.Values{"other": {"a", "b"}, "mode": {"form"}}); err != nil {
 		t.Errorf("what is not the form's: %v", err)
 	}
 }

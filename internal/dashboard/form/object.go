@@ -37,8 +37,6 @@ func (f *Form) Object(root *Field) (object map[string]any, problems []Problem) {
 
 func (f *Field) result() result {
 	switch {
-	case f.Null:
-		return result{sent: true, touched: true}
 	case f.YAML:
 		return f.yamlResult()
 	case f.Type == List:

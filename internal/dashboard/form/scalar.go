@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // formatScalar formats a value for an input.
@@ -57,10 +56,6 @@ func parseScalar(f *Field) (value any, problem string) {
 		if text, err := strconv.Unquote(f.Text); err == nil && strings.HasPrefix(f.Text, `"`) {
 			return text, ""
 		}
-	case String:
-		if f.Input.Type == "datetime-local" {
-			return f.Text + "Z", "" // The picker has no zone.
-		}
 	}
 	// Browsers send CRLF line breaks.
 	return strings.ReplaceAll(f.Text, "\r\n", "\n"), ""
@@ -87,18 +82,4 @@ func parseNumber(text string) (value any, problem string) {
 		return nil, fmt.Sprintf("%q is not a number.", truncate(text, 40))
 	}
 	return json.Number(text), ""
-}
-
-// toPickerTime returns a time for datetime-local, which has no zone; it supports whole seconds
-// in UTC.
-func toPickerTime(text string) (local string, is bool) {
-	if text == "" {
-		return "", true
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05Z", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.Format("2006-01-02T15:04:05"), true
-		}
-	}
-	return "", false
 }

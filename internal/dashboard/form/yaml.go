@@ -10,13 +10,52 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// MaxValues limits the values of an object: objects, lists and scalars at all levels. A limit
+// of bytes is not enough, since an empty object takes two bytes as text and about a hundred in
+// memory. Texts may look like more values, so that YAML may have a few times as many; the parser
+// limits aliases.
+const (
+	MaxValues     = 50_000
+	maxYAMLValues = 6 * MaxValues
+)
+
+// limitJSON rejects too large JSON before it is decoded.
+func limitJSON(data []byte) error {
+	if len(data) > MaxBytes {
+		return fmt.Errorf("it has more than %d bytes: %w", MaxBytes, ErrInputTooLarge)
+	}
+	if object.LimitValues(data, MaxValues) != nil {
+		return fmt.Errorf("it has more than %d values: %w", MaxValues, ErrInputTooLarge)
+	}
+	return nil
+}
+
+// countValues returns an upper bound of the values in YAML: each follows a comma, an opening bracket, a
+// colon, a dash or a question mark, or is the first.
+func countValues(text string) int {
+	count := 1
+	for i := range len(text) {
+		switch text[i] {
+		case ',', '[', '{':
+			count++
+		case ':', '-', '?':
+			if i+1 == len(text) || text[i+1] <= ' ' || text[i] == ':' && strings.IndexByte(`"'[{]},`, text[i+1]) >= 0 {
+				count++
+			}
+		}
+	}
+	return count
+}
 
 // ParseYAML parses one value strictly: duplicate keys and several documents are errors. Numbers
 // are json.Number. An empty text is nil.
 func ParseYAML(text string) (any, error) {
-	if err := limitYAML(text); err != nil {
-		return nil, fmt.Errorf("YAML: %w", err)
+	if len(text) > MaxBytes || countValues(text) > maxYAMLValues {
+		return nil, fmt.Errorf("YAML: it has more than %d bytes or %d values: %w", MaxBytes, maxYAMLValues, ErrInputTooLarge)
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if line := secondDocument(text); line > 0 {
@@ -25,6 +64,9 @@ func ParseYAML(text string) (any, error) {
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, syntaxError(err)
+	}
+	if err := limitJSON(data); err != nil {
+		return nil, fmt.Errorf("YAML: %w", err)
 	}
 	return decode(data)
 }
@@ -39,11 +81,11 @@ func DecodeJSON(data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read an object: %w", err)
 	}
-	object, ok := value.(map[string]any)
+	members, ok := value.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("read an object: got %.20s", data)
 	}
-	return object, nil
+	return members, nil
 }
 
 func decode(data []byte) (any, error) {
