@@ -132,7 +132,7 @@ func (l *eventStream) setWriteDeadline(end time.Time) bool {
 
 // checkAPIServer tells the page when the API server goes down or comes back.
 func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
-	gone := l.probe.isDown(ctx)
+	gone := l.Cluster.IsDown(ctx)
 	if gone == l.apiServerDown {
 		return true
 	}

@@ -45,7 +45,7 @@ type cacheStats struct {
 func showOverview(req *request) error {
 	o := req.buildOverview()
 	// A page that is incomplete because the API server is down returns an error instead.
-	o.Unreachable = req.AccessError() == nil && req.probe.isDown(req.Context())
+	o.Unreachable = req.AccessError() == nil && req.Cluster.IsDown(req.Context())
 	return req.Render(web.Page{Name: "overview", Title: "Overview", Section: "overview", Data: o})
 }
 

@@ -9,7 +9,6 @@ import (
 
 // pages is what the pages keep between requests.
 type pages struct {
-	probe   *apiProbe
 	streams web.Limiter
 	objects *objects.Pages
 }

@@ -84,7 +84,6 @@ func New(o Options) (*Server, error) {
 	s.objects = objects.New()
 	s.objects.Programs = o.Programs
 	s.edit = edit.New(s.objects)
-	s.probe = &apiProbe{cluster: o.Cluster, now: o.Now}
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)

@@ -3,7 +3,6 @@ package userclient
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
@@ -12,23 +11,13 @@ import (
 )
 
 // How long results of access reviews are cached, also while the API server is unreachable; the
-// timeout of a review; how long not to retry after a timeout; and the size of the cache of a
-// user.
+// timeout of a review; and the size of the cache of a user.
 const (
-	accessMaxAge        = 15 * time.Second
-	outageAccessMaxAge  = 10 * time.Minute
-	reviewTimeout       = 5 * time.Second
-	reviewRetryInterval = 3 * time.Second
-	maxAccessEntries    = 4096
+	accessMaxAge       = 15 * time.Second
+	outageAccessMaxAge = 10 * time.Minute
+	reviewTimeout      = 5 * time.Second
+	maxAccessEntries   = 4096
 )
-
-// accessCache caches the permissions of one user.
-type accessCache struct {
-	mu      sync.Mutex
-	entries map[accessKey]accessResult
-	// unreachableAt is when the last review failed.
-	unreachableAt time.Time
-}
 
 type accessKey struct {
 	verb            string
@@ -40,8 +29,6 @@ type accessResult struct {
 	allowed bool
 	at      time.Time
 }
-
-func newAccessCache() *accessCache { return &accessCache{entries: map[accessKey]accessResult{}} }
 
 // CanI reports whether the user may do something, like kubectl auth can-i. An empty namespace
 // means all namespaces, an empty name all objects. It only decides what pages offer, since the
@@ -63,24 +50,19 @@ func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namesp
 		kind = served
 	}
 	wanted := accessKey{verb, kind, namespace, name}
-	known, stale := c.access.get(wanted, time.Now())
-	if !stale {
+	cached, _ := c.access.Get(wanted)
+	known, is := cached.(accessResult)
+	if is && time.Since(known.at) < accessMaxAge {
 		return known.allowed, nil
 	}
 	allowed, err := c.review(ctx, wanted)
 	switch {
 	case err == nil:
-		c.access.put(wanted, accessResult{allowed, time.Now()})
-		return allowed, nil
-	case !errors.Is(err, ErrUnreachable):
-		return false, err
-	}
-	now := time.Now()
-	c.access.setUnreachable(now)
-	if now.Sub(known.at) < outageAccessMaxAge {
+		c.access.Add(wanted, accessResult{allowed, time.Now()}, outageAccessMaxAge)
+	case is && errors.Is(err, ErrUnreachable):
 		return known.allowed, nil
 	}
-	return false, err
+	return allowed, err
 }
 
 // review creates a SelfSubjectAccessReview.
@@ -96,31 +78,4 @@ func (c *Client) review(ctx context.Context, wanted accessKey) (allowed bool, er
 	const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	err = c.post(ctx, path, &review, &review)
 	return review.Status.Allowed, err
-}
-
-// get returns the cached result, and whether it must be reviewed again.
-func (r *accessCache) get(wanted accessKey, now time.Time) (known accessResult, stale bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known = r.entries[wanted]
-	limit := accessMaxAge
-	if now.Sub(r.unreachableAt) < reviewRetryInterval {
-		limit = outageAccessMaxAge
-	}
-	return known, now.Sub(known.at) >= limit
-}
-
-func (r *accessCache) setUnreachable(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unreachableAt = now
-}
-
-func (r *accessCache) put(wanted accessKey, result accessResult) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.entries) >= maxAccessEntries {
-		clear(r.entries)
-	}
-	r.entries[wanted], r.unreachableAt = result, time.Time{}
 }

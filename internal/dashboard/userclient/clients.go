@@ -3,6 +3,8 @@ package userclient
 import (
 	"crypto/sha256"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // maxClients is the number of cached clients.
@@ -20,8 +22,9 @@ type Client struct {
 	requester
 	cluster *Cluster
 	user    User
-	access  *accessCache
-	serial  uint64
+	// access has the accessResults of accessKeys.
+	access *cache.LRUExpireCache
+	serial uint64
 }
 
 // Serial returns a number that is unique in the process. Caches use it as a key without keeping

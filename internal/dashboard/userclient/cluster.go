@@ -16,6 +16,7 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
@@ -64,8 +65,8 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	process := requester{rest: own, hangs: newHangDetector(own)}
-	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process),
+	process := requester{rest: own, hangs: &hangDetector{rest: own}}
+	return &Cluster{config: config, hangs: process.hangs, kinds: &kindCache{requester: process}, schemas: &schemaCache{requester: process, read: map[string]*definitions{}},
 		clients: lru.New(maxClients)}, nil
 }
 
@@ -81,7 +82,7 @@ func (c *Cluster) As(u User) (*Client, error) {
 		return nil, fmt.Errorf("connect to the API server as %s: %w", u.Name, err)
 	}
 	c.serials++
-	client := &Client{requester: requester{transport, c.hangs}, cluster: c, user: u, access: newAccessCache(), serial: c.serials}
+	client := &Client{requester: requester{transport, c.hangs}, cluster: c, user: u, access: cache.NewLRUExpireCache(maxAccessEntries), serial: c.serials}
 	c.clients.Add(u.key(), client)
 	return client, nil
 }

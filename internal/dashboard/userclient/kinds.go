@@ -2,7 +2,6 @@ package userclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,21 +34,17 @@ type kindCache struct {
 	all       []served.Kind
 }
 
-func newKindCache(r requester) *kindCache { return &kindCache{requester: r} }
-
 // Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps",
 // "deployments.v1.apps", a singular, a kind or a short name. It prefers the version that the
 // API server prefers. If several groups serve the name, the error is an AmbiguousError; for an
 // unknown name it wraps failure.ErrNotFound.
 func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
-	return c.cluster.kinds.find(ctx, name)
+	return c.cluster.kinds.find(ctx, name, unknownKindMaxAge)
 }
 
-// CurrentKind is Kind for the page that a kind names. Discovery that began before the call may
-// lack a kind that was created since. So a kind is unknown only after a later discovery, for
-// which the call waits up to unknownKindMaxAge.
+// CurrentKind is Kind for the page that a kind names: one that was created a moment ago is known.
 func (c *Client) CurrentKind(ctx context.Context, name string) (object.Kind, error) {
-	return c.cluster.kinds.findCurrent(ctx, name)
+	return c.cluster.kinds.find(ctx, name, 0)
 }
 
 // Kinds returns all kinds that can be listed.
@@ -64,8 +59,9 @@ func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
 	return found, err
 }
 
-func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) {
-	for _, limit := range []time.Duration{kindsMaxAge, unknownKindMaxAge} {
+// find returns the kind of a name, which is unknown only to discovery that is at most unknownMaxAge old.
+func (k *kindCache) find(ctx context.Context, name string, unknownMaxAge time.Duration) (object.Kind, error) {
+	for _, limit := range []time.Duration{kindsMaxAge, unknownMaxAge} {
 		all, err := k.list(ctx, limit)
 		switch matches := matchKinds(all, name); {
 		case len(matches) > 1:
@@ -78,26 +74,6 @@ func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) 
 		}
 	}
 	return object.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, failure.ErrNotFound)
-}
-
-// findCurrent is find, but never reports a kind as unknown by discovery that began before the call.
-func (k *kindCache) findCurrent(ctx context.Context, name string) (object.Kind, error) {
-	began := time.Now()
-	kind, err := k.find(ctx, name)
-	fetchedAt := k.lastFetch()
-	if !errors.Is(err, failure.ErrNotFound) || !fetchedAt.Before(began) {
-		return kind, err
-	}
-	if !sleep(ctx, time.Until(fetchedAt.Add(unknownKindMaxAge))) {
-		return object.Kind{}, fmt.Errorf("find kind %s: %w", name, ctx.Err())
-	}
-	return k.find(ctx, name)
-}
-
-func (k *kindCache) lastFetch() time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.fetchedAt
 }
 
 // list returns all kinds, at most limit old. If the API server is unreachable, it returns the

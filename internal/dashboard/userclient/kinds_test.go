@@ -1,13 +1,11 @@
 package userclient_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,39 +59,6 @@ func TestKindServedSinceDiscovery(t *testing.T) {
 		transport.served.Store(true)
 		if kind, err := client.CurrentKind(t.Context(), "guitars.kool.example.org"); err != nil || kind != guitars {
 			t.Errorf("after the CRD: %v, %v", kind, err)
-		}
-	})
-}
-
-// Unknown names cost one discovery per interval, however many pages need them.
-func TestUnknownKindsShareADiscovery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		transport, client := discoveryClient(t)
-		began := time.Now()
-		for range 3 {
-			<-time.After(time.Second)
-			var all sync.WaitGroup
-			for range 50 {
-				all.Go(func() {
-					if _, err := client.CurrentKind(t.Context(), "drums"); !errors.Is(err, failure.ErrNotFound) {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-		}
-		if n, took := transport.requests.Load(), time.Since(began); n != 3 || took != 5*time.Second {
-			t.Errorf("%d discoveries in %s", n, took)
-		}
-		<-time.After(time.Second)
-		before := time.Now()
-		if _, err := client.Kind(t.Context(), "drums"); !errors.Is(err, failure.ErrNotFound) || time.Since(before) > 0 {
-			t.Errorf("Kind waits for %s: %v", time.Since(before), err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Millisecond, cancel)
-		if _, err := client.CurrentKind(ctx, "drums"); !errors.Is(err, context.Canceled) {
-			t.Errorf("a user who left: %v", err)
 		}
 	})
 }
