@@ -475,31 +475,6 @@ func TestPlanPermissions(t *testing.T) {
 	}
 }
 
-func TestCurl(t *testing.T) {
-	const prefix = "curl -sS -X POST -H 'Content-Type: application/json' --data-binary @'it'\\''s.json' "
-	for name, c := range map[string]struct {
-		spec, call, curl, note string
-	}{
-		"URL":                 {`{"hooks":{"sync":{"webhook":{"url":"http://localhost:8080/a b?c=d&e"}}}}`, "sync", prefix + "'http://localhost:8080/a%20b?c=d&e'", ""},
-		"password":            {`{"hooks":{"sync":{"webhook":{"url":"http://ann:hunter2@hooks"}}}}`, "sync", prefix + "http://ann:xxxxx@hooks", ""},
-		"Service":             {`{"hooks":{"sync":{"webhook":{"service":{"name":"hooks","namespace":"shop"},"path":"/sync"}}}}`, "sync", prefix + "http://hooks.shop:80/sync", "port-forward -n shop service/hooks 80"},
-		"Service by HTTPS":    {`{"hooks":{"sync":{"webhook":{"service":{"name":"hooks","namespace":"shop","protocol":"https"},"path":"/sync"}}}}`, "sync", prefix + "https://hooks.shop:443/sync", ""},
-		"handler":             {`{"handlers":[{"name":"review","webhook":{"url":"http://a","basicAuth":{}}}]}`, "review", prefix + "http://a", "credentials"},
-		"endpoints":           {`{"hooks":{"sync":{"webhook":{"url":"http://a"}}},"endpointConfigs":[{}]}`, "sync", prefix + "http://a", "credentials"},
-		"inline":              {`{"hooks":{"sync":{"inline":{"javascript":"x"}}}}`, "sync", "", "not a webhook"},
-		"another hook":        {`{"hooks":{"sync":{"webhook":{"url":"http://a"}}}}`, "finalize", "", "not a webhook"},
-		"option":              {`{"hooks":{"sync":{"webhook":{"url":"-o/tmp/a"}}}}`, "sync", "", "not a webhook"},
-		"option of a Service": {`{"hooks":{"sync":{"webhook":{"service":{"name":"a","namespace":"b","protocol":"-K"}}}}}`, "sync", "", "not a webhook"},
-		"malformed":           {`[]`, "sync", "", "address of the hook is unknown"},
-	} {
-		var got callExport
-		got.setCurl(parseHookURLs(json.RawMessage(`{"spec":`+c.spec+`}`)), &inspect.Call{Name: c.call}, "it's.json")
-		if got.Curl != c.curl || !strings.Contains(strings.Join(append(got.Notes, got.NoCurlReason), " "), c.note) {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
 func TestAddressOfWebhook(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"url":"http://hooks.shop/sync"}`:                        "hooks.shop:80",
@@ -510,8 +485,8 @@ func TestAddressOfWebhook(t *testing.T) {
 		`{"url":"%"}`: "",
 		`{}`:          "",
 	} {
-		found := parseHookURLs(json.RawMessage(`{"spec":{"hooks":{"sync":{"webhook":` + spec + `}}}}`))
-		if got := found.of["sync"].hostPort(); got != want {
+		found := parseHookAddresses(json.RawMessage(`{"spec":{"hooks":{"sync":{"webhook":` + spec + `}}}}`))
+		if got := found["sync"]; got != want {
 			t.Errorf("%s is at %q, want %q", spec, got, want)
 		}
 	}

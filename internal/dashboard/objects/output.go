@@ -34,20 +34,16 @@ func (req *Request) programOutput(s *Object, run *inspect.Run) (all []timeline.P
 // the address of a webhook, or the one with the controller, which has no object then.
 func (req *Request) calledPrograms(run *inspect.Run, programs []Program) map[int][]inspect.Step {
 	called := map[int][]inspect.Step{}
-	var hooks *hookURLs
+	addresses, declared := req.hookAddresses(run)
 	for _, step := range run.Steps {
 		if step.Call == nil {
 			continue
 		}
-		if hooks == nil {
-			hooks = req.hookURLsOf(run)
-		}
-		webhook := hooks.of[step.Call.Name]
 		at := slices.IndexFunc(programs, func(p Program) bool {
-			if webhook != nil {
-				return p.Serves(webhook.hostPort())
+			if address := addresses[step.Call.Name]; address != "" {
+				return p.Serves(address)
 			}
-			return !hooks.declared() && p.Name == run.Process
+			return !declared && p.Name == run.Process
 		})
 		if at >= 0 {
 			called[at] = append(called[at], step)

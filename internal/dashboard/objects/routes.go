@@ -18,7 +18,6 @@ func (p *Pages) Routes() []web.Route {
 		route("GET", "/runs/{id}", showRun),
 		route("GET", "/runs/{id}/case", downloadCase),
 		route("GET", "/runs/{id}/file", downloadRun),
-		route("GET", "/runs/{id}/request", downloadRequest),
 		route("GET", "/runs/{id}/compare", compareRuns),
 		route("GET", "/yaml", showObjectYAML),
 		route("POST", "/plan", showPlan),

@@ -77,7 +77,7 @@ func showRun(req *Request) error {
 	}
 	loader.addTriggers(s, &p.Entry)
 	p.SetSteps()
-	p.Export, p.Programs = req.exportOf(s, &run), req.programOutput(s, &run)
+	p.Export, p.Programs = exportOf(s, &run), req.programOutput(s, &run)
 	if req.IsFragment() {
 		return req.RenderFragment("object_run", "run-detail", p)
 	}
