@@ -19,9 +19,7 @@ import (
 	"html/template"
 	"log/slog"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +32,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/templates"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -150,20 +149,13 @@ func (l writeLog) log(user, verb string, ref object.Ref, err error, took time.Du
 // maxLoggedError limits the bytes of a logged error, which may quote the whole request.
 const maxLoggedError = 500
 
-// quotedText matches the values that an error quotes.
-var quotedText = regexp.MustCompile(`(?s)"(\\.|[^"\\])*"?|` + "`[^`]*`?")
-
-// redactedError returns an error for the log. It removes quoted values of Secrets.
+// redactedError returns an error for the log. One about a Secret may quote its values.
 func redactedError(resource schema.GroupResource, err error) string {
-	if err == nil {
+	switch {
+	case err == nil:
 		return ""
+	case resource == (schema.GroupResource{Resource: "secrets"}):
+		return "not logged, since it may have values of the Secret"
 	}
-	text := err.Error()
-	if resource == (schema.GroupResource{Resource: "secrets"}) {
-		text = quotedText.ReplaceAllString(text, `"…"`)
-	}
-	if len(text) > maxLoggedError {
-		text = strings.ToValidUTF8(text[:maxLoggedError], "") + "…"
-	}
-	return text
+	return diff.Shorten(err.Error(), maxLoggedError)
 }

@@ -176,7 +176,7 @@ const maxChildren = 20
 func (r *releaser) sayChildren(ctx context.Context, stored *object.Object, ref object.Ref) {
 	ref.UID = stored.UID()
 	kinds, _ := r.client.API.Kinds(ctx)
-	found, _ := r.client.API.Dependents(ctx, ref, kinds) // What cannot be listed does not hold the release.
+	found := r.client.API.NewOwnerIndex(0).Children(ctx, ref, kinds...) // What cannot be listed does not hold the release.
 	if len(found) == 0 {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
@@ -103,8 +104,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 		Propagation: string(metav1.DeletePropagationBackground), BackURL: web.ObjectURL(ref),
 	}
 	data.MissingPermission = req.Refusal("delete", ref)
-	req.findDependents(data)
-	if err := req.addContents(data); err != nil {
+	if err := cmp.Or(req.findDependents(data), req.addContents(data)); err != nil {
 		return nil, err
 	}
 	data.ConfirmName = len(data.Dependents) > confirmThreshold || data.HasContents
@@ -153,7 +153,7 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 
 // findDependents finds the children that controllers know and the objects with owner
 // references.
-func (req *request) findDependents(data *deletePage) {
+func (req *request) findDependents(data *deletePage) error {
 	// The API server also finds the children of unavailable processes.
 	data.States, _ = req.pages.objects.Of(req.Request).ObjectStates(data.Ref)
 	known := req.Processes.Fetch(req.Context())
@@ -167,31 +167,27 @@ func (req *request) findDependents(data *deletePage) {
 	if len(data.States) > 0 && !slices.Contains(kinds, revisionKind) {
 		kinds = append(kinds, revisionKind)
 	}
-	found, err := req.API.Dependents(req.Context(), data.Ref, kinds)
+	found, err := req.pages.objects.Of(req.Request).Tree(data.Ref, data.States, kinds)
 	if err != nil {
-		data.Incomplete = err.Error()
+		return err
+	}
+	data.Incomplete = strings.Join(found.Warnings, " ")
+	if found.More > 0 {
+		data.Incomplete += " There are more objects."
 	}
 	for _, kind := range slices.Concat(kinds, userclient.BuiltinChildKinds(data.Kind)) {
 		if !slices.Contains(data.SearchedKinds, kind.Plural) {
 			data.SearchedKinds = append(data.SearchedKinds, kind.Plural)
 		}
 	}
-	data.addDependents(found, 0)
-	for _, state := range data.States {
-		for i := range state.ChildStates {
-			child := state.ChildStates[i].Ref
-			same := func(g dependent) bool { return g.Identity() == child.Identity() }
-			if !slices.ContainsFunc(data.Dependents, same) && req.Can("get", child.Kind, child.Namespace, child.Name) {
-				data.Dependents = append(data.Dependents, dependent{Ref: child})
-			}
-		}
-	}
+	data.addDependents(found.Node, 0)
+	return nil
 }
 
-func (data *deletePage) addDependents(found []userclient.Dependent, depth int) {
-	for i := range found {
-		data.Dependents = append(data.Dependents, dependent{found[i].Ref, depth})
-		data.addDependents(found[i].Dependents, depth+1)
+func (data *deletePage) addDependents(owner *ownertree.Node, depth int) {
+	for _, child := range owner.Children {
+		data.Dependents = append(data.Dependents, dependent{child.Ref, depth})
+		data.addDependents(child, depth+1)
 	}
 }
 

@@ -369,9 +369,5 @@ type preview struct {
 	Plans        []objects.Plan
 	NoPlanReason string
 	Warnings     []string
-	// Digest identifies the input. Outdated reports that the user saved another input than the
-	// one of the preview before.
-	Digest   string
-	Outdated bool
-	At       time.Time
+	At           time.Time
 }

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -124,8 +125,10 @@ func compactJSON(object map[string]any) string {
 
 func TestDeleteIndentsByDepth(t *testing.T) {
 	var data deletePage
-	ref := func(name string) object.Ref { return object.Ref{Name: name} }
-	data.addDependents([]userclient.Dependent{{Ref: ref("a"), Dependents: []userclient.Dependent{{Ref: ref("b"), Dependents: []userclient.Dependent{{Ref: ref("c")}}}}}}, 0)
+	node := func(name string, children ...*ownertree.Node) *ownertree.Node {
+		return &ownertree.Node{Child: inspect.Child{Ref: object.Ref{Name: name}}, Children: children}
+	}
+	data.addDependents(node("root", node("a", node("b", node("c")))), 0)
 	for i, want := range []string{"", "↳ ", "\u2003↳ "} {
 		if got := data.Dependents[i].Indent(); got != want {
 			t.Errorf("depth %d: %q", i, got)

@@ -101,7 +101,7 @@ func (req *Request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	p.Owners = req.owners(s)
 	p.Actions = req.objectActions(s, states)
 	var err error
-	if p.Tree, err = req.tree(s, states); err != nil {
+	if p.Tree, err = req.tree(s, states, known); err != nil {
 		return err
 	}
 	if p.Events.All, err = req.API.Events(req.Context(), s.Ref); err != nil {
@@ -171,38 +171,24 @@ const (
 	maxReads = 200
 )
 
-// tree returns the children that controllers and workloads own.
-func (req *Request) tree(s *Object, states []inspect.ObjectState) (tree, error) {
-	states, err := req.addSuspendedChildren(s.Ref, states)
-	t, failed := buildTree(req.Context(), s.Ref, states, &ownertree.Builder{
-		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, req.listControllers),
-	})
-	if err != nil {
-		t.Warnings = append(t.Warnings, incompleteMessage(err))
+// tree returns the children that controllers and workloads own. Suspended controllers watch nothing, so
+// that the API server lists their children.
+func (req *Request) tree(s *Object, states []inspect.ObjectState, known []processes.Info) (tree, error) {
+	var kinds []object.Kind
+	for i := range states {
+		if states[i].Suspended {
+			c := controllerOf(&states[i], known)
+			kinds = lists.Union(kinds, c.Children)
+		}
 	}
-	return t, failed
+	return req.Tree(s.Ref, states, kinds)
 }
 
-// addSuspendedChildren lists the children of suspended controllers from the API server, since
-// such controllers watch nothing.
-func (req *Request) addSuspendedChildren(ref object.Ref, states []inspect.ObjectState) (all []inspect.ObjectState, err error) {
-	if !slices.ContainsFunc(states, func(c inspect.ObjectState) bool { return c.Suspended }) {
-		return states, nil
-	}
-	all = slices.Clone(states)
-	known := req.managingProcesses(states)
-	for i := range all {
-		c := controllerOf(&all[i], known)
-		if !all[i].Suspended || c.Name == "" || ref.UID == "" {
-			continue
-		}
-		found, unlisted := req.API.Dependents(req.Context(), ref, c.Children)
-		err = cmp.Or(err, unlisted)
-		for _, d := range found {
-			all[i].ChildStates = append(all[i].ChildStates, inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created})
-		}
-	}
-	return all, err
+// Tree returns the children that controllers and workloads own, also of more kinds.
+func (req *Request) Tree(ref object.Ref, states []inspect.ObjectState, kinds []object.Kind) (tree, error) {
+	return buildTree(req.Context(), ref, states, &ownertree.Builder{
+		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, req.listControllers), Kinds: kinds,
+	})
 }
 
 // listControllers returns the controllers of all processes.

@@ -43,6 +43,8 @@ type Builder struct {
 	// May reports whether the user may get objects of a kind in a namespace. The plural of
 	// the kind may be empty.
 	May func(kind object.Kind, namespace string) bool
+	// Kinds are more kinds of objects that the root may own.
+	Kinds []object.Kind
 	// Order sorts children; by kind and name if nil.
 	Order func(a, b *Node) int
 	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read
@@ -173,7 +175,11 @@ func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 		if n.UID == "" {
 			continue
 		}
-		dependents := t.dependents.Children(ctx, n.Ref, t.Processes.revisionKinds(n.Kind)...)
+		kinds := t.Processes.revisionKinds(n.Kind)
+		if t.nodes == 0 {
+			kinds = append(kinds, t.Kinds...) // It is the root.
+		}
+		dependents := t.dependents.Children(ctx, n.Ref, kinds...)
 		for i := range dependents {
 			if t.markSeen(dependents[i].Ref) {
 				all, owners = append(all, &dependents[i]), append(owners, n)

@@ -107,13 +107,7 @@ type Table struct {
 }
 
 // Column is a column of a Table. Columns with a Priority above 0 are for wide output.
-type Column struct {
-	Name        string
-	Type        string
-	Format      string
-	Priority    int32
-	Description string
-}
+type Column = metav1.TableColumnDefinition
 
 // Row is one object.
 type Row struct {
@@ -149,12 +143,9 @@ func (c *Client) Table(ctx context.Context, kind object.Kind, q TableQuery) (Tab
 }
 
 func readTable(printed *metav1.Table) (Table, error) {
-	table := Table{Continue: printed.Continue}
+	table := Table{Continue: printed.Continue, Columns: printed.ColumnDefinitions}
 	if printed.RemainingItemCount != nil {
 		table.Remaining = *printed.RemainingItemCount
-	}
-	for _, c := range printed.ColumnDefinitions {
-		table.Columns = append(table.Columns, Column{c.Name, c.Type, c.Format, c.Priority, c.Description})
 	}
 	for i := range printed.Rows {
 		row, err := readRow(&printed.Rows[i], len(table.Columns))
