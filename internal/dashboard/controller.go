@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
@@ -114,8 +113,7 @@ func (req *request) controllerActions(c *inspect.Controller) []web.Action {
 		return []web.Action{reconcile, suspend}
 	}
 	suspend.DisabledReason = req.Refusal("patch", *c.Declared)
-	all := append([]web.Action{reconcile, suspend}, req.rolloutActions(c)...)
-	return append(all, web.Action{Label: "Manifest", URL: web.ObjectURL(*c.Declared)})
+	return []web.Action{reconcile, suspend, {Label: "Manifest", URL: web.ObjectURL(*c.Declared)}}
 }
 
 // notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
@@ -171,59 +169,6 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 	}
 	req.Flash(done)
 	return req.Redirect(web.ControllerURL(c.Process, c.Name))
-}
-
-// rolloutActions returns the actions for the rollout of a controller; none without one to pause
-// or to continue.
-func (req *request) rolloutActions(c *inspect.Controller) []web.Action {
-	if c.Rollout == nil || c.Declared == nil {
-		return nil
-	}
-	change := web.Action{
-		Label: "Pause rollout", Icon: "pause", Post: true, URL: web.ControllerURL(c.Process, c.Name) + "/rollout",
-		Fields: map[string]string{"do": "pause"}, DisabledReason: req.Refusal("patch", *c.Declared),
-	}
-	paused := c.Condition(v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonRolloutPaused
-	switch {
-	case paused, c.Rollout.Phase == v1alpha1.RolloutRolledBack:
-		change.Label, change.Icon, change.Fields = "Resume rollout", "play", map[string]string{"do": "resume"}
-	case c.Rollout.Phase == v1alpha1.RolloutComplete:
-		return nil
-	}
-	return []web.Action{change}
-}
-
-// changeRollout pauses a rollout, continues it, or starts it again after a rollback.
-func changeRollout(req *request) error {
-	var change func(*inspect.Controller) map[string]any
-	var done string
-	switch do := req.Field("do"); do {
-	case "pause":
-		done, change = "Rollout paused.", func(*inspect.Controller) map[string]any { return rolloutPatch(true) }
-	case "resume":
-		done, change = "Rollout resumed.", func(c *inspect.Controller) map[string]any {
-			patch := rolloutPatch(false)
-			if c.Rollout != nil && c.Rollout.Phase == v1alpha1.RolloutRolledBack {
-				patch["metadata"] = web.AnnotationPatch(v1alpha1.AnnotationRolloutRetryAt,
-					req.Now().UTC().Format(time.RFC3339Nano))["metadata"]
-			}
-			return patch
-		}
-	default:
-		return web.BadRequest("Unknown action %q: pause or resume the rollout.", do)
-	}
-	_, c, err := req.controller()
-	if err != nil {
-		return err
-	}
-	if c.Rollout == nil {
-		return web.BadRequest("Controller %s has no rollout: its spec has no spec.rollout.", processes.ShortName(c.Name))
-	}
-	return req.patchController(done, change)
-}
-
-func rolloutPatch(paused bool) map[string]any {
-	return map[string]any{"spec": map[string]any{"rollout": map[string]any{"paused": paused}}}
 }
 
 // redactController removes what the controller says about objects that the user may not read.

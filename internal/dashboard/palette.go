@@ -126,7 +126,8 @@ func (s *paletteSearch) controllers(known []processes.Info) (found []paletteItem
 		for k := range known[i].Controllers {
 			c := processes.NewControllerRow(&known[i].Controllers[k], &known[i])
 			if rank, is := s.match(c.ShortName, c.Name, c.TypeLabel); is {
-				found = append(found, paletteItem{c.ShortName, web.ControllerURL(c.Process, c.Name), c.TypeLabel + " · " + c.Health.Label, rank})
+				at, detail := web.ControllerURL(c.Process, c.Name), c.TypeLabel+" · "+c.Health.Label
+				found = append(found, paletteItem{c.ShortName, at, detail, rank})
 			}
 		}
 	}

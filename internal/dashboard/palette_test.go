@@ -126,24 +126,3 @@ func TestPaletteHasThePermissionsOfTheUser(t *testing.T) {
 		}
 	}
 }
-
-func TestRolloutActions(t *testing.T) {
-	source := paletteSource()
-	s := newServer(t, source)
-	c := &source.controllers[0]
-	for _, test := range []struct {
-		phase  setpoint.RolloutPhase
-		reason string
-		want   string
-	}{
-		{setpoint.RolloutStepping, "", "Pause rollout"}, {setpoint.RolloutStepping, setpoint.ReasonRolloutPaused, "Resume rollout"},
-		{setpoint.RolloutRolledBack, "", "Resume rollout"}, {setpoint.RolloutComplete, "", ""},
-	} {
-		c.Rollout.Phase = test.phase
-		c.Conditions = []inspect.Condition{{Type: "Progressing", Status: "False", Reason: test.reason}}
-		body := get(t, s, teamsPage).Body.String()
-		if got := strings.Contains(body, teamsPage+"/rollout"); got != (test.want != "") || !strings.Contains(body, test.want) {
-			t.Errorf("%s %s: %s", test.phase, test.reason, body)
-		}
-	}
-}

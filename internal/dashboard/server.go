@@ -117,7 +117,6 @@ func (s *Server) routes() []web.Route {
 		route("POST /controllers/{process}/{controller}/suspend", suspendController),
 		route("POST /controllers/{process}/{controller}/resume", resumeController),
 		route("POST /controllers/{process}/{controller}/reconcile", reconcileAll),
-		route("POST /controllers/{process}/{controller}/rollout", changeRollout),
 		route("GET /live", streamEvents),
 		route("GET /palette", showPalette),
 		route("GET /resources", showResources),

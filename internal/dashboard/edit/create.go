@@ -26,19 +26,12 @@ func showCreate(req *request) error {
 	if forbidden != nil {
 		d.warnForbidden(forbidden)
 	}
-	if d.form != nil {
-		d.values = d.form.Blank()
-	}
 	if kind.Namespaced {
 		d.values.Set(".metadata.namespace", namespace)
 	}
 	d.Text = form.FormatYAML(d.skeleton(namespace))
 	if req.Query("as") == modeYAML {
 		d.Mode = modeYAML
-	}
-	d.buildForm()
-	if d.Root != nil {
-		d.Root.FocusOn(".metadata.name")
 	}
 	return req.renderDraft(d, 0)
 }
@@ -131,10 +124,6 @@ func (req *request) applyButton(d *draft) bool {
 	switch {
 	case add != "":
 		form.Add(d.values, add)
-		d.buildForm()
-		if d.Root != nil {
-			d.Root.FocusOn(add)
-		}
 	case remove != "":
 		form.Remove(d.values, remove)
 	case to != "":

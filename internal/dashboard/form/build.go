@@ -65,21 +65,6 @@ func (f *Form) Read(values url.Values) (*Field, error) {
 	return root, nil
 }
 
-// Blank returns the input of a new form, with a row in each mandatory list.
-func (f *Form) Blank() url.Values {
-	values := url.Values{}
-	root, err := f.Read(values)
-	if err != nil {
-		return values
-	}
-	root.Walk(func(field *Field) {
-		if field.Type == List && field.Mandatory && !field.YAML {
-			Add(values, field.Next)
-		}
-	})
-	return values
-}
-
 func (l *fieldBuilder) field(s *spec.Schema, at fieldContext) *Field {
 	l.used[at.name] = true
 	resolved := l.form.resolve(s, at.depth, at.refs)

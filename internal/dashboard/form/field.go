@@ -2,7 +2,6 @@ package form
 
 import (
 	"slices"
-	"strings"
 )
 
 // Field is a field with its input, or a composed field.
@@ -37,8 +36,6 @@ type Field struct {
 	Next string
 	// Problems are messages about the field.
 	Problems []string
-	// Focus sets the focus on the field.
-	Focus bool
 
 	// at is the index in the resulting list; -1 if the row was left out.
 	at int
@@ -102,18 +99,5 @@ func (f *Field) Walk(visit func(*Field)) {
 		for _, part := range parts {
 			part.Walk(visit)
 		}
-	}
-}
-
-// FocusOn sets the focus on the first input at or below a name.
-func (f *Field) FocusOn(name string) {
-	var found *Field
-	f.Walk(func(each *Field) {
-		if found == nil && name != "" && strings.HasPrefix(each.Name, name) && (each.Input.Widget != "" || each.YAML) {
-			found = each
-		}
-	})
-	if found != nil {
-		found.Focus = true
 	}
 }

@@ -302,10 +302,3 @@ func TestNumbersStayExact(t *testing.T) {
 		t.Errorf("got %s", data)
 	}
 }
-
-func TestBlankAddsRequiredRows(t *testing.T) {
-	f := form.New(schemaOf(t, "{type: object, required: [spec], properties: {spec: {type: object, required: [list], properties: {list: {type: array, items: {type: string}}, other: {type: array, items: {type: string}}}}}}"), nil, form.Options{})
-	if got := lines(f.Blank()); got != ".spec.list[0]~row = 1\n" {
-		t.Errorf("got %s", got)
-	}
-}

@@ -66,8 +66,10 @@ func New(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	process := requester{rest: own, hangs: &hangDetector{rest: own}}
-	return &Cluster{config: config, hangs: process.hangs, kinds: &kindCache{requester: process}, schemas: &schemaCache{requester: process, read: map[string]*definitions{}},
-		clients: lru.New(maxClients)}, nil
+	return &Cluster{
+		config: config, hangs: process.hangs, kinds: &kindCache{requester: process},
+		schemas: &schemaCache{requester: process, read: map[string]*definitions{}}, clients: lru.New(maxClients),
+	}, nil
 }
 
 // As returns the Client of a user, from the cache if possible.
@@ -82,7 +84,9 @@ func (c *Cluster) As(u User) (*Client, error) {
 		return nil, fmt.Errorf("connect to the API server as %s: %w", u.Name, err)
 	}
 	c.serials++
-	client := &Client{requester: requester{transport, c.hangs}, cluster: c, user: u, access: cache.NewLRUExpireCache(maxAccessEntries), serial: c.serials}
+	client := &Client{
+		requester: requester{transport, c.hangs}, cluster: c, user: u, access: cache.NewLRUExpireCache(maxAccessEntries), serial: c.serials,
+	}
 	c.clients.Add(u.key(), client)
 	return client, nil
 }
