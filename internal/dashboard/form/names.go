@@ -93,7 +93,7 @@ func parseInput(values url.Values) (*input, error) {
 			return nil, fmt.Errorf("more than %d bytes: %w", MaxBytes, ErrFormTooLarge)
 		}
 		if in.values[name] = texts; !in.addRows(name) {
-			return nil, fmt.Errorf("entry %q: more than %d rows, or a row above %d: %w", truncate(name, 100), MaxRows, MaxRow, ErrFormTooLarge)
+			return nil, fmt.Errorf("entry %q: more than %d rows: %w", truncate(name, 100), MaxRows, ErrFormTooLarge)
 		}
 	}
 	for _, rows := range in.rows {

@@ -17,8 +17,6 @@ func owned(name string, owners ...string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%[1]q,"uid":%[1]q,"namespace":"shop","ownerReferences":[%[2]s]}}`, name, strings.Join(refs, ","))
 }
 
-func listed(objects ...string) string { return `{"items":[` + strings.Join(objects, ",") + `]}` }
-
 func TestListLimit(t *testing.T) {
 	api := newFakeAPI(t)
 	page := strings.Repeat(owned("a")+",", 499) + owned("a")
