@@ -533,13 +533,17 @@ metadata: {name: alien}
 `, owner, owner))
 	w.await("condition=Available", "deployment/band")
 	kinds := []object.Kind{w.kind("configmaps"), w.kind("deployments")}
-	found := must.Get(w.admin().Dependents(w.ctx(), ref, kinds)).In(w.t)
+	index := w.admin().NewOwnerIndex(10)
+	found := index.Children(w.ctx(), ref, kinds...)
+	index.Read(w.ctx(), []*userclient.Dependent{&found[0], &found[1]})
 	w.equal("names", fmt.Sprint(len(found), found[0].Name, found[0].Object == nil, found[1].Name, found[1].Object != nil), "2songstruebandtrue")
-	sets := found[1].Dependents
+	sets := index.Children(w.ctx(), found[1].Ref)
 	w.equal("replica sets", len(sets), 1)
-	w.equal("pods", fmt.Sprint(len(sets[0].Dependents), sets[0].Dependents[0].Plural, sets[0].Dependents[0].Object != nil), "2podstrue")
-	_, err := w.as(userclient.User{Name: "rita"}).Dependents(w.ctx(), ref, kinds)
-	w.equal("who may not", codeOf(err), http.StatusForbidden)
+	pods := index.Children(w.ctx(), sets[0].Ref)
+	w.equal("pods", fmt.Sprint(len(pods), pods[0].Plural), "2pods")
+	forbidden := w.as(userclient.User{Name: "rita"}).NewOwnerIndex(0)
+	forbidden.Children(w.ctx(), ref, kinds...)
+	w.equal("who may not", codeOf(forbidden.ListErrors()[0]), http.StatusForbidden)
 }
 
 func watchesChanges(w *dashboardTest) {
