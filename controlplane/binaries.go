@@ -14,11 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
 )
 
-// lifelineScript runs a program that does not know the lifeline, which is descriptor 3, and kills it
-// when the line is cut. The program replaces the shell: its process ID is that of the shell. The
-// watching subshell is in its process group, so that the ID is not used again before both have ended.
-const lifelineScript = `(read -r _ <&3; kill -s KILL $$) 2>/dev/null & exec "$@"`
-
 // binaries are programs of Kubernetes of another version. The zero value stands for our own.
 type binaries struct {
 	folder  string
@@ -55,12 +50,9 @@ func (b binaries) path(component string) string { return filepath.Join(b.folder,
 
 // use replaces the program of a component of Kubernetes.
 func (b binaries) use(spec *supervise.Spec) {
-	if b.folder == "" || !slices.Contains(names.Kubernetes(), spec.Name) {
-		return
+	if b.folder != "" && slices.Contains(names.Kubernetes(), spec.Name) {
+		spec.Path, spec.Args = b.path(spec.Name), spec.Args[2:] // The first two make our own binary the component.
 	}
-	spec.Path = "/bin/sh"
-	// The first two arguments make our own binary the component.
-	spec.Args = append([]string{"-c", lifelineScript, spec.Name, b.path(spec.Name)}, spec.Args[2:]...)
 }
 
 // isAtLeast reports whether Kubernetes has a version such as "1.36" or a newer one.

@@ -11,10 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Cluster is a running control plane.
@@ -22,9 +22,10 @@ type Cluster struct {
 	opts     Options
 	binaries binaries
 	dir      *datadir.Dir
-	lifeline *lifeline.Line
-	ports    map[string]*port.Reservation
-	admin    *api.Client
+	// reaper kills the components when this process ends.
+	reaper *process.Reaper
+	ports  map[string]*port.Reservation
+	admin  *api.Client
 
 	kubeconfig string
 
@@ -61,7 +62,8 @@ func (c *Cluster) Components() []Component {
 	defer c.mu.Unlock()
 	list := make([]Component, 0, len(c.processes))
 	for _, p := range c.processes {
-		list = append(list, Component{Name: p.Name(), PID: p.PID(), Log: p.Log(), Restarts: p.Restarts()})
+		pid, restarts := p.State()
+		list = append(list, Component{Name: p.Name(), PID: pid, Log: p.Log(), Restarts: restarts})
 	}
 	return list
 }
@@ -101,7 +103,7 @@ func (c *Cluster) stop(ctx context.Context) error {
 	if len(processes) > 0 {
 		errs = append(errs, stopAll(ctx, processes[1:]), stopAll(ctx, processes[:1]))
 	}
-	c.lifeline.Close() // whatever could not be stopped is let go of here
+	c.reaper.Close() // whatever could not be stopped is killed here
 	for _, reservation := range c.ports {
 		reservation.Release()
 	}
@@ -144,7 +146,7 @@ func (c *Cluster) end(failure error) {
 
 // launch starts a component and watches over its fate.
 func (c *Cluster) launch(spec supervise.Spec) error {
-	process, err := supervise.Start(spec, c.lifeline, c.opts.Log)
+	process, err := supervise.Start(spec, c.reaper, c.opts.Log)
 	if err != nil {
 		return err
 	}

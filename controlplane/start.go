@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 const (
@@ -57,11 +57,11 @@ func StartAPI(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := lifeline.New()
+	reaper, err := process.NewReaper()
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	c := &Cluster{opts: opts, binaries: programs, dir: dir, lifeline: line, ports: map[string]*port.Reservation{},
+	c := &Cluster{opts: opts, binaries: programs, dir: dir, reaper: reaper, ports: map[string]*port.Reservation{},
 		done: make(chan struct{})}
 
 	ctx, cancel := context.WithTimeout(ctx, startLimit)

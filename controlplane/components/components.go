@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/internal/memory"
 )
@@ -76,10 +75,6 @@ func component(name string, args []string) int {
 		fmt.Fprintf(os.Stderr, "no component %q in this binary\n", name)
 		return 2
 	}
-	lifeline.Watch(func() {
-		fmt.Fprintln(os.Stderr, "the parent process is gone, so is "+name)
-		os.Exit(1)
-	})
 	time.AfterFunc(settled, memory.Release)
 	// The programs read their own name and arguments from here, too.
 	os.Args = append([]string{name}, args...)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	strict "sigs.k8s.io/json"
 )
 
 // Decode decodes a JSON object. Integers stay integers.
@@ -66,4 +68,17 @@ func SetField(fields map[string]any, value any, path ...string) {
 		fields = below
 	}
 	fields[path[len(path)-1]] = value
+}
+
+// DecodeStrictly decodes JSON that a user has written. It returns all unknown and duplicate fields, and a value of a wrong
+// type, each with its field.
+func DecodeStrictly(data []byte, into any) []error {
+	problems, err := strict.UnmarshalStrict(data, into)
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		err = fmt.Errorf("%s: cannot be a JSON %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		problems = append(problems, err)
+	}
+	return problems
 }

@@ -62,7 +62,7 @@ func (c Command) Run(ctx context.Context) (int, error) {
 	select {
 	case <-r.exited:
 	case <-ctx.Done():
-		r.stop(signalOf(context.Cause(ctx)), cmp.Or(c.Grace, time.Second))
+		r.Stop(signalOf(context.Cause(ctx)), cmp.Or(c.Grace, time.Second))
 	}
 	return r.exit.code(), nil
 }

@@ -83,8 +83,8 @@ func (r *Running) killChildren(reaper *Reaper) {
 	reaper.release(r.target)
 }
 
-// stop sends a signal and, after grace, SIGKILL.
-func (r *Running) stop(sig syscall.Signal, grace time.Duration) {
+// Stop sends a signal and, after grace, SIGKILL, and waits until the program has exited.
+func (r *Running) Stop(sig syscall.Signal, grace time.Duration) {
 	r.signal(sig)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

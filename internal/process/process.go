@@ -228,7 +228,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	case next = <-p.restart:
 	case <-ctx.Done():
 	}
-	run.stop(syscall.SIGTERM, p.options.Grace)
+	run.Stop(syscall.SIGTERM, p.options.Grace)
 	return next, nil
 }
 

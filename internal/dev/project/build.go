@@ -3,7 +3,6 @@ package project
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,44 +12,22 @@ import (
 // Binary is the placeholder in build and command for a path that `setpoint dev` chooses.
 const Binary = "{binary}"
 
-// WithCachedBinary replaces "{binary}" by a path in the user's cache. It is the same each time, so that
+// cacheFolder returns the folder of the project's binaries in the user's cache. It is the same each time, so that
 // unchanged programs are not linked again.
-func (p *Project) WithCachedBinary(process Process) (Process, error) {
+func (p *Project) cacheFolder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return process, fmt.Errorf("process %s: find the cache folder: %w", process.Name, err)
+		return "", err
 	}
 	sum := sha256.Sum256([]byte(p.Dir))
 	folder := filepath.Join(cache, "setpoint", "dev", hex.EncodeToString(sum[:8]))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return process, fmt.Errorf("process %s: create the cache folder: %w", process.Name, err)
-	}
-	return process.WithBinary(filepath.Join(folder, process.Name)), nil
-}
-
-// WithBinary replaces "{binary}" by a path.
-func (p Process) WithBinary(path string) Process {
-	replace := func(word string) string { return strings.ReplaceAll(word, Binary, path) }
-	p.Build, p.Command = replaceEach(p.Build, replace), replaceEach(p.Command, replace)
-	return p
-}
-
-// replaceEach returns the words after a replacement in each.
-func replaceEach(words []string, replace func(string) string) []string {
-	replaced := make([]string, len(words))
-	for i, word := range words {
-		replaced[i] = replace(word)
-	}
-	return replaced
+	return folder, os.MkdirAll(folder, 0o700)
 }
 
 // compileFirst splits `go run`, because compiling can take minutes and must not look like a
 // process that does not respond.
 func (p *Process) compileFirst() {
-	if len(p.Build) > 0 {
-		return
-	}
-	if build, run, ok := splitGoRun(p.Command); ok {
+	if build, run, ok := splitGoRun(p.Command); ok && len(p.Build) == 0 {
 		p.Build, p.Command = build, run
 	}
 }
@@ -83,7 +60,7 @@ func splitGoRun(command []string) (build, run []string, ok bool) {
 func goFlags(words []string) (flags, rest []string) {
 	i := 0
 	for i < len(words) && strings.HasPrefix(words[i], "-") {
-		if !strings.Contains(words[i], "=") && slices.Contains(goFlagsWithValue(), goFlagName(words[i])) {
+		if !strings.Contains(words[i], "=") && slices.Contains(goFlagsWithValue, goFlagName(words[i])) {
 			i++
 		}
 		i++
@@ -98,11 +75,9 @@ func goFlagName(flag string) string {
 }
 
 // goFlagsWithValue are the build flags that may have a separate value.
-func goFlagsWithValue() []string {
-	return []string{
-		"C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags",
-		"installsuffix", "ldflags", "mod", "modfile", "o", "overlay", "p", "pgo", "pkgdir", "tags", "toolexec",
-	}
+var goFlagsWithValue = []string{
+	"C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags",
+	"installsuffix", "ldflags", "mod", "modfile", "o", "overlay", "p", "pgo", "pkgdir", "tags", "toolexec",
 }
 
 // goPackages returns the leading Go files, or the package.

@@ -11,28 +11,24 @@ import (
 // Setpoint is the program of a command that is `setpoint` itself; it need not be on the PATH.
 const Setpoint = "setpoint"
 
-// Operator is an operator in Python files, without a setpoint.yaml.
-type Operator struct {
-	Files []string
-	// Interpreter is the path of Python; "" for the default.
-	Interpreter string
-}
-
 // ForOperator returns the project of an operator in Python files, without a setpoint.yaml: one
 // process that runs them, and is restarted when one of them or a file beside them changes.
-func ForOperator(o Operator) (*Project, error) {
-	files := o.Files
+func ForOperator(files []string, interpreter string) (*Project, error) {
 	dir, err := filepath.Abs(filepath.Dir(files[0]))
 	if err != nil {
 		return nil, err
 	}
 	command := []string{Setpoint, "run", "--address=127.0.0.1:{port}"}
-	if o.Interpreter != "" {
-		interpreter, err := o.interpreter()
-		if err != nil {
-			return nil, err
+	if interpreter != "" {
+		// It is run in the folder of the files; a name without a folder is found on the PATH.
+		path, err := exec.LookPath(interpreter)
+		if err == nil {
+			path, err = filepath.Abs(path)
 		}
-		command = append(command, "--python-interpreter="+interpreter)
+		if err != nil {
+			return nil, fmt.Errorf("--python-interpreter: %w", err)
+		}
+		command = append(command, "--python-interpreter="+path)
 	}
 	command = append(command, "--python")
 	for _, file := range files {
@@ -44,7 +40,7 @@ func ForOperator(o Operator) (*Project, error) {
 			return nil, err
 		}
 		relative, err := filepath.Rel(dir, absolute)
-		if err != nil || strings.HasPrefix(relative, "..") {
+		if err != nil || !filepath.IsLocal(relative) {
 			return nil, fmt.Errorf("%s is not in %s, the folder of %s: for files of several folders, write a %s with this command: "+
 				"[setpoint, run, --python, %s]",
 				file, dir, files[0], FileName, strings.Join(files, ", "))
@@ -56,25 +52,7 @@ func ForOperator(o Operator) (*Project, error) {
 	return &Project{Dir: dir, File: files[0], Processes: []Process{process}}, nil
 }
 
-// interpreter returns the path of the interpreter, which is run in the folder of the files; a name
-// without a folder is found on the PATH.
-func (o Operator) interpreter() (string, error) {
-	path, err := exec.LookPath(o.Interpreter)
-	if err != nil {
-		return "", fmt.Errorf("--python-interpreter: %w", err)
-	}
-	return filepath.Abs(path)
-}
-
 // RunsOperator reports whether the process is `setpoint run` of an operator.
 func (p *Process) RunsOperator() bool {
 	return len(p.Written) > 1 && p.Written[0] == Setpoint && p.Written[1] == "run"
-}
-
-// WithSetpoint replaces the program `setpoint` by the path of this one.
-func (p Process) WithSetpoint(executable string) Process {
-	if len(p.Command) > 0 && p.Command[0] == Setpoint {
-		p.Command = append([]string{executable}, p.Command[1:]...)
-	}
-	return p
 }

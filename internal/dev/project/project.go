@@ -5,6 +5,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,48 +27,84 @@ const FileName = "setpoint.yaml"
 // Project is one folder with a setpoint.yaml.
 type Project struct {
 	// Dir is the folder, absolute.
-	Dir string
+	Dir string `json:"-"`
 	// File is the path of setpoint.yaml as a user would type it.
-	File string
+	File string `json:"-"`
 	// Apply lists manifest files and folders of them, applied in this order. Setpoint applies a
 	// changed file again, and deletes an object that no file holds any more, but none while a
 	// file is empty: it may be being written.
-	Apply []string
+	Apply []string `json:"apply"`
 	// Processes run beside the control plane. Each is a list item with the fields below.
-	Processes []Process
+	Processes []Process `json:"processes"`
 }
 
 // Process is one program in setpoint.yaml.
 type Process struct {
 	// Name stands before each line of output. Default is the name of service, else of the program.
-	Name string
+	Name string `json:"name"`
 	// Written is the command as written in the file, for messages.
-	Written []string
+	Written []string `json:"-"`
 	// Build is a command that compiles the program before each start. {binary} in build and in
 	// command is a file that setpoint dev chooses. For go run there is no need: setpoint dev
 	// compiles it first all the same.
-	Build []string
+	Build []string `json:"build"`
 	// Command is the program and its arguments; required. It may contain {port}. The program setpoint is
 	// this binary.
-	Command []string
+	Command []string `json:"command"`
 	// Env has more environment variables; they may contain {port}. KUBECONFIG leads to the
 	// control plane, SETPOINT is the path of the binary.
-	Env map[string]string
+	Env map[string]string `json:"env"`
 	// Dir is the working directory. Default is the folder of the file.
-	Dir string
+	Dir string `json:"dir"`
 	// ServiceAccountFrom is a file of manifests with one ServiceAccount, whose rights the process has, as it
 	// will have in a cluster. Of the file, setpoint dev applies namespaces, ServiceAccounts, Secrets, roles and
 	// their bindings. Default: the process has the rights of an administrator.
-	ServiceAccountFrom string
+	ServiceAccountFrom string `json:"serviceAccountFrom"`
 	// Service is NAME.NAMESPACE or NAME.NAMESPACE:PORT: calls to this Service go to the process,
 	// so that manifests for a cluster run unchanged. The process must learn its port by {port}.
-	Service *Service
+	Service *Service `json:"service"`
 	// Ready is an HTTP path that responds below 400 when the process is ready. Default: it is
 	// ready when it accepts connections on its port, or, without a port, when it runs.
-	Ready string
+	Ready string `json:"ready"`
 	// Watch lists files and folders whose changes restart the process. Default: the files that
 	// command names and files of their kind beside them, else everything in dir.
-	Watch []string
+	Watch []string `json:"watch"`
+	// Port is that of {port}; 0 if the process has none, and before Place.
+	Port int `json:"-"`
+}
+
+// Open reads the projects of arguments: folders with a setpoint.yaml, files of manifests, and the Python files of one
+// operator, which the interpreter runs. It returns all errors.
+func Open(paths []string, interpreter string) ([]*Project, error) {
+	var all []*Project
+	var problems []error
+	add := func(p *Project, err error) { all, problems = append(all, p), append(problems, err) }
+	dirs, manifests, operator := Split(paths)
+	for _, dir := range dirs {
+		add(Load(dir))
+	}
+	if len(manifests) > 0 {
+		add(ForManifests(manifests))
+	}
+	if len(operator) > 0 {
+		add(ForOperator(operator, interpreter))
+	}
+	return all, errors.Join(problems...)
+}
+
+// Split splits arguments into folders, files of manifests, and Python files.
+func Split(paths []string) (dirs, manifests, operator []string) {
+	for _, path := range paths {
+		switch filepath.Ext(path) {
+		case ".py":
+			operator = append(operator, path)
+		case ".yaml", ".yml", ".json":
+			manifests = append(manifests, path)
+		default:
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs, manifests, operator
 }
 
 // Load reads the setpoint.yaml of a folder. Its errors name the file and field.
@@ -75,23 +113,19 @@ func Load(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, FileName)
-	data, err := os.ReadFile(file)
+	p := &Project{Dir: absolute, File: filepath.Join(dir, FileName)}
+	data, err := os.ReadFile(p.File)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, notFound(dir, absolute)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p, problems := parse(data, absolute)
+	problems := p.read(data)
 	for i, problem := range problems {
-		problems[i] = fmt.Errorf("%s: %w", file, problem)
+		problems[i] = fmt.Errorf("%s: %w", p.File, problem)
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	p.File = file
-	return p, nil
+	return p, errors.Join(problems...)
 }
 
 // notFound explains why a folder has no setpoint.yaml.
@@ -106,87 +140,77 @@ func notFound(dir, absolute string) error {
 	return fmt.Errorf("%s has no %s with manifests to apply and processes to run", dir, FileName)
 }
 
-// parse reads a setpoint.yaml in the folder dir.
-func parse(data []byte, dir string) (*Project, []error) {
-	var tree any
-	if err := yaml.UnmarshalStrict(data, &tree); err != nil {
-		return nil, []error{err}
-	}
-	if tree == nil {
-		tree = map[string]any{}
-	}
-	var problems []error
-	p := readProject(node{value: tree, problems: &problems}, dir)
-	return p, problems
-}
+// report collects the problem of a field.
+type report func(field, format string, args ...any)
 
-func readProject(n node, dir string) *Project {
-	fields := n.object("apply", "processes")
-	p := &Project{Dir: dir}
-	for _, item := range fields.field("apply").list() {
-		p.Apply = append(p.Apply, item.existing(dir))
+// read reads the text of a setpoint.yaml.
+func (p *Project) read(data []byte) (problems []error) {
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return []error{err}
 	}
-	seen := map[string]bool{}
-	for _, item := range fields.field("processes").list() {
-		process := readProcess(item, dir)
-		if seen[process.Name] {
-			item.field("name").errorf("duplicate process name %q", process.Name)
+	if problems := object.DecodeStrictly(asJSON, p); len(problems) > 0 {
+		return problems
+	}
+	say := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	for i := range p.Apply {
+		p.Apply[i] = existing(p.Dir, p.Apply[i], fmt.Sprintf("apply[%d]", i), say)
+	}
+	names, ports := map[string]bool{}, map[string]bool{"": true}
+	for i := range p.Processes {
+		process, field := &p.Processes[i], fmt.Sprintf("processes[%d]", i)
+		process.complete(p.Dir, func(name, format string, args ...any) { say(field+"."+name, format, args...) })
+		if names[process.Name] {
+			say(field+".name", "duplicate process name %q", process.Name)
 		}
-		seen[process.Name] = true
-		p.Processes = append(p.Processes, process)
+		names[process.Name] = true
+		ports[process.Name] = ports[process.Name] || process.UsesPort()
 	}
-	p.checkPorts(fields.field("processes"))
-	return p
-}
-
-// checkPorts checks references to ports.
-func (p *Project) checkPorts(n node) {
-	has := map[string]bool{"": true}
-	for _, process := range p.Processes {
-		has[process.Name] = has[process.Name] || process.UsesPort()
-	}
-	for i, process := range p.Processes {
-		for _, name := range process.portsUsed() {
-			if !has[name] {
-				n.list()[i].errorf("{port:%s}: no process of that name uses {port}", name)
+	for i := range p.Processes {
+		for _, name := range p.Processes[i].portsUsed() {
+			if !ports[name] {
+				say(fmt.Sprintf("processes[%d]", i), "{port:%s}: no process of that name uses {port}", name)
 			}
 		}
 	}
+	return problems
 }
 
-func readProcess(n node, dir string) Process {
-	n = n.object("name", "build", "command", "env", "dir", "serviceAccountFrom", "service", "ready", "watch")
-	p := Process{
-		Name:    n.field("name").text(),
-		Build:   n.field("build").strings(),
-		Command: n.field("command").strings(),
-		Env:     n.field("env").textMap(),
-		Dir:     dir,
-		Ready:   n.field("ready").text(),
-	}
-	if n.field("dir").value != nil {
-		p.Dir = n.field("dir").existing(dir)
-	}
-	if file := n.field("serviceAccountFrom"); file.value != nil {
-		p.ServiceAccountFrom = file.existing(dir)
-	}
-	for _, path := range n.field("watch").list() {
-		p.Watch = append(p.Watch, within(p.Dir, path.required()))
-	}
+// complete sets what the file leaves out, makes paths absolute, and checks the process.
+func (p *Process) complete(dir string, say report) {
 	if len(p.Command) == 0 {
-		n.field("command").errorf("required: the program to run and its arguments")
-		return p
+		say("command", "required: the program to run and its arguments")
+		return
 	}
-	if service := n.field("service"); service.value != nil {
-		p.Service = readService(service)
+	p.Dir = existing(dir, cmp.Or(p.Dir, dir), "dir", say)
+	if p.ServiceAccountFrom != "" {
+		p.ServiceAccountFrom = existing(dir, p.ServiceAccountFrom, "serviceAccountFrom", say)
+	}
+	for i := range p.Watch {
+		p.Watch[i] = within(p.Dir, p.Watch[i])
 	}
 	if p.Name == "" {
-		p.Name = p.defaultName()
+		p.Name = filepath.Base(p.Command[0])
+		if p.Service != nil {
+			p.Name = p.Service.Name
+		}
 	}
-	p.check(n)
+	if p.Service != nil && !p.UsesPort() {
+		say("service", `the process needs its port: add "{port}" to command or env`)
+	}
+	if p.Ready != "" && !p.UsesPort() {
+		say("ready", `a readiness path needs a port: add "{port}" to command or env`)
+	}
+	if p.Ready != "" && p.Ready[0] != '/' {
+		say("ready", "must be an HTTP path that starts with /, not %q", p.Ready)
+	}
+	if len(p.Build) == 0 && slices.ContainsFunc(p.Command, func(word string) bool { return strings.Contains(word, Binary) }) {
+		say("command", "%s is written by build: add build, such as [go, build, -o, %q, .]", Binary, Binary)
+	}
 	p.Written = p.Command
 	p.compileFirst()
-	return p
 }
 
 // Environ returns the variables as "KEY=value", sorted.
@@ -199,28 +223,13 @@ func (p *Process) Describe() string {
 	return fmt.Sprintf("process %s (%s)", p.Name, strings.Join(p.Written, " "))
 }
 
-// check checks rules about several fields.
-func (p *Process) check(n node) {
-	if p.Service != nil && !p.UsesPort() {
-		n.field("service").errorf(`the process needs its port: add "{port}" to command or env`)
+// existing returns the absolute path of an existing file or folder.
+func existing(dir, name, field string, say report) string {
+	path := within(dir, name)
+	if _, err := os.Stat(path); name == "" || errors.Is(err, fs.ErrNotExist) {
+		say(field, "%s: no such file or folder", name)
 	}
-	if p.Ready != "" && !p.UsesPort() {
-		n.field("ready").errorf(`a readiness path needs a port: add "{port}" to command or env`)
-	}
-	if len(p.Build) == 0 && slices.ContainsFunc(p.Command, func(word string) bool { return strings.Contains(word, Binary) }) {
-		n.field("command").errorf("%s is written by build: add build, such as [go, build, -o, %q, .]", Binary, Binary)
-	}
-	if p.Ready != "" && p.Ready[0] != '/' {
-		n.field("ready").errorf("must be an HTTP path that starts with /, not %q", p.Ready)
-	}
-}
-
-// defaultName returns the name of the Service, else of the program.
-func (p *Process) defaultName() string {
-	if p.Service != nil {
-		return p.Service.Name
-	}
-	return filepath.Base(p.Command[0])
+	return path
 }
 
 func within(dir, path string) string {

@@ -1,10 +1,13 @@
 package project
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Service is the Service that a process replaces.
@@ -48,31 +51,22 @@ func (s Service) Matches(addr string) bool {
 	return slices.Contains(s.Addresses(), host)
 }
 
-// readService parses "name.namespace" or "name.namespace:port".
-func readService(n node) *Service {
-	text := n.required()
-	host, port, hasPort := strings.Cut(text, ":")
-	name, namespace, found := strings.Cut(host, ".")
-	if !found || !isLabel(name) || !isLabel(namespace) {
-		n.errorf(`must be "name.namespace" or "name.namespace:port", not %q`, text)
-		return nil
+// UnmarshalText parses "name.namespace" or "name.namespace:port".
+func (s *Service) UnmarshalText(text []byte) error {
+	host, port, hasPort := strings.Cut(string(text), ":")
+	s.Name, s.Namespace, _ = strings.Cut(host, ".")
+	if !isLabel(s.Name) || !isLabel(s.Namespace) {
+		return fmt.Errorf(`service: must be "name.namespace" or "name.namespace:port", not %q`, text)
 	}
-	s := &Service{Name: name, Namespace: namespace}
 	if !hasPort {
-		return s
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil || number < 1 || number > 65535 {
-		n.errorf("%q is not a port", port)
 		return nil
 	}
-	s.Port = number
-	return s
+	number, err := strconv.ParseUint(port, 10, 16)
+	if s.Port = int(number); err != nil || number == 0 {
+		return fmt.Errorf("service: %q is not a port", port)
+	}
+	return nil
 }
 
 // isLabel reports whether text is a valid name of a Service or namespace.
-func isLabel(text string) bool {
-	ok := func(r rune) bool { return r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
-	return text != "" && len(text) <= 63 && strings.Trim(text, "-") == text &&
-		!strings.ContainsFunc(text, func(r rune) bool { return !ok(r) })
-}
+func isLabel(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
