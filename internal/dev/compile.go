@@ -10,53 +10,27 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
-	"github.com/setpoint-dev/setpoint/internal/dev/project"
-	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// quickCompile is how long compiling runs before it is shown. Without a terminal, a line
+// compilePhaseDelay is how long compiling runs before it is shown. Without a terminal, a line
 // reports progress every compileInterval.
 const (
 	compilePhaseDelay = time.Second
 	compileInterval   = 30 * time.Second
 )
 
-// compiler compiles the program of one process.
-type compiler struct {
-	process  project.Process
-	reaper   *process.Reaper
-	reporter *progress.Reporter
-
-	done  bool  // whether the first compilation has finished
-	first error // its error, for the first start of the process
-}
-
-func (s *session) newCompiler(w *workspace, p project.Process) (*compiler, error) {
-	p, err := w.WithCachedBinary(p)
-	return &compiler{process: p, reaper: s.reaper, reporter: s.Reporter}, err
-}
-
 // compileAll compiles all programs before the cluster boots, because compiling uses all
 // CPUs. No timeout includes it. A program that does not compile is compiled again when a
 // file changes, unless a command needs it.
 func (s *session) compileAll(ctx context.Context) error {
 	var problems []error
-	for _, w := range s.projects {
-		w.compilers = map[string]*compiler{}
-		for _, p := range w.Processes {
-			if len(p.Build) == 0 {
-				continue
-			}
-			c, err := s.newCompiler(w, p)
-			if err != nil {
-				return err
-			}
-			w.compilers[p.Name] = c
-			c.first = c.run(ctx, true)
-			problems = append(problems, c.first)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+	for _, l := range s.locals {
+		if len(l.Build) == 0 {
+			continue
+		}
+		l.compiled = s.compile(ctx, l, 0)
+		if problems = append(problems, l.compiled); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	if len(s.Command) == 0 {
@@ -65,69 +39,44 @@ func (s *session) compileAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// prepare runs before each start of the process.
-func (c *compiler) prepare(ctx context.Context) error {
-	if !c.done {
-		c.done = true
-		return c.first
+// prepare runs before each start of a process. The first one was compiled before.
+func (s *session) prepare(ctx context.Context, l *localProcess) error {
+	if !l.started || len(l.Build) == 0 {
+		l.started = true
+		return l.compiled
 	}
-	return c.run(ctx, false)
+	return s.compile(ctx, l, compilePhaseDelay)
 }
 
-// run compiles the program. The compiler's messages are printed as they arrive; the error
-// only reports the failure.
-func (c *compiler) run(ctx context.Context, shown bool) error {
-	output := newCompileOutput(c.reporter.Writer(c.process.Name))
-	watched := make(chan struct{})
-	ended := make(chan bool, 1)
+// compile compiles a program, which is shown as a phase after some time. The compiler's messages are printed as they arrive;
+// the error only reports the failure.
+func (s *session) compile(ctx context.Context, l *localProcess, shownAfter time.Duration) error {
+	output := newCompileOutput(s.Reporter.Writer(l.Name))
+	ended := make(chan error, 1)
 	go func() {
-		defer close(watched)
-		c.watch(output, shown, ended)
+		err := l.Compile(ctx, s.reaper, output)
+		output.Flush()
+		ended <- err
 	}()
-	code, err := process.Command{
-		Args: c.process.Build, Env: c.process.Environ(), Dir: c.process.Dir,
-		Stdout: output, Stderr: output, Reaper: c.reaper, Grace: processGrace,
-	}.Run(ctx)
-	if err == nil && code != 0 {
-		err = fmt.Errorf("%s: exit code %d", strings.Join(c.process.Build, " "), code)
-	}
-	output.Flush()
-	ended <- err == nil
-	<-watched
-	if err != nil {
-		return fmt.Errorf("process %s does not compile: %w", c.process.Name, err)
-	}
-	return nil
-}
-
-// watch shows the compilation as a phase, at once or after quickCompile.
-func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
-	began := time.Now()
-	if !shown {
-		select {
-		case good := <-ended:
-			if good {
-				return
-			}
-			c.reporter.Phase("compile " + c.process.Name).Fail()
-			return
-		case <-time.After(compilePhaseDelay):
-		}
-	}
-	phase := c.reporter.Phase("compile " + c.process.Name)
+	began, shown := time.Now(), time.After(shownAfter)
 	ticker := time.NewTicker(compileInterval)
 	defer ticker.Stop()
+	var phase *progress.Phase
 	for {
 		select {
-		case good := <-ended:
-			if good {
-				phase.Done(output.progress())
-			} else {
-				phase.Fail()
+		case err := <-ended:
+			if phase == nil && err == nil {
+				return nil
 			}
-			return
+			if phase == nil {
+				phase = s.Reporter.Phase("compile " + l.Name)
+			}
+			phase.End(err, output.progress())
+			return err
+		case <-shown:
+			phase = s.Reporter.Phase("compile " + l.Name)
 		case <-ticker.C:
-			c.reporter.Still("compiling %s: %s, %s", c.process.Name, progress.FormatDuration(time.Since(began)), output.progress())
+			s.Reporter.Still("compiling %s: %s, %s", l.Name, progress.FormatDuration(time.Since(began)), output.progress())
 		}
 	}
 }
@@ -136,24 +85,19 @@ func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 type compileOutput struct {
 	*progress.Writer
 
-	packages, modules atomic.Int32
+	packages atomic.Int32
 }
 
-// The lines in which `go build -v` reports a compiled package and a fetched module.
-var (
-	compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
-	fetchedModule   = regexp.MustCompile(`^go: downloading `)
-)
+// compiledPackage matches a line in which `go build -v` reports a package.
+var compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
 
 func newCompileOutput(problems *progress.Writer) *compileOutput {
 	o := &compileOutput{}
 	o.Writer = progress.NewWriter(func(text []byte) {
 		switch {
-		case fetchedModule.Match(text):
-			o.modules.Add(1)
 		case compiledPackage.Match(text):
 			o.packages.Add(1)
-		default:
+		case !strings.HasPrefix(string(text), "go: downloading "):
 			fmt.Fprintf(problems, "%s\n", text)
 		}
 	})
@@ -162,19 +106,12 @@ func newCompileOutput(problems *progress.Writer) *compileOutput {
 
 // progress returns the progress for a line; "" if there was nothing to do.
 func (o *compileOutput) progress() string {
-	modules, packages := o.modules.Load(), o.packages.Load()
-	switch {
-	case modules > 0:
-		return counted(modules, "module") + " fetched, " + counted(packages, "package") + " compiled"
-	case packages > 0:
-		return counted(packages, "package") + " compiled"
+	switch n := o.packages.Load(); n {
+	case 0:
+		return ""
+	case 1:
+		return "1 package compiled"
+	default:
+		return fmt.Sprintf("%d packages compiled", n)
 	}
-	return ""
-}
-
-func counted(n int32, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -38,8 +38,8 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 	}
 	token := rand.Text()
 	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
-	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.exits.list,
-		programs: s.programs}, nil
+	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.locals.exits,
+		programs: s.locals.programs}, nil
 }
 
 // devDashboard serves the dashboard to who knows the token, for all processes of the session.

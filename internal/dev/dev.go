@@ -9,11 +9,11 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -70,6 +70,21 @@ type Manager interface {
 	HookDown(addr string, err error)
 }
 
+// idleManager runs no controllers.
+type idleManager struct{ ready chan struct{} }
+
+// NewIdleManager returns a Manager for a cluster whose controllers run elsewhere.
+func NewIdleManager(manager.Options) (Manager, error) {
+	ready := make(chan struct{})
+	close(ready)
+	return idleManager{ready}, nil
+}
+
+func (idleManager) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (i idleManager) Ready() <-chan struct{}      { return i.ready }
+func (idleManager) HookRestarted(string)          {}
+func (idleManager) HookDown(string, error)        {}
+
 // Programs opens the programs of exec hooks. *program.Opener implements it.
 type Programs interface {
 	// Limit has a program refused if check returns an error.
@@ -80,12 +95,10 @@ type Programs interface {
 
 // Options configure a session. Boot or Target, Reporter and Log are required.
 type Options struct {
-	// Dirs are folders with a setpoint.yaml.
-	Dirs []string
-	// Manifests are manifest files to apply that need no setpoint.yaml.
-	Manifests []string
-	// Operator is one in Python files to run, if it has any.
-	Operator project.Operator
+	// Paths are folders with a setpoint.yaml, manifest files to apply, and the Python files of an operator to run, for
+	// which Interpreter is the path of Python; "" for the default.
+	Paths       []string
+	Interpreter string
 	// Target is the cluster, if it is not one that Boot boots.
 	Target *Target
 	// Command runs once everything is ready; the session ends with it.
@@ -157,21 +170,21 @@ func Run(ctx context.Context, o Options) (int, error) {
 // open reads the projects first: errors in them are reported before the cluster boots.
 func open(o Options) (*session, error) {
 	s := &session{Options: o, began: time.Now()}
-	var problems []error
-	add := func(p *project.Project, err error) {
-		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
+	if s.FreePort == nil {
+		s.FreePort = process.FreePorts()
 	}
-	for _, dir := range o.Dirs {
-		add(project.Load(dir))
-	}
-	if len(o.Manifests) > 0 {
-		add(project.ForManifests(o.Manifests))
-	}
-	if len(o.Operator.Files) > 0 {
-		add(project.ForOperator(o.Operator))
-	}
-	if err := errors.Join(problems...); err != nil {
+	projects, err := project.Open(o.Paths, o.Interpreter)
+	if err != nil {
 		return nil, err
+	}
+	for _, p := range projects {
+		if err := p.Place(s.FreePort, s.Executable); err != nil {
+			return nil, err
+		}
+		s.projects = append(s.projects, &workspace{Project: p, reporter: s.Reporter})
+		for _, each := range p.Processes {
+			s.locals = append(s.locals, &localProcess{Process: each, sources: sourcesOf(p, each)})
+		}
 	}
 	if s.Target != nil {
 		s.Boot = s.Target.connect
@@ -179,15 +192,20 @@ func open(o Options) (*session, error) {
 	if s.NewManager == nil {
 		s.NewManager = func(o manager.Options) (Manager, error) { return manager.New(o) }
 	}
-	if s.FreePort == nil {
-		s.FreePort = process.FreePorts()
-	}
 	if s.Programs != nil {
 		s.Programs.Limit(s.checkHeld)
 	}
-	reaper, err := process.NewReaper()
-	s.reaper = reaper
+	s.reaper, err = process.NewReaper()
 	return s, err
+}
+
+// checkHeld lets a program of an exec hook run if a file of the session has its controller. The folder of a file may
+// hold anything, and a controller may come from anyone who reaches the API server.
+func (s *session) checkHeld(c call.Command) error {
+	if slices.ContainsFunc(s.projects, func(w *workspace) bool { return w.holds(c.Controller) }) {
+		return nil
+	}
+	return fmt.Errorf("setpoint dev runs programs only for controllers of its own files, and none of them has %s", c.Controller)
 }
 
 // signalled is the cause of a session ended by a signal.

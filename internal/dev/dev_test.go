@@ -148,7 +148,7 @@ func newSession(t *testing.T, files string) *session {
 		terminal: &fakeTerminal{changed: make(chan struct{})},
 	}
 	s.options = dev.Options{
-		Dirs: []string{filepath.Join(dir, "p")},
+		Paths: []string{filepath.Join(dir, "p")},
 		Boot: func(context.Context, dev.BootOptions) (dev.Cluster, error) { return s.cluster, nil },
 		NewManager: func(o manager.Options) (dev.Manager, error) {
 			s.manager.options = o
@@ -429,13 +429,13 @@ func TestManagerExitEndsSession(t *testing.T) {
 
 func TestErrorsAreReportedBeforeBoot(t *testing.T) {
 	s := newSession(t, "-- p/setpoint.yaml --\naply: []\n")
-	s.options.Dirs = append(s.options.Dirs, filepath.Join(s.dir, "nowhere"))
+	s.options.Paths = append(s.options.Paths, filepath.Join(s.dir, "nowhere"))
 	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
 		t.Error("booted")
 		return nil, errors.New("no")
 	}
 	got := <-s.start(t)
-	if got.code != 1 || !strings.Contains(fmt.Sprint(got.err), "aply: unknown field") || !strings.Contains(fmt.Sprint(got.err), "nowhere") {
+	if got.code != 1 || !strings.Contains(fmt.Sprint(got.err), `unknown field "aply"`) || !strings.Contains(fmt.Sprint(got.err), "nowhere") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -15,59 +21,40 @@ import (
 // localProcess is a running process of a project.
 type localProcess struct {
 	project.Process
-	port       int
 	process    *process.Process
-	recent     *recentOutput
+	output     *recentOutput
 	sources    sources
 	firstStart chan error // receives the result of the first start
+	// compiled is the error of the first compilation, for the first start.
+	compiled error
+	started  bool
 	// down reports whether the manager knows that the process does not respond. Only
 	// handleEvent uses it.
 	down bool
+	// exit is how the process ended; nil while it runs.
+	exit atomic.Pointer[processes.Exit]
 }
 
-// prepareProcesses creates all processes with their ports before any is started, because
-// the manager may call any of them at any time.
-func (s *session) prepareProcesses(ctx context.Context) error {
-	var problems []error
-	for _, w := range s.projects {
-		ports, err := w.Ports(s.FreePort)
-		problems = append(problems, err)
-		for _, wanted := range w.Processes {
-			l, err := s.newLocalProcess(ctx, w, wanted, ports)
-			if err != nil {
-				return err
-			}
-			s.locals = append(s.locals, l)
+// prepareProcesses creates all processes before any is started, because the manager may call any of them at any time.
+func (s *session) prepareProcesses(ctx context.Context) (err error) {
+	for _, l := range s.locals {
+		if l.output, err = newRecentOutput(s.Reporter.Writer(l.Name), s.ProcessLogs, l.Name); err != nil {
+			return err
 		}
+		rights, err := s.accountEnv(ctx, l.Process)
+		if err != nil {
+			return fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
+		}
+		l.process = process.New(process.Options{
+			Prepare: func(ctx context.Context) error { return s.prepare(ctx, l) },
+			Command: l.Command, Env: slices.Concat(s.environment(), rights, l.Environ()), Dir: l.Dir,
+			Port: l.Port, ReadyPath: l.Ready,
+			Output: l.output, Reaper: s.reaper, Grace: processGrace,
+			Notify:   func(e process.Event) { s.handleEvent(l, e) },
+			Hopeless: func(code int) bool { return l.RunsOperator() && code == CodeNotImported },
+		})
 	}
-	return errors.Join(problems...)
-}
-
-func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted project.Process, ports map[string]int) (*localProcess, error) {
-	port := ports[wanted.Name]
-	l := &localProcess{port: port, sources: sourcesOf(w.Project, wanted)}
-	var prepare func(context.Context) error
-	if c := w.compilers[wanted.Name]; c != nil {
-		wanted, prepare = c.process, c.prepare
-	}
-	l.Process = wanted.WithPorts(port, ports).WithSetpoint(s.Executable)
-	output, err := s.output(l.Name)
-	if err != nil {
-		return nil, err
-	}
-	l.recent = newRecentOutput(output)
-	rights, err := s.accountEnv(ctx, wanted)
-	if err != nil {
-		return nil, fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
-	}
-	l.process = process.New(process.Options{
-		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, l.Environ()), Dir: l.Dir,
-		Port: l.port, ReadyPath: l.Ready,
-		Output: l.recent, Reaper: s.reaper, Grace: processGrace,
-		Notify:   func(e process.Event) { s.handleEvent(l, output, e) },
-		Hopeless: func(code int) bool { return l.RunsOperator() && code == CodeNotImported },
-	})
-	return l, nil
+	return nil
 }
 
 // CodeNotImported is the exit code of `setpoint run` if the files of an operator cannot be
@@ -80,18 +67,13 @@ func (s *session) startProcesses(ctx context.Context) error {
 		done := s.phase("process " + l.Name)
 		s.background.Go(func() { l.process.Run(ctx) })
 		s.background.Go(func() {
-			err := l.awaitFirstStart(ctx)
+			err := l.process.WaitReady(ctx)
+			if err != nil {
+				err = l.failure(err)
+			}
 			done(err)
 			l.firstStart <- err
 		})
-	}
-	return nil
-}
-
-// awaitFirstStart waits until the process is ready or has failed.
-func (l *localProcess) awaitFirstStart(ctx context.Context) error {
-	if err := l.process.WaitReady(ctx); err != nil {
-		return l.failure(err)
 	}
 	return nil
 }
@@ -104,10 +86,9 @@ func (l *localProcess) failure(err error) error {
 // awaitProcesses waits until all processes are ready or have failed. A failed or slow
 // process is an error only for a command; otherwise it can be fixed while the session runs.
 func (s *session) awaitProcesses(ctx context.Context) error {
-	limit, late := readyLimit, error(nil)
+	limit := readyLimit
 	if len(s.Command) > 0 {
 		limit = s.ReadyTimeout
-		late = fmt.Errorf("not ready after %s (--ready-timeout)", limit)
 	}
 	timeout := make(<-chan time.Time)
 	if limit > 0 {
@@ -118,14 +99,15 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 		select {
 		case err := <-l.firstStart:
 			problems = append(problems, err)
+			continue
 		case <-timeout:
-			if late == nil {
-				return nil
+			if len(s.Command) > 0 {
+				return l.failure(fmt.Errorf("not ready after %s (--ready-timeout)", limit))
 			}
-			return l.failure(late)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		break
 	}
 	if len(s.Command) == 0 {
 		return nil
@@ -134,60 +116,134 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 }
 
 // handleEvent shows an event of a process and notifies the manager.
-func (s *session) handleEvent(l *localProcess, output process.Output, e process.Event) {
+func (s *session) handleEvent(l *localProcess, e process.Event) {
 	switch {
 	case e.Died != nil:
-		if log, kept := output.(*logFile); kept {
-			log.show()
+		l.output.showTail()
+		restart := "when one of its files changes"
+		if e.Retry > 0 {
+			restart = "in " + progress.FormatDuration(e.Retry) + ", or " + restart
 		}
-		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restartTime(e)))
-		s.exits.add(l.Name, e.Died)
+		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restart))
+		l.exit.Store(&processes.Exit{Process: l.Name, Text: e.Died.Error(), At: time.Now()})
 		s.setDown(l, e.Died)
 	case e.PrepareFailed != nil:
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
 		s.setDown(l, e.PrepareFailed)
 	case e.Slow:
-		s.Reporter.Warning("process %s is running, but nothing listens on port %d after %s",
-			l.Name, l.port, progress.FormatDuration(e.Took))
-		s.setDown(l, fmt.Errorf("running, but nothing listens on port %d after %s", l.port, progress.FormatDuration(e.Took)))
+		slow := fmt.Errorf("running, but nothing listens on port %d after %s", l.Port, progress.FormatDuration(e.Took))
+		s.Reporter.Warning("process %s is %s", l.Name, slow)
+		s.setDown(l, slow)
 	case e.Ready:
-		s.exits.remove(l.Name)
+		l.exit.Store(nil)
 		if e.Cause != "" {
 			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
 		}
 		if e.Cause != "" || l.down {
-			s.setUp(l)
+			l.down = false
+			l.eachAddress(s.manager.HookRestarted)
 		}
 	}
 }
 
-// restartTime says when a process that exited is started again.
-func restartTime(e process.Event) string {
-	if e.Retry == 0 {
-		return "when one of its files changes"
-	}
-	return "in " + progress.FormatDuration(e.Retry) + ", or when one of its files changes"
-}
-
-// setDown marks the controllers that call a process as not ready, by all addresses of its
-// Service.
+// setDown marks the controllers that call a process as not ready.
 func (s *session) setDown(l *localProcess, err error) {
 	l.down = true
-	if l.Service == nil {
-		return
-	}
-	for _, address := range l.Service.Addresses() {
-		s.manager.HookDown(address, l.unreachable(err))
+	l.eachAddress(func(address string) { s.manager.HookDown(address, l.unreachable(err)) })
+}
+
+// eachAddress calls a function with all addresses of the process's Service.
+func (l *localProcess) eachAddress(call func(address string)) {
+	if l.Service != nil {
+		for _, address := range l.Service.Addresses() {
+			call(address)
+		}
 	}
 }
 
-// setUp reconciles the objects of the controllers that call a process.
-func (s *session) setUp(l *localProcess) {
-	l.down = false
-	if l.Service == nil {
-		return
+// serves reports whether calls to an address go to the process.
+func (l *localProcess) serves(address string) bool {
+	return l.Service != nil && l.Service.Matches(address)
+}
+
+// unreachable names the process that does not respond, and its Service.
+func (l *localProcess) unreachable(err error) error {
+	return fmt.Errorf("process %s (service %s): %w", l.Name, l.Service, err)
+}
+
+// locals are the processes of all projects.
+type locals []*localProcess
+
+// serving returns the process for an address, or nil.
+func (ls locals) serving(address string) *localProcess {
+	if i := slices.IndexFunc(ls, func(l *localProcess) bool { return l.serves(address) }); i >= 0 {
+		return ls[i]
 	}
-	for _, address := range l.Service.Addresses() {
-		s.manager.HookRestarted(address)
+	return nil
+}
+
+// routed reports whether a process serves an address.
+func (ls locals) routed(address string) bool { return ls.serving(address) != nil }
+
+// dial connects to hooks. A call to a Service that a process replaces goes to the process,
+// so that manifests run unchanged. It waits for a process that is starting, and fails for
+// one that is down.
+func (ls locals) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	l := ls.serving(address)
+	if l == nil {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
+			return nil, fmt.Errorf("%w; %s", err, ls.known())
+		}
+		return conn, err
 	}
+	if err := l.process.WaitReady(ctx); err != nil {
+		return nil, l.unreachable(err)
+	}
+	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(l.Port)))
+}
+
+// known lists the Services with a process, for an error about another host.
+func (ls locals) known() string {
+	var known []string
+	for _, l := range ls {
+		if l.Service != nil {
+			known = append(known, l.Service.String())
+		}
+	}
+	if len(known) == 0 {
+		return "no process in setpoint.yaml has a service: add `service: NAME.NAMESPACE` to one"
+	}
+	return "setpoint.yaml has processes for the services " + strings.Join(known, ", ")
+}
+
+// routes maps Services to the processes in their place.
+func (ls locals) routes() []string {
+	var routes []string
+	for _, l := range ls {
+		if l.Service != nil {
+			routes = append(routes, l.Service.String()+"="+net.JoinHostPort("localhost", strconv.Itoa(l.Port)))
+		}
+	}
+	return routes
+}
+
+// exits returns the processes that have exited and do not run again yet, for the dashboard.
+func (ls locals) exits() (all []processes.Exit) {
+	for _, l := range ls {
+		if exit := l.exit.Load(); exit != nil {
+			all = append(all, *exit)
+		}
+	}
+	return all
+}
+
+// programs returns the processes with their output, for the dashboard.
+func (ls locals) programs() []objects.Program {
+	all := make([]objects.Program, 0, len(ls))
+	for _, l := range ls {
+		all = append(all, objects.Program{Name: l.Name, Serves: l.serves, Output: l.output.list})
+	}
+	return all
 }

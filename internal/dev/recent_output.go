@@ -1,15 +1,16 @@
 package dev
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
-	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // The limits of a recentOutput. Older lines are dropped, and longer ones cut.
@@ -17,35 +18,53 @@ const (
 	maxRecentLines = 1000
 	maxRecentBytes = 256 << 10
 	maxRecentLine  = 4 << 10
+	// tailLines is the number of log lines shown when a process exits.
+	tailLines = 20
 )
 
-// recentOutput keeps the last lines of a process for the dashboard.
+// recentOutput is what a process prints: on the terminal, or in a log file. It keeps the last lines for the dashboard.
 type recentOutput struct {
-	process.Output
+	terminal *progress.Writer
+	log      *os.File // nil for the terminal
 	splitter *progress.Writer
 
 	mu    sync.Mutex
 	lines []timeline.OutputLine
 	bytes int
+	// hidden counts the lines that are only in the log.
+	hidden int
 }
 
-// newRecentOutput returns an Output that also passes everything on.
-func newRecentOutput(to process.Output) *recentOutput {
-	r := &recentOutput{Output: to}
+// newRecentOutput returns the output of a process; without a folder for logs it is shown on the terminal.
+func newRecentOutput(terminal *progress.Writer, logs, name string) (r *recentOutput, err error) {
+	r = &recentOutput{terminal: terminal}
 	r.splitter = progress.NewWriter(r.add)
-	return r
+	if logs == "" {
+		return r, nil
+	}
+	if err = os.MkdirAll(logs, 0o700); err == nil {
+		r.log, err = os.OpenFile(filepath.Join(logs, name+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the log of process %s (--process-logs): %w", name, err)
+	}
+	return r, nil
 }
 
-// Write implements process.Output.
+// Write never fails: a full disk must not stop a process.
 func (r *recentOutput) Write(data []byte) (int, error) {
-	_, _ = r.splitter.Write(data) // It never fails.
-	return r.Output.Write(data)
+	_, _ = r.splitter.Write(data)
+	if r.log != nil {
+		_, _ = r.log.Write(data)
+		return len(data), nil
+	}
+	return r.terminal.Write(data)
 }
 
-// Flush implements process.Output.
+// Flush is called when the process has exited.
 func (r *recentOutput) Flush() {
 	r.splitter.Flush()
-	r.Output.Flush()
+	r.terminal.Flush()
 }
 
 // terminalCode is a sequence that sets a color, moves the cursor or sets the title of a terminal.
@@ -60,6 +79,7 @@ func (r *recentOutput) add(text []byte) {
 	defer r.mu.Unlock()
 	r.lines = append(r.lines, timeline.OutputLine{At: time.Now(), Text: string(line)})
 	r.bytes += len(line)
+	r.hidden++
 	for len(r.lines) > maxRecentLines || r.bytes > maxRecentBytes {
 		r.bytes -= len(r.lines[0].Text)
 		r.lines[0].Text = ""
@@ -74,12 +94,20 @@ func (r *recentOutput) list() []timeline.OutputLine {
 	return slices.Clone(r.lines)
 }
 
-// programs returns the processes with their output, for the dashboard.
-func (s *session) programs() []objects.Program {
-	all := make([]objects.Program, 0, len(s.locals))
-	for _, l := range s.locals {
-		serves := func(address string) bool { return l.Service != nil && l.Service.Matches(address) }
-		all = append(all, objects.Program{Name: l.Name, Serves: serves, Output: l.recent.list})
+// showTail prints the last lines that are only in the log.
+func (r *recentOutput) showTail() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.log != nil {
+		for _, line := range r.lines[max(0, len(r.lines)-min(r.hidden, tailLines)):] {
+			fmt.Fprintln(r.terminal, line.Text)
+		}
 	}
-	return all
+	r.hidden = 0
+}
+
+func (r *recentOutput) close() {
+	if r.log != nil {
+		_ = r.log.Close()
+	}
 }

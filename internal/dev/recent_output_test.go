@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestRecentOutput(t *testing.T) {
 	var shown []string
-	r := newRecentOutput(progress.NewWriter(func(text []byte) { shown = append(shown, string(text)) }))
+	r := must.Get(newRecentOutput(progress.NewWriter(func(text []byte) { shown = append(shown, string(text)) }), "", "")).In(t)
 	fmt.Fprint(r, "\x1b[1;31mred\x1b[0m and \x1b]0;title\x07plain\x1b]8;;http://a\x1b\\link\npart")
 	fmt.Fprint(r, "s\nunfinished")
 	r.Flush()
@@ -35,7 +36,7 @@ func TestRecentOutputIsLimited(t *testing.T) {
 		{2000, 1000, maxRecentBytes / 1000, 1000},
 		{3, 60 << 10, 3, maxRecentLine + len("…")},
 	} {
-		r := newRecentOutput(progress.NewWriter(func([]byte) {}))
+		r := must.Get(newRecentOutput(progress.NewWriter(func([]byte) {}), "", "")).In(t)
 		for range c.lines {
 			fmt.Fprintln(r, strings.Repeat("x", c.length))
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -23,14 +22,12 @@ func (s *session) applyAll(ctx context.Context) error {
 			continue
 		}
 		phase := s.Reporter.Phase("apply " + w.Name())
-		err := s.applyFirst(ctx, w)
+		err := w.applyFirst(ctx)
 		if err != nil {
-			phase.Fail()
 			problems = append(problems, err)
 			s.unapplied = append(s.unapplied, w.Name())
-			continue
 		}
-		phase.Done(fmt.Sprintf("%d objects", len(w.applied)))
+		phase.End(err, fmt.Sprintf("%d objects", len(w.applied)))
 	}
 	err := errors.Join(problems...)
 	if err == nil || len(s.Command) > 0 || ctx.Err() != nil {
@@ -38,18 +35,6 @@ func (s *session) applyAll(ctx context.Context) error {
 	}
 	s.Reporter.Problem(err)
 	return nil
-}
-
-func (s *session) applyFirst(ctx context.Context, w *workspace) error {
-	changes, err := w.manifests.Sync(ctx)
-	w.applied = changes.Applied
-	changes.Applied = nil // The phase shows how many.
-	w.changed = "apply " + w.Name()
-	s.record(w, 0, changes, err)
-	if err != nil {
-		return err
-	}
-	return s.pruneFirst(ctx, w)
 }
 
 // watchFiles reloads manifests and processes when files change.
@@ -82,7 +67,15 @@ func (s *session) reloadAll(ctx context.Context, bursts <-chan []string) {
 		case paths := <-bursts:
 			applied = s.reload(ctx, paths)
 		case <-quiet.C:
-			applied = s.prune(ctx)
+			for _, w := range s.projects {
+				if len(w.missing) == 0 {
+					continue
+				}
+				applied = true
+				if err := w.prune(ctx); err != nil && ctx.Err() == nil {
+					s.Reporter.Problem(err)
+				}
+			}
 		}
 		if applied { // Other files may change all the time.
 			quiet.Reset(prunePause)
@@ -127,7 +120,7 @@ func (s *session) reload(ctx context.Context, paths []string) (applied bool) {
 		}
 		isManifest := func(path string) bool { return isManifestOf(w.Project, path) }
 		if i := slices.IndexFunc(paths, isManifest); i >= 0 {
-			s.resync(ctx, w, filepath.Base(paths[i]))
+			w.resync(ctx, filepath.Base(paths[i]))
 			applied = true
 		}
 	}
@@ -148,27 +141,4 @@ func (s *session) restartPrograms(paths []string) {
 	for _, name := range slices.Compact(changed) {
 		s.manager.HookRestarted("exec:" + name)
 	}
-}
-
-// resync applies the changed manifests of a project.
-func (s *session) resync(ctx context.Context, w *workspace, changed string) {
-	began := time.Now()
-	changes, err := w.manifests.Sync(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	w.changed = changed + " changed"
-	s.reportSync(w, time.Since(began), changes, err)
-}
-
-// reportSync shows what a Sync after a change has done: also that an error is gone without anything to apply.
-func (s *session) reportSync(w *workspace, took time.Duration, changes manifest.Changes, err error) {
-	s.record(w, took, changes, err)
-	switch {
-	case err != nil:
-		s.Reporter.Problem(err)
-	case w.failed && len(changes.Applied)+len(changes.Deleted) == 0:
-		s.Reporter.Event(took, "%s: the manifests are again as they were applied", w.changed)
-	}
-	w.failed = err != nil
 }

@@ -26,12 +26,11 @@ func TestErrorThatIsTakenBack(t *testing.T) {
 		"no error":   {nil, manifest.Changes{}, false},
 	} {
 		var out bytes.Buffer
-		s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}}
-		w := &workspace{changed: "shop.yaml changed"}
-		s.reportSync(w, time.Second, manifest.Changes{}, test.failure)
-		s.reportSync(w, time.Second, test.then, nil)
-		s.reportSync(w, time.Second, manifest.Changes{}, nil)
-		s.Reporter.Close()
+		w := &workspace{changed: "shop.yaml changed", reporter: progress.New(progress.Options{Out: &out})}
+		w.reportSync(time.Second, manifest.Changes{}, test.failure)
+		w.reportSync(time.Second, test.then, nil)
+		w.reportSync(time.Second, manifest.Changes{}, nil)
+		w.reporter.Close()
 		if n := strings.Count(out.String(), again); (n == 1) != test.says || n > 1 {
 			t.Errorf("%s: it prints\n%s", name, out.String())
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +14,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -38,8 +37,7 @@ type session struct {
 	began    time.Time
 	cancel   context.CancelCauseFunc
 	projects []*workspace
-	locals   []*localProcess
-	logs     []*logFile
+	locals   locals
 	// unapplied are the projects whose manifests failed to apply at first.
 	unapplied []string
 
@@ -53,8 +51,6 @@ type session struct {
 	inspectDir string
 	// withdrawHooks removes the published routes; nil without any.
 	withdrawHooks func()
-	// exits are the processes that do not run, for the dashboard.
-	exits exits
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -62,26 +58,10 @@ type session struct {
 	commandOwnsTerminal atomic.Bool
 }
 
-// workspace is a project and its applied manifests.
-type workspace struct {
-	*project.Project
-	// compilers are the compilers of its processes, by name.
-	compilers map[string]*compiler
-	manifests *manifest.Set
-	held      held
-	applied   []object.Ref
-	// missing are applied objects that the files do not hold now, to be deleted unless they return.
-	missing []object.Ref
-	// changed says what was applied last, such as "tenant.yaml changed".
-	changed string
-	// failed reports that the latest changes could not be applied.
-	failed bool
-}
-
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.awaitCluster,
+		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
 		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
@@ -168,6 +148,10 @@ func (s *session) connect() error {
 
 func (s *session) startManager(ctx context.Context) error {
 	dashboard, err := s.openDashboard(ctx)
+	if err == nil {
+		// For `setpoint plan`, which finds the routes by the kubeconfig.
+		s.withdrawHooks, err = locate.PublishHooks(s.inspectDir, s.locals.routes())
+	}
 	if err != nil {
 		return err
 	}
@@ -187,7 +171,7 @@ func (s *session) startManager(ctx context.Context) error {
 // managerOptions returns the options of the manager.
 func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 	o := manager.Options{
-		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
+		Config: s.config, Dial: s.locals.dial, Routed: s.locals.routed, Version: s.Version, Log: s.Log, Dashboard: dashboard,
 		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
 		Recording: s.Recording, Traces: s.Traces,
 	}
@@ -214,8 +198,12 @@ func (s *session) awaitManager(ctx context.Context) error {
 func (s *session) runCommand(ctx context.Context) (int, error) {
 	s.commandOwnsTerminal.Store(s.Interactive)
 	defer s.commandOwnsTerminal.Store(false)
+	environment := s.environment()
+	if routes := s.locals.routes(); len(routes) > 0 {
+		environment = append(environment, "SETPOINT_HOOKS="+strings.Join(routes, ","))
+	}
 	code, err := process.Command{
-		Args: s.Command, Env: append(s.environment(), s.hookEnv()...),
+		Args: s.Command, Env: environment,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		Reaper: s.reaper, Interactive: s.Interactive, Grace: processGrace,
 	}.Run(ctx)
@@ -227,7 +215,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment returns the variables for processes and commands.
 func (s *session) environment() []string {
-	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, locate.FolderEnv+"="+
+	return append(s.Target.environment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, locate.FolderEnv+"="+
 		s.inspectDir, "SETPOINT_DASHBOARD="+s.dashboardURL)
 }
 
@@ -247,8 +235,10 @@ func (s *session) stop() {
 	}
 	parts.Go(func() { s.stopBackground(ctx) })
 	parts.Wait()
-	for _, l := range s.logs {
-		l.close()
+	for _, l := range s.locals {
+		if l.output != nil {
+			l.output.close()
+		}
 	}
 	if s.withdrawHooks != nil {
 		s.withdrawHooks()
@@ -276,11 +266,5 @@ func (s *session) stopBackground(ctx context.Context) {
 // phase shows a phase. Its error is shown by the caller.
 func (s *session) phase(name string) (done func(error)) {
 	phase := s.Reporter.Phase(name)
-	return func(err error) {
-		if err != nil {
-			phase.Fail()
-			return
-		}
-		phase.Done("")
-	}
+	return func(err error) { phase.End(err, "") }
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
@@ -28,8 +27,7 @@ func sourcesOf(p *project.Project, process project.Process) sources {
 	if len(process.Watch) > 0 {
 		return s
 	}
-	for _, word := range process.Written {
-		file := word
+	for _, file := range process.Written {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(process.Dir, file)
 		}
@@ -71,5 +69,5 @@ func isManifestOf(p *project.Project, path string) bool {
 
 func inside(dir, path string) bool {
 	relative, err := filepath.Rel(dir, path)
-	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+	return err == nil && filepath.IsLocal(relative)
 }

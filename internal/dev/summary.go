@@ -19,17 +19,29 @@ var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 func (s *session) printSummary() {
 	var b strings.Builder
 	b.WriteString(s.readiness(progress.FormatDuration(time.Since(s.began))))
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
-	}
+	row := func(name, text string) { fmt.Fprintf(&b, "  %-12s %s\n", name, text) }
 	if s.dashboardURL != "" {
-		row("dashboard", "%s", s.dashboardURL)
+		row("dashboard", s.dashboardURL)
 	}
-	row("API server", "%s", s.cluster.Address())
-	row("kubeconfig", "%s", s.cluster.Kubeconfig())
-	s.describeRunning(row)
+	row("API server", s.cluster.Address())
+	row("kubeconfig", s.cluster.Kubeconfig())
+	if components := s.cluster.Components(); len(components) > 0 {
+		row("components", strings.Join(lists.Map(components, func(c Component) string { return c.Name }), ", "))
+		row("logs", filepath.Dir(components[0].Log))
+	}
+	for _, l := range s.locals {
+		text := l.Name + ": " + strings.Join(l.Written, " ")
+		if l.Service != nil {
+			text += fmt.Sprintf(" (port %d, service %s)", l.Port, l.Service)
+		}
+		row("process", text)
+	}
+	controllers := s.controllers()
+	for _, key := range controllers {
+		row("controller", key.String())
+	}
 	b.WriteString("\nTry, in another terminal:\n")
-	for _, idea := range s.suggestions() {
+	for _, idea := range s.suggestions(controllers) {
 		fmt.Fprintf(&b, "  %s\n", idea)
 	}
 	if s.Target == nil {
@@ -44,10 +56,12 @@ func (s *session) printSummary() {
 func (s *session) readiness(took string) string {
 	var problems []string
 	for _, l := range s.locals {
-		if ready, failed := l.process.State(); failed != nil {
+		ready, failed := l.process.State()
+		if !ready && failed == nil {
+			failed = fmt.Errorf("nothing listens on port %d yet", l.Port)
+		}
+		if failed != nil {
 			problems = append(problems, l.failure(failed).Error())
-		} else if !ready {
-			problems = append(problems, l.failure(fmt.Errorf("nothing listens on port %d yet", l.port)).Error())
 		}
 	}
 	for _, dir := range s.unapplied {
@@ -64,76 +78,33 @@ func (s *session) printAddresses() {
 	if s.dashboardURL != "" {
 		s.Reporter.Line("dashboard: %s", s.dashboardURL)
 	}
-	if len(s.logs) > 0 {
+	if len(s.locals) > 0 && s.ProcessLogs != "" {
 		s.Reporter.Line("process logs: %s", s.ProcessLogs)
 	}
 }
 
-func (s *session) describeRunning(row func(name, format string, args ...any)) {
-	components := s.cluster.Components()
-	names := make([]string, len(components))
-	for i, c := range components {
-		names[i] = c.Name
-	}
-	if len(components) > 0 {
-		row("components", "%s", strings.Join(names, ", "))
-		row("logs", "%s", filepath.Dir(components[0].Log))
-	}
-	for _, l := range s.locals {
-		row("process", "%s: %s%s", l.Name, strings.Join(l.Written, " "), l.describeService())
-	}
-	for _, key := range s.controllers() {
-		row("controller", "%s", key)
-	}
-}
-
-// describeService returns the Service that a process replaces.
-func (l *localProcess) describeService() string {
-	if l.Service == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (port %d, service %s)", l.port, l.Service)
-}
-
 // controllers returns the applied controller objects.
-func (s *session) controllers() []object.Ref {
-	var keys []object.Ref
+func (s *session) controllers() (keys []object.Ref) {
 	for _, w := range s.projects {
-		for _, key := range w.applied {
-			if slices.Contains(controllerGroups, key.Group) {
-				keys = append(keys, key)
-			}
-		}
+		keys = append(keys, lists.Filter(w.applied, func(key object.Ref) bool { return slices.Contains(controllerGroups, key.Group) })...)
 	}
 	return keys
 }
 
 // suggestions returns commands to try.
-func (s *session) suggestions() []string {
-	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig()}
-	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
-	kinds := lists.Map(s.controllers(), func(key object.Ref) string { return strings.ToLower(key.Kind.Kind) + "s." + key.Group })
-	if controllers := s.controllers(); len(controllers) > 0 {
-		kind := controllers[0].Kind
-		ideas = append(ideas, fmt.Sprintf("%s plan %s.%s/%s -A", s.Program, strings.ToLower(kind.Kind), kind.Group, controllers[0].Name))
+func (s *session) suggestions(controllers []object.Ref) []string {
+	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig(), s.Program + " kubectl get pods --all-namespaces"}
+	if len(controllers) > 0 {
+		kind := strings.ToLower(controllers[0].Kind.Kind)
+		ideas = append(ideas, fmt.Sprintf("%s plan %s.%s/%s -A", s.Program, kind, controllers[0].Group, controllers[0].Name),
+			fmt.Sprintf("%s kubectl get %ss.%s", s.Program, kind, controllers[0].Group))
 	}
-	slices.Sort(kinds)
-	if kinds = slices.Compact(kinds); len(kinds) > 0 {
-		ideas = append(ideas, s.Program+" kubectl get "+strings.Join(kinds, ","))
-	}
-	return append(ideas, s.editSuggestion()...)
-}
-
-// editSuggestion returns the suggestion to edit a file.
-func (s *session) editSuggestion() []string {
-	switch len(s.projects) {
-	case 0:
-		return nil
-	case 1:
-		if !s.projects[0].HasFile() {
-			return []string{"edit " + s.projects[0].File + " and save it"}
+	if len(s.projects) > 0 {
+		name := s.projects[0].Name()
+		if s.projects[0].HasFile() {
+			name = "a file in " + name
 		}
-		return []string{"edit a file in " + s.projects[0].Name() + " and save it"}
+		ideas = append(ideas, "edit "+name+" and save it")
 	}
-	return []string{fmt.Sprintf("edit a file of one of the %d projects and save it", len(s.projects))}
+	return ideas
 }

@@ -220,12 +220,12 @@ func (s *session) managerOptionsOfTarget(o *manager.Options) {
 	o.LeaderElection = leader.Election{Enabled: true, Name: i.LeaseName(), Namespace: i.Namespace()}
 }
 
-// targetEnvironment limits operators to the namespaces.
-func (s *session) targetEnvironment() []string {
-	if s.Target == nil {
+// environment limits operators to the namespaces.
+func (t *Target) environment() []string {
+	if t == nil {
 		return nil
 	}
-	return []string{"SETPOINT_NAMESPACES=" + strings.Join(s.Target.Namespaces, ","), "POD_NAMESPACE=" + s.Target.Namespaces[0]}
+	return []string{"SETPOINT_NAMESPACES=" + strings.Join(t.Namespaces, ","), "POD_NAMESPACE=" + t.Namespaces[0]}
 }
 
 // leaveTarget prints what stays in the cluster. If there is nothing, the inventory goes.

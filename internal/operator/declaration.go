@@ -1,17 +1,16 @@
 package operator
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	strict "sigs.k8s.io/json"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Limits of declarations.
@@ -80,14 +79,7 @@ func decodeDeclaration(data []byte) (*Declaration, error) {
 
 // decodeStrictly refuses unknown and duplicate fields.
 func decodeStrictly(data []byte, into any) error {
-	problems, err := strict.UnmarshalStrict(data, into)
-	if err == nil {
-		err = errors.Join(problems...)
-	}
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		return fmt.Errorf("%s: cannot be a JSON %s", wrong.Field, wrong.Value)
-	}
-	return err
+	return errors.Join(object.DecodeStrictly(data, into)...)
 }
 
 // check returns all problems of the declaration.

@@ -33,15 +33,17 @@ func readFiles(paths []string) (*files, error) {
 	all := &files{}
 	var manifests []string
 	var problems []error
-	paths, scripts := splitScripts(paths)
-	if len(scripts) > 0 {
-		p, err := project.ForOperator(project.Operator{Files: scripts})
+	if _, _, scripts := project.Split(paths); len(scripts) > 0 {
+		p, err := project.ForOperator(scripts, "")
 		if err != nil {
 			return nil, err
 		}
 		all.projects = append(all.projects, p)
 	}
 	for _, path := range paths {
+		if filepath.Ext(path) == ".py" {
+			continue
+		}
 		some, err := all.of(path)
 		manifests, problems = append(manifests, some...), append(problems, err)
 	}
@@ -54,18 +56,6 @@ func readFiles(paths []string) (*files, error) {
 		err = fmt.Errorf("no object in %s", paths)
 	}
 	return all, err
-}
-
-// splitScripts splits the files of an operator in Python from other arguments.
-func splitScripts(paths []string) (others, scripts []string) {
-	for _, path := range paths {
-		if filepath.Ext(path) == ".py" {
-			scripts = append(scripts, path)
-		} else {
-			others = append(others, path)
-		}
-	}
-	return others, scripts
 }
 
 // of returns the manifests of an argument.

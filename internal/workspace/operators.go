@@ -7,7 +7,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -21,13 +20,7 @@ func (w *Workspace) openOperators(ctx context.Context) error {
 	return nil
 }
 
-// pythonOperator is a process that is `setpoint run` of an operator in Python.
-type pythonOperator struct {
-	project.Process
-	file string
-}
-
-func (w *Workspace) openOperator(ctx context.Context, p pythonOperator) error {
+func (w *Workspace) openOperator(ctx context.Context, p *program) error {
 	o, err := w.options.Operator(ctx, p.Process, w.Kinds.All())
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,17 +28,16 @@ type programs struct {
 	options Options
 	all     []*program
 	// operators are the processes that run operators in Python.
-	operators []pythonOperator
+	operators []*program
 	reaper    *process.Reaper
 	running   sync.WaitGroup
 	cancel    context.CancelFunc
 }
 
-// program is one program of a setpoint.yaml that replaces a Service.
+// program is one program of a setpoint.yaml that replaces a Service, or runs an operator in Python.
 type program struct {
 	project.Process
 	file    string
-	port    int
 	process *process.Process
 }
 
@@ -47,22 +45,17 @@ func newPrograms(o Options, projects []*project.Project) (*programs, error) {
 	ps := &programs{options: o, cancel: func() {}}
 	free := process.FreePorts()
 	for _, p := range projects {
-		ports, err := p.Ports(free)
-		if err != nil {
+		if err := p.Place(free, o.Executable); err != nil {
 			return nil, err
 		}
 		for _, each := range p.Processes {
+			one := &program{Process: each, file: p.File}
 			if each.RunsOperator() {
-				ps.operators = append(ps.operators, pythonOperator{each.WithPorts(ports[each.Name], ports), p.File})
+				ps.operators = append(ps.operators, one)
 			}
-			if each.Service == nil {
-				continue // It is no hook.
+			if each.Service != nil {
+				ps.all = append(ps.all, one)
 			}
-			if each, err = p.WithCachedBinary(each); err != nil {
-				return nil, err
-			}
-			each = each.WithPorts(ports[each.Name], ports).WithSetpoint(o.Executable)
-			ps.all = append(ps.all, &program{Process: each, file: p.File, port: ports[each.Name]})
 		}
 	}
 	return ps, nil
@@ -80,8 +73,9 @@ func (ps *programs) start(ctx context.Context, addresses []string) (err error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ps.cancel = cancel
 	for _, p := range needed {
-		if err := ps.build(ctx, p); err != nil {
-			return err
+		var output bytes.Buffer
+		if err := p.Compile(ctx, ps.reaper, &output); err != nil {
+			return fmt.Errorf("%s: %w:\n%s", p.file, err, bytes.TrimSpace(output.Bytes()))
 		}
 		ps.run(running, p)
 	}
@@ -89,37 +83,19 @@ func (ps *programs) start(ctx context.Context, addresses []string) (err error) {
 	return errors.Join(problems...)
 }
 
-// build compiles a program, if setpoint.yaml says how.
-func (ps *programs) build(ctx context.Context, p *program) error {
-	if len(p.Build) == 0 {
-		return nil
-	}
-	var output bytes.Buffer
-	code, err := process.Command{
-		Args: p.Build, Env: p.Environ(), Dir: p.Dir, Stdout: &output, Stderr: &output, Reaper: ps.reaper, Grace: stopGrace,
-	}.Run(ctx)
-	if err == nil && code != 0 {
-		err = fmt.Errorf("%s: exit code %d:\n%s", strings.Join(p.Build, " "), code, bytes.TrimSpace(output.Bytes()))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: process %s does not compile: %w", p.file, p.Name, err)
-	}
-	return nil
-}
-
 // run starts a program. It must not reach a cluster: a test that writes to one is a surprise.
 func (ps *programs) run(ctx context.Context, p *program) {
 	p.process = process.New(process.Options{
 		Command: p.Command, Env: append([]string{"KUBECONFIG=" + os.DevNull, "SETPOINT=" + ps.options.Executable}, p.Environ()...),
 		Dir:  p.Dir,
-		Port: p.port, ReadyPath: p.Ready, Output: ps.options.Output(p.Name), Reaper: ps.reaper, Grace: stopGrace,
+		Port: p.Port, ReadyPath: p.Ready, Output: ps.options.Output(p.Name), Reaper: ps.reaper, Grace: stopGrace,
 	})
 	ps.running.Go(func() { p.process.Run(ctx) })
 }
 
 func (p *program) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout,
-		fmt.Errorf("nothing listens on port %d after %s; the program must listen on {port}", p.port, readyTimeout))
+		fmt.Errorf("nothing listens on port %d after %s; the program must listen on {port}", p.Port, readyTimeout))
 	defer cancel()
 	if err := p.process.WaitReady(ctx); err != nil {
 		return fmt.Errorf("%s: %s: %w", p.file, p.Describe(), err)
@@ -159,7 +135,7 @@ func (ps *programs) dial(ctx context.Context, network, address string) (net.Conn
 	if err := p.process.WaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("process %s (service %s): %w", p.Name, p.Service, err)
 	}
-	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(p.port)))
+	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
 }
 
 // routed reports whether dial does not connect to the address itself.

@@ -168,7 +168,7 @@ var thirdPartyLibraries = []struct {
 	{"modernc.org/libc", []string{"internal/script/javascript"}},
 	{"modernc.org/libquickjs", []string{"internal/script/javascript"}},
 	{"sigs.k8s.io/controller-runtime", []string{"test/bench/..."}},
-	{"sigs.k8s.io/json", []string{"internal/dev/manifest", "internal/explore/apiserver/kinds", "internal/operator"}},
+	{"sigs.k8s.io/json", []string{"internal/explore/apiserver/kinds", "internal/object"}},
 	{"sigs.k8s.io/kwok", []string{"controlplane/..."}},
 	{"sigs.k8s.io/structured-merge-diff/v6", []string{"internal/diff", "internal/explore/apiserver/..."}},
 	{"sigs.k8s.io/yaml", []string{"..."}},

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"regexp"
 	"slices"
 	"strings"
@@ -208,72 +207,20 @@ func textOf(n *ast.CompositeLit, field string) string {
 	return ""
 }
 
-// writeProject lists the fields of setpoint.yaml: those that the reader in internal/dev/project
-// accepts, with the comments of the fields that they fill.
+// writeProject lists the fields of setpoint.yaml with their comments.
 func writeProject(s *source, parts map[string]string, problems *problems) {
-	const dir = "internal/dev/project"
-	docs := s.objectsByField(dir)
+	objects := s.objects("internal/dev/project")
 	var rows []string
-	for _, f := range s.in(dir) {
-		for _, decl := range f.syntax.Decls {
-			function, ok := decl.(*ast.FuncDecl)
-			if ok {
-				rows = append(rows, s.projectRows(function, docs, problems)...)
+	for _, each := range []struct{ object, prefix string }{{"Project", ""}, {"Process", "processes[]."}} {
+		for _, f := range objects[each.object].fields {
+			if f.name == "-" {
+				continue
 			}
+			if f.doc == "" {
+				problems.add("the field %s of setpoint.yaml has no doc comment at %s", f.name, each.object)
+			}
+			rows = append(rows, fmt.Sprintf("| `%s%s` | %s |", each.prefix, f.name, named(f.doc, f.name)))
 		}
 	}
 	parts["setpoint.yaml"] = "| field | meaning |\n|---|---|\n" + strings.Join(rows, "\n")
-}
-
-// projectRows are those of the fields that one function reads.
-func (s *source) projectRows(function *ast.FuncDecl, docs map[string]string, problems *problems) []string {
-	owner, prefix := "Project", ""
-	if function.Name.Name == "readProcess" {
-		owner, prefix = "Process", "processes[]."
-	}
-	var rows []string
-	for _, name := range accepted(function) {
-		doc := docs[owner+"."+name]
-		if doc == "" {
-			problems.add("%s: the field %s of setpoint.yaml has no doc comment at %s", s.position(function), name, owner)
-		}
-		rows = append(rows, fmt.Sprintf("| `%s%s` | %s |", prefix, name, named(doc, name)))
-	}
-	return rows
-}
-
-// objectsByField are the comments of the fields of a package, as Type.field.
-func (s *source) objectsByField(dir string) map[string]string {
-	found := map[string]string{}
-	for name, o := range s.objects(dir) {
-		for _, f := range o.fields {
-			if names, ok := f.node.(*ast.Field); ok && len(names.Names) > 0 {
-				field := names.Names[0].Name
-				found[name+"."+strings.ToLower(field[:1])+field[1:]] = f.doc
-			}
-		}
-	}
-	return found
-}
-
-// accepted are the names that a function passes to object, which refuses all others.
-func accepted(function *ast.FuncDecl) []string {
-	var names []string
-	ast.Inspect(function, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		if selector, ok := call.Fun.(*ast.SelectorExpr); !ok || selector.Sel.Name != "object" {
-			return true
-		}
-		for _, argument := range call.Args {
-			if basic, ok := argument.(*ast.BasicLit); ok && basic.Kind == token.STRING {
-				text, _ := literal(basic)
-				names = append(names, text)
-			}
-		}
-		return true
-	})
-	return names
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dev"
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -127,16 +125,14 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 	return c
 }
 
-func run(p *command.Invocation, c *cobra.Command, f *devFlags, dirs, cmd []string) error {
+func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []string) error {
 	if f.boot == nil && f.context.name == "" {
 		return command.WithHint(
 			errors.New("this binary has no control plane"),
 			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint dev --context` with an existing cluster",
 		)
 	}
-	args := dirs
-	dirs, manifests, files := splitFiles(args)
-	if f.interpreter != "" && len(files) == 0 {
+	if _, _, operator := project.Split(args); f.interpreter != "" && len(operator) == 0 {
 		return command.UsageErrorf("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")
 	}
 	if err := f.checkRecording(); err != nil {
@@ -144,17 +140,17 @@ func run(p *command.Invocation, c *cobra.Command, f *devFlags, dirs, cmd []strin
 	}
 	o := dev.Options{
 		Recording: f.recording.Options(), Traces: f.traces.Options(),
-		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: cmd,
+		Paths: args, Interpreter: f.interpreter, Command: cmd,
 		ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
 		KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress:   f.dashboardAddress, Boot: f.boot, Program: programName(), Version: command.ReadVersion().Version,
 		Abort: command.Abort,
 	}
 	if f.clusterOnly {
-		if unused := slices.Concat(dirs, manifests, files); len(unused) > 0 {
-			fmt.Fprintf(p.Stderr, "warning: --cluster-only: %s is neither applied nor run\n", output.Clean(strings.Join(unused, ", ")))
+		if len(args) > 0 {
+			fmt.Fprintf(p.Stderr, "warning: --cluster-only: %s is neither applied nor run\n", output.Clean(strings.Join(args, ", ")))
 		}
-		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, project.Operator{}
+		o.NewManager, o.DashboardAddress, o.Paths = dev.NewIdleManager, "", nil
 	}
 	var err error
 	if f.context.name != "" {
@@ -183,21 +179,6 @@ func (f *devFlags) checkRecording() error {
 	return cmp.Or(f.recording.Check(), f.traces.Check())
 }
 
-// splitFiles splits the arguments into folders, manifest files and Python files.
-func splitFiles(args []string) (dirs, manifests, operator []string) {
-	for _, arg := range args {
-		switch {
-		case filepath.Ext(arg) == ".py":
-			operator = append(operator, arg)
-		case manifest.HasExtension(arg):
-			manifests = append(manifests, arg)
-		default:
-			dirs = append(dirs, arg)
-		}
-	}
-	return dirs, manifests, operator
-}
-
 // connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is
 // one.
 func connect(p *command.Invocation, o *dev.Options, logLevel string) {
@@ -222,8 +203,9 @@ func programName() string {
 // callHooks lets the manager of a session call inline hooks, and exec hooks in the folders that the
 // session runs, of the controllers in its files. What they print is shown at any log level.
 func callHooks(o *dev.Options) {
-	h := &hooks.Processes{ExecDirs: slices.Clone(o.Dirs), Log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
-	h.ExecDirs = append(h.ExecDirs, lists.Map(o.Manifests, filepath.Dir)...)
+	dirs, manifests, _ := project.Split(o.Paths)
+	h := &hooks.Processes{ExecDirs: append(dirs, lists.Map(manifests, filepath.Dir)...),
+		Log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
 	h.Opener.WatchHelpers, o.Programs = true, &h.Opener
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.AddTo(&options); err != nil {

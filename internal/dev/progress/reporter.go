@@ -55,7 +55,7 @@ type Phase struct {
 	detail string
 }
 
-// Phase starts a phase; Done or Fail ends it.
+// Phase starts a phase; End ends it.
 func (r *Reporter) Phase(name string) *Phase {
 	p := &Phase{reporter: r, name: name, began: time.Now()}
 	r.mu.Lock()
@@ -73,14 +73,13 @@ func (p *Phase) Update(detail string) {
 	p.detail = detail
 }
 
-// Done ends the phase; detail may describe the result.
-func (p *Phase) Done(detail string) { p.end(p.reporter.good("✓"), detail) }
-
-// Fail ends the phase. The caller shows the error.
-func (p *Phase) Fail() { p.end(p.reporter.bad("✗"), "") }
-
-func (p *Phase) end(mark, detail string) {
+// End ends the phase; detail may describe the result. The caller shows the error.
+func (p *Phase) End(err error, detail string) {
 	r := p.reporter
+	mark := r.good("✓")
+	if err != nil {
+		mark, detail = r.bad("✗"), ""
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.Index(r.phases, p)

@@ -22,11 +22,11 @@ func TestPlainLinesAreWrittenOnce(t *testing.T) {
 		r := progress.New(progress.Options{Out: &out})
 		first, second := r.Phase("etcd"), r.Phase("kube-apiserver")
 		pass(250 * time.Millisecond)
-		first.Done("")
-		first.Done("twice is once")
+		first.End(nil, "")
+		first.End(nil, "twice is once")
 		pass(2650 * time.Millisecond)
-		second.Fail()
-		r.Phase("apply").Done("5 objects")
+		second.End(errors.New("x"), "")
+		r.Phase("apply").End(nil, "5 objects")
 		r.Event(70*time.Second, "%s changed", "a.yaml")
 		r.Problem(errors.New("one\ntwo"))
 		r.Close()
@@ -73,8 +73,8 @@ func TestMovingLinesStayAtTheBottom(t *testing.T) {
 		if got := strings.Join(out.lines, "\n"); got != "hello\nthere\n⠸ etcd             \n⠸ kube-apiserver   " {
 			t.Errorf("under way:\n%s", got)
 		}
-		etcd.Done("")
-		api.Done("")
+		etcd.End(nil, "")
+		api.End(nil, "")
 		if len(out.lines) != 4 || !strings.HasPrefix(out.lines[3], "✓ kube-apiserver") {
 			t.Errorf("at the end: %q", out.lines)
 		}
@@ -103,7 +103,7 @@ func TestColorsAreOptional(t *testing.T) {
 		var out bytes.Buffer
 		r := progress.New(progress.Options{Out: &out, Color: color})
 		fmt.Fprintln(r.Writer("hook"), "text")
-		r.Phase("etcd").Done("")
+		r.Phase("etcd").End(nil, "")
 		if got := strings.Contains(out.String(), "\x1b["); got != color {
 			t.Errorf("color %t: %q", color, out.String())
 		}
@@ -143,7 +143,7 @@ func TestConcurrentUse(t *testing.T) {
 		all.Go(func() {
 			phase := r.Phase(fmt.Sprint(i))
 			fmt.Fprintln(r.Writer("w"), "line")
-			phase.Done("")
+			phase.End(nil, "")
 		})
 	}
 	all.Wait()

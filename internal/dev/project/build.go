@@ -1,16 +1,38 @@
 package project
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Binary is the placeholder in build and command for a path that `setpoint dev` chooses.
 const Binary = "{binary}"
+
+// Compile compiles the program, if the file says how.
+func (p *Process) Compile(ctx context.Context, reaper *process.Reaper, output io.Writer) error {
+	if len(p.Build) == 0 {
+		return nil
+	}
+	code, err := process.Command{
+		Args: p.Build, Env: p.Environ(), Dir: p.Dir, Stdout: output, Stderr: output, Reaper: reaper,
+	}.Run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: exit code %d", strings.Join(p.Build, " "), code)
+	}
+	if err != nil {
+		return fmt.Errorf("process %s does not compile: %w", p.Name, err)
+	}
+	return nil
+}
 
 // cacheFolder returns the folder of the project's binaries in the user's cache. It is the same each time, so that
 // unchanged programs are not linked again.

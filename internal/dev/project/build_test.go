@@ -5,10 +5,13 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/must"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Fault D1: what has to be compiled is compiled by a step of its own.
 func TestGoRunIsCompiledFirst(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const build = "go build -v -buildvcs=false -ldflags=-s -w "
 	for name, c := range map[string]struct{ command, build, run string }{
 		"a package":       {`[go, run, ., --address, ":{port}"]`, build + "-o {binary} .", "{binary} --address :{port}"},
@@ -35,8 +38,9 @@ func TestGoRunIsCompiledFirst(t *testing.T) {
 		if strings.Join(got.Build, " ") != c.build || strings.Join(got.Command, " ") != c.run {
 			t.Errorf("%s: build %q, run %q", name, got.Build, got.Command)
 		}
-		placed := got.WithBinary("/cache/a")
-		if joined := strings.Join(append(placed.Build, placed.Command...), " "); strings.Contains(joined, project.Binary) {
+		must.Succeed(t, p.Place(process.FreePorts(), "/bin/it"))
+		got = p.Processes[0]
+		if joined := strings.Join(append(got.Build, got.Command...), " "); len(got.Build) > 0 && strings.Contains(joined, project.Binary) {
 			t.Errorf("%s: %s is left in %q", name, project.Binary, joined)
 		}
 	}

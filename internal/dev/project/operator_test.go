@@ -16,8 +16,9 @@ func TestForOperator(t *testing.T) {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		must.Succeed(t, os.WriteFile(name, nil, 0o600))
 	}
-	p := must.Get(project.ForOperator(project.Operator{Files: []string{"ops/rates.py", "ops/lib/more.py"}})).In(t)
-	process := p.Processes[0].WithPorts(5, nil).WithSetpoint("/bin/it")
+	p := must.Get(project.ForOperator([]string{"ops/rates.py", "ops/lib/more.py"}, "")).In(t)
+	must.Succeed(t, p.Place(func() (int, error) { return 5, nil }, "/bin/it"))
+	process := p.Processes[0]
 	if got := strings.Join(process.Command, " "); got != "/bin/it run --address=127.0.0.1:5 --python rates.py "+filepath.Join("lib", "more.py") {
 		t.Error(got)
 	}
@@ -30,7 +31,7 @@ func TestForOperator(t *testing.T) {
 		"write a setpoint.yaml with this": {"ops/rates.py", "other.py"},
 		"ops/missing.py: no such file":    {"other.py", "ops/missing.py"},
 	} {
-		if _, err := project.ForOperator(project.Operator{Files: files}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := project.ForOperator(files, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", files, err)
 		}
 	}
@@ -41,11 +42,11 @@ func TestInterpreterOfOperator(t *testing.T) {
 	for name, mode := range map[string]os.FileMode{"rates.py": 0o600, "python": 0o700} {
 		must.Succeed(t, os.WriteFile(name, nil, mode))
 	}
-	p, err := project.ForOperator(project.Operator{Files: []string{"rates.py"}, Interpreter: "./python"})
+	p, err := project.ForOperator([]string{"rates.py"}, "./python")
 	if err != nil || !filepath.IsAbs(strings.TrimPrefix(p.Processes[0].Command[3], "--python-interpreter=")) || p.Processes[0].Command[5] != "rates.py" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := project.ForOperator(project.Operator{Files: []string{"rates.py"}, Interpreter: "./missing"}); err == nil || !strings.Contains(err.Error(), "--python-interpreter: ") {
+	if _, err := project.ForOperator([]string{"rates.py"}, "./missing"); err == nil || !strings.Contains(err.Error(), "--python-interpreter: ") {
 		t.Error(err)
 	}
 }
@@ -60,9 +61,10 @@ func TestOnlySetpointIsReplaced(t *testing.T) {
 		{[]string{"setpoint", "dev"}, false, "/bin/it"},
 		{[]string{"python3", "run"}, false, "python3"},
 	} {
-		p := project.Process{Command: c.command, Written: c.command}
-		if replaced := p.WithSetpoint("/bin/it"); replaced.Command[0] != c.program || replaced.RunsOperator() != c.operator || p.Command[0] == "/bin/it" {
-			t.Errorf("%q: %q", c.command, replaced.Command)
+		p := project.Project{Processes: []project.Process{{Command: c.command, Written: c.command}}}
+		must.Succeed(t, p.Place(nil, "/bin/it"))
+		if placed := p.Processes[0]; placed.Command[0] != c.program || placed.RunsOperator() != c.operator || placed.Written[0] != c.command[0] {
+			t.Errorf("%q: %q", c.command, placed.Command)
 		}
 	}
 }
