@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"sigs.k8s.io/yaml"
 )
 
@@ -21,8 +20,8 @@ type child struct {
 	APIVersion, Resource, Kind string
 	// Body is the object without its name.
 	Body map[string]any
-	// Go is the expression of the object in Go.
-	Go string
+	// JavaScript are the fields of Body in JavaScript, Go is the expression of the object in Go.
+	JavaScript, Go string
 }
 
 func readChildren() (all []child, err error) {
@@ -121,25 +120,33 @@ func (v *view) GoImports() (all []string) {
 	return all
 }
 
-// Objects returns the children as a list of literals.
+// Objects returns the children as a list of literals. Those of Python and Starlark have quoted names and a wider indentation.
 func (v *view) Objects(language string, indent int) string {
-	style := styles[language]
-	style.text = style.name
+	metadata, text := "{ name }", "name"
+	if v.Cluster {
+		metadata = fmt.Sprintf("{ name, namespace: %q }", v.ChildNamespace())
+	}
 	if v.HasStatus() {
-		style.text = style.message
+		text = "parent.spec.message"
 	}
-	var all []string
+	var b strings.Builder
 	for _, c := range v.children {
-		metadata := map[string]any{"name": "$name"}
-		if v.Cluster {
-			metadata["namespace"] = v.ChildNamespace()
-		}
-		object := map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": metadata}
-		maps.Copy(object, c.Body)
-		all = append(all, strings.Repeat(" ", indent)+style.literal(object, indent)+",")
+		fmt.Fprintf(&b, "{\n  apiVersion: %q,\n  kind: %q,\n  metadata: %s,\n%s},\n", c.APIVersion, c.Kind, metadata, c.JavaScript)
 	}
-	return strings.Join(all, "\n")
+	code := strings.TrimSuffix(b.String(), "\n")
+	if language != "javascript" {
+		code = strings.NewReplacer("{ name,", "{ name: name,", "{ name }", "{ name: name }").Replace(code)
+		code = fieldName.ReplaceAllString(code, `"$1": `)
+		code = strings.NewReplacer("{ ", "{", " }", "}", "  ", "    ").Replace(code)
+		text = strings.NewReplacer(".spec", `["spec"]`, ".message", `["message"]`).Replace(text)
+	}
+	code = strings.ReplaceAll(code, "$text", text)
+	margin := strings.Repeat(" ", indent)
+	return margin + strings.ReplaceAll(code, "\n", "\n"+margin)
 }
+
+// fieldName matches the name of a field in JavaScript.
+var fieldName = regexp.MustCompile(`(\w+): `)
 
 // Expected returns the children of an object named example as a list in YAML.
 func (v *view) Expected() (string, error) {
@@ -160,92 +167,3 @@ func (v *view) Expected() (string, error) {
 	filled := strings.NewReplacer("$name", "example", "$text", text).Replace(string(list))
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(filled, "\n"), "\n", "\n  ") + "\n", nil
 }
-
-// style is how a language writes objects.
-type style struct {
-	// quoted languages write names as strings, and have no space within braces.
-	quoted bool
-	step   int
-	// name and message are expressions of the parent; text is one of both.
-	name, message, text string
-}
-
-var styles = map[string]style{ //nolint:gochecknoglobals // A table.
-	"javascript": {step: 2, name: "name", message: "parent.spec.message"},
-	"starlark":   {quoted: true, step: 4, name: "name", message: `parent["spec"]["message"]`},
-	"python":     {quoted: true, step: 4, name: "name", message: `parent["spec"]["message"]`},
-}
-
-// maxLiteral is the length of a literal on one line.
-const maxLiteral = 90
-
-// literal writes a value on one line, or with a line for each of its parts.
-func (s *style) literal(value any, indent int) string {
-	parts, opening, closing := s.parts(value, indent+s.step)
-	if parts == nil {
-		return s.scalar(value)
-	}
-	line := strings.Join(parts, ", ")
-	if !strings.Contains(line, "\n") && len(line)+indent < maxLiteral {
-		if opening == "{" && !s.quoted {
-			return "{ " + line + " }"
-		}
-		return opening + line + closing
-	}
-	inner := "\n" + strings.Repeat(" ", indent+s.step)
-	return opening + inner + strings.Join(parts, ","+inner) + ",\n" + strings.Repeat(" ", indent) + closing
-}
-
-// parts returns the fields or items of a value; nil for others.
-func (s *style) parts(value any, indent int) (parts []string, opening, closing string) {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.SortedFunc(maps.Keys(value), byRank) {
-			name := key
-			if s.quoted {
-				name = quote(key)
-			}
-			field := name + ": " + s.literal(value[key], indent)
-			if !s.quoted && field == name+": "+name {
-				field = name // A shorthand.
-			}
-			parts = append(parts, field)
-		}
-		return parts, "{", "}"
-	case []any:
-		parts = append(parts, lists.Map(value, func(item any) string { return s.literal(item, indent) })...)
-		return parts, "[", "]"
-	}
-	return nil, "", ""
-}
-
-// byRank sorts fields as manifests have them.
-func byRank(a, b string) int {
-	first := []string{"apiVersion", "kind", "metadata", "name", "image"}
-	rank := func(key string) int {
-		if at := slices.Index(first, key); at >= 0 {
-			return at
-		}
-		return len(first)
-	}
-	if d := rank(a) - rank(b); d != 0 {
-		return d
-	}
-	return strings.Compare(a, b)
-}
-
-func (s *style) scalar(value any) string {
-	switch value {
-	case "$name":
-		return s.name
-	case "$text":
-		return s.text
-	}
-	if text, is := value.(string); is {
-		return quote(text)
-	}
-	return fmt.Sprint(value) // A number.
-}
-
-// quote writes a string as all languages do: there are no control characters in it.
-func quote(text string) string { return strconv.Quote(text) }
