@@ -149,7 +149,7 @@ func newSession(t *testing.T, files string) *session {
 	}
 	s.options = dev.Options{
 		Paths: []string{filepath.Join(dir, "p")},
-		Boot: func(context.Context, dev.BootOptions) (dev.Cluster, error) { return s.cluster, nil },
+		Boot:  func(context.Context, dev.BootOptions) (dev.Cluster, error) { return s.cluster, nil },
 		NewManager: func(o manager.Options) (dev.Manager, error) {
 			s.manager.options = o
 			return s.manager, nil

@@ -3,37 +3,33 @@ package operator
 import (
 	"context"
 	"errors"
-	"sync"
 )
 
-// health is the last known health of the process.
+// health is what the process says of itself, and why it is unhealthy.
 type health struct {
-	mu   sync.Mutex
 	body []byte
 	err  error
 }
 
-func (h *health) set(body []byte, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.body, h.err = body, err
-}
-
-// check returns what the process says of itself, and why it is unhealthy.
-func (h *health) check() ([]byte, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.body, h.err
+// lastHealth returns the last known health of the process.
+func (o *Operator) lastHealth() ([]byte, error) {
+	if h := o.health.Load(); h != nil {
+		return h.body, h.err
+	}
+	return nil, nil
 }
 
 // checkHealth requests the health of the process.
-func (o *Operator) checkHealth(ctx context.Context) ([]byte, error) {
+func (o *Operator) checkHealth(ctx context.Context) {
 	if o.declaration.Health == "" {
-		return nil, nil
+		return
 	}
 	body, err := o.endpoint.get(ctx, o.declaration.Health, checkTimeout, maxHealthBytes)
-	if err != nil && ctx.Err() == nil {
-		return nil, errors.New("the operator does not respond: " + err.Error())
+	if ctx.Err() != nil {
+		return
 	}
-	return body, nil
+	if err != nil {
+		body, err = nil, errors.New("the operator does not respond: "+err.Error())
+	}
+	o.health.Store(&health{body, err})
 }

@@ -30,10 +30,10 @@ func TestFindInterpreter(t *testing.T) {
 		{flag: "python3", want: recent},
 		{flag: old, err: old + " is Python 3.8.19, and operators need Python 3.9 or newer: use --python-interpreter PATH"},
 		{flag: two, err: two + " is Python 2.7.18, and"},
-		{flag: other, err: other + ` is no Python interpreter: it printed "Ruby"`},
-		{flag: failing, err: failing + " is no Python interpreter: exit status 7\nno interpreter here"},
-		{flag: "/no/python", err: "--python-interpreter: exec: \"/no/python\": stat /no/python: no such file or directory"},
-		{virtualEnv: "/no/env", err: "$VIRTUAL_ENV is /no/env: "},
+		{flag: other, err: other + " is no Python interpreter"},
+		{flag: failing, err: failing + " is no Python interpreter (exit status 7): it printed \"no interpreter here\""},
+		{flag: "/no/python", err: "find Python 3.9 or newer: exec: \"/no/python\": stat /no/python: no such file or directory"},
+		{virtualEnv: "/no/env", err: "/no/env/bin/python3: no such file"},
 	} {
 		got, err := findInterpreter(t.Context(), c.flag, c.virtualEnv)
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
@@ -41,7 +41,7 @@ func TestFindInterpreter(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir)
-	if _, err := findInterpreter(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "install Python 3.9 or newer, or use --python-interpreter PATH") {
+	if _, err := findInterpreter(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "install it, or use --python-interpreter PATH") {
 		t.Error(err)
 	}
 }

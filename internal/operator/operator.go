@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,26 +54,32 @@ type Operator struct {
 	process     *pythonProcess // nil if it was not started here.
 	declaration *Declaration
 	discovery   *discovery
-	health      health
+	health      atomic.Pointer[health]
 }
 
 // Open starts or connects to the process, and waits for its declaration: without a limit,
 // because importing files and startup handlers may take any time.
-func Open(ctx context.Context, o Options) (*Operator, error) {
+func Open(ctx context.Context, o Options) (*Operator, error) { return open(ctx, o, false) }
+
+// Describe returns an operator that is not run. Files are imported, but no handler is called, and a process that does not
+// respond is an error. Close it after use.
+func Describe(ctx context.Context, o Options) (*Operator, error) { return open(ctx, o, true) }
+
+func open(ctx context.Context, o Options, describe bool) (*Operator, error) {
 	op := &Operator{log: o.Log}
 	var err error
 	if op.discovery, err = o.discovery(); err != nil {
 		return nil, err
 	}
 	if o.Python != nil {
-		if op.process, err = o.Python.start(ctx); err != nil {
+		if op.process, err = o.Python.start(ctx, describe); err != nil {
 			return nil, err
 		}
 		op.endpoint = socketEndpoint(op.process.folder.socket())
 	} else if op.endpoint, err = o.Remote.open(); err != nil {
 		return nil, err
 	}
-	if op.declaration, err = op.awaitDeclaration(ctx); err != nil {
+	if op.declaration, err = op.awaitDeclaration(ctx, describe && o.Python == nil); err != nil {
 		op.Close()
 		return nil, err
 	}
@@ -84,31 +91,6 @@ func (o *Options) discovery() (*discovery, error) {
 		return &discovery{fixed: true, groups: [2]discovered{{kinds: o.Kinds}}}, nil
 	}
 	return newDiscovery(o.Config, o.Log)
-}
-
-// Describe returns an operator that is not run. Files are imported, but no handler is called. Close
-// it after use.
-func Describe(ctx context.Context, o Options) (*Operator, error) {
-	if o.Python != nil {
-		described := *o.Python
-		described.describe = true
-		o.Python = &described
-		return Open(ctx, o)
-	}
-	op := &Operator{log: o.Log}
-	var err error
-	if op.discovery, err = o.discovery(); err != nil {
-		return nil, err
-	}
-	if op.endpoint, err = o.Remote.open(); err != nil {
-		return nil, err
-	}
-	data, err := op.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
-	if err != nil {
-		return nil, err
-	}
-	op.declaration, err = decodeDeclaration(data)
-	return op, err
 }
 
 // Compile compiles all controllers. The caller releases them.
@@ -142,7 +124,7 @@ func (o *Operator) Configure(options *manager.Options) {
 	if options.LeaderElection.Name == "" {
 		options.LeaderElection.Name = d.Name
 	}
-	options.Health = o.health.check
+	options.Health = o.lastHealth
 }
 
 // UnsetBy returns the startup handlers that were not called and may change what is declared.
@@ -171,7 +153,7 @@ type lostError struct{ error }
 // watch cancels when the process has ended, or is another one.
 func (o *Operator) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		o.health.set(o.checkHealth(ctx))
+		o.checkHealth(ctx)
 		if o.process == nil {
 			if err := o.checkInstance(ctx); err != nil {
 				cancel(&lostError{err})
@@ -189,8 +171,8 @@ func (o *Operator) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 }
 
 // awaitDeclaration requests the declaration until there is one, the process has ended, or the
-// context ends.
-func (o *Operator) awaitDeclaration(ctx context.Context) (*Declaration, error) {
+// context ends; once for a process that is not waited for.
+func (o *Operator) awaitDeclaration(ctx context.Context, once bool) (*Declaration, error) {
 	began, logged := time.Now(), false
 	var ended <-chan struct{}
 	if o.process != nil {
@@ -200,6 +182,9 @@ func (o *Operator) awaitDeclaration(ctx context.Context) (*Declaration, error) {
 		data, err := o.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
 		if err == nil {
 			return decodeDeclaration(data)
+		}
+		if once {
+			return nil, err
 		}
 		if !logged && time.Since(began) > waitingAfter {
 			o.log.Info("waiting for the declaration of the operator", "operator", o.endpoint.String(), "problem", err.Error())

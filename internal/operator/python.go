@@ -34,8 +34,6 @@ type Python struct {
 	Executable string
 	Stdout     io.Writer
 	Stderr     io.Writer
-	// describe means that no handler of the operator is called.
-	describe bool
 }
 
 // ParsePython returns the files and modules that arguments of --python name. An argument is a
@@ -77,9 +75,9 @@ func isModule(text string) bool {
 }
 
 // arguments returns the name, the files and the modules as arguments of the package.
-func (p *Python) arguments() []string {
+func (p *Python) arguments(describe bool) []string {
 	var args []string
-	if p.describe {
+	if describe {
 		args = append(args, "--describe")
 	}
 	if p.Name != "" {
@@ -130,13 +128,13 @@ type pythonProcess struct {
 	err   error // Valid when ended is closed.
 }
 
-// start starts the process.
-func (p *Python) start(ctx context.Context) (*pythonProcess, error) {
+// start starts the process. To describe an operator is to call none of its handlers.
+func (p *Python) start(ctx context.Context, describe bool) (*pythonProcess, error) {
 	in, remove, err := newFolder()
 	if err != nil {
 		return nil, err
 	}
-	run, err := p.startIn(ctx, in)
+	run, err := p.startIn(ctx, in, describe)
 	if err != nil {
 		remove()
 		return nil, err
@@ -145,7 +143,7 @@ func (p *Python) start(ctx context.Context) (*pythonProcess, error) {
 	return run, nil
 }
 
-func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error) {
+func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*pythonProcess, error) {
 	if err := in.checkSocket(); err != nil {
 		return nil, err
 	}
@@ -161,7 +159,7 @@ func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error)
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{
-		Args: append(args, p.arguments()...), Env: append(env, p.Env...), Dir: p.Dir, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
+		Args: append(args, p.arguments(describe)...), Env: append(env, p.Env...), Dir: p.Dir, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
 		Reaper: running.reaper, Grace: stopGrace,
 	}
 	ctx, running.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -47,7 +47,8 @@ func openPython(ctx context.Context, t *testing.T, p *Python) (*Operator, error)
 func folderOf(t *testing.T, op *Operator) string {
 	t.Helper()
 	var reported struct{ Folder string }
-	data, err := op.checkHealth(t.Context())
+	op.checkHealth(t.Context())
+	data, err := op.lastHealth()
 	if err == nil {
 		err = json.Unmarshal(data, &reported)
 	}
@@ -71,7 +72,8 @@ func TestProcessStops(t *testing.T) {
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	if _, err := op.checkHealth(t.Context()); err == nil {
+	op.checkHealth(t.Context())
+	if _, err := op.lastHealth(); err == nil {
 		t.Error("the process still responds")
 	}
 }
@@ -161,7 +163,7 @@ func TestParsePython(t *testing.T) {
 		{err: "no file and no module of the operator is given"},
 	} {
 		p, err := ParsePython(c.args, c.modules)
-		if c.err == "" && (err != nil || strings.Join(p.arguments(), " ") != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+		if c.err == "" && (err != nil || strings.Join(p.arguments(false), " ") != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%v, %v: %+v, %v", c.args, c.modules, p, err)
 		}
 	}
