@@ -83,7 +83,7 @@ func (c Command) Start() (*Running, error) {
 		mark := markVariable + "=" + rand.Text()
 		cmd.Env, exited = append(cmd.Env, mark), func() { killMarked(mark) }
 	}
-	r, err := c.Reaper.launch(cmd, !c.Interactive, exited, func() {})
+	r, err := c.Reaper.launch(cmd, !c.Interactive, exited)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Args[0], err)
 	}

@@ -44,8 +44,8 @@ func (r *Running) signal(sig syscall.Signal) {
 type exit struct{ state *os.ProcessState }
 
 // launch starts a program, in a process group of its own if ownGroup is set. It calls exited when the program has
-// exited, and ended when its output is written too.
-func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited, ended func()) (*Running, error) {
+// exited, before all its output is written.
+func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, error) {
 	output, err := pipeOutput(cmd)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,6 @@ func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited, ended func()) (*Ru
 		if !complete && !output.wait(outputTimeout) {
 			output.stop()
 		}
-		ended()
 	}()
 	return r, nil
 }

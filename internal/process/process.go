@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -122,45 +120,29 @@ func (p *Process) Restart(cause string) {
 // Run supervises the process until ctx ends, and stops it.
 func (p *Process) Run(ctx context.Context) {
 	wait, cause := p.options.Backoff, ""
-	for {
-		if err := p.prepare(ctx); err != nil {
-			if cause = p.awaitRestart(ctx, err, Event{PrepareFailed: err}); ctx.Err() != nil {
-				return
+	for ctx.Err() == nil {
+		report, err := Event{}, p.prepare(ctx)
+		if report.PrepareFailed = err; err == nil {
+			began := time.Now()
+			if cause, err = p.runOnce(ctx, cause); err == nil || time.Since(began) > backoffReset {
+				wait = p.options.Backoff
 			}
-			continue
-		}
-		began := time.Now()
-		next, err := p.runOnce(ctx, cause)
-		if ctx.Err() != nil {
-			p.set(state{down: ctx.Err()})
-			return
-		}
-		if cause = next; err == nil {
-			wait = p.options.Backoff
-			continue
-		}
-		if time.Since(began) > backoffReset {
-			wait = p.options.Backoff
-		}
-		if p.isHopeless(err) {
-			if cause = p.awaitRestart(ctx, err, Event{Died: err}); ctx.Err() != nil {
-				return
+			if report.Died = err; err != nil && !p.isHopeless(err) {
+				report.Retry, wait = wait, min(2*wait, p.options.MaxBackoff)
 			}
+		}
+		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		p.set(state{down: err, failed: err})
-		p.options.Notify(Event{Died: err, Retry: wait})
-		if next, called := p.awaitBackoff(ctx, wait); called {
-			cause = next
-		}
-		wait = min(2*wait, p.options.MaxBackoff)
+		p.options.Notify(report)
+		cause = p.awaitRestart(ctx, report.Retry, cause)
 	}
+	p.set(state{down: ctx.Err()})
 }
 
 func (p *Process) prepare(ctx context.Context) error {
-	p.mu.Lock()
-	failed := p.state.failed
-	p.mu.Unlock()
+	_, failed := p.State()
 	p.set(state{failed: failed})
 	if p.options.Prepare == nil {
 		return nil
@@ -174,44 +156,32 @@ func (p *Process) isHopeless(err error) bool {
 	return is && p.options.Hopeless != nil && p.options.Hopeless(exited.code)
 }
 
-// awaitRestart reports an error and waits for Restart, because a start would fail again.
-func (p *Process) awaitRestart(ctx context.Context, err error, report Event) (cause string) {
-	p.set(state{down: err, failed: err})
-	if ctx.Err() != nil {
-		return ""
+// awaitRestart waits until Restart is called, whose cause it returns, or for a time; without one a start would fail again.
+func (p *Process) awaitRestart(ctx context.Context, after time.Duration, cause string) string {
+	var elapsed <-chan time.Time
+	if after > 0 {
+		elapsed = time.After(after)
 	}
-	p.options.Notify(report)
 	select {
 	case cause = <-p.restart:
+	case <-elapsed:
 	case <-ctx.Done():
 	}
 	return cause
-}
-
-// awaitBackoff waits before a restart, or until Restart is called.
-func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause string, called bool) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case cause = <-p.restart:
-		return cause, true
-	}
-	return "", false
 }
 
 // runOnce runs the process until it exits or is stopped. It returns the cause of the next
 // start, and an error if it exited by itself.
 func (p *Process) runOnce(ctx context.Context, cause string) (next string, err error) {
 	began := time.Now()
-	cmd := exec.Command(p.options.Command[0], p.options.Command[1:]...)
-	cmd.Dir, cmd.Env = p.options.Dir, append(os.Environ(), p.options.Env...)
-	cmd.Stdout, cmd.Stderr = p.options.Output, p.options.Output
-	run, err := p.options.Reaper.launch(cmd, true, func() {}, p.options.Output.Flush)
+	run, err := Command{
+		Args: p.options.Command, Env: p.options.Env, Dir: p.options.Dir, Stdout: p.options.Output, Stderr: p.options.Output,
+		Reaper: p.options.Reaper,
+	}.Start()
 	if err != nil {
-		return "start failed", fmt.Errorf("start: %w", err)
+		return "start failed", err
 	}
+	defer p.options.Output.Flush()
 	probing, stopProbing := context.WithCancel(ctx)
 	probed := make(chan struct{})
 	go func() {
@@ -248,19 +218,12 @@ func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
 	if !answered {
 		return
 	}
-	p.set(state{ready: true, failed: p.lastFailure()})
-	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
-}
-
-// lastFailure returns the earlier failure if the process has no port to prove that it
-// works.
-func (p *Process) lastFailure() error {
+	_, failed := p.State()
 	if p.options.Port != 0 {
-		return nil
+		failed = nil // It works.
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state.failed
+	p.set(state{ready: true, failed: failed})
+	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
 }
 
 func (p *Process) set(s state) {

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"container/list"
 	"net/http"
 	"slices"
 	"sync"
@@ -28,8 +27,7 @@ type ETag struct {
 	Timeout time.Duration
 	// Cleanup is the interval between evictions of expired responses; default Timeout.
 	Cleanup time.Duration
-	// MaxBytes limits the size of the cache, which evicts the least recently used
-	// responses; default 64 MiB.
+	// MaxBytes limits the size of the cache, which evicts some responses for others; default 64 MiB.
 	MaxBytes int64
 }
 
@@ -39,10 +37,8 @@ type responseCache struct {
 	maxBytes          int64
 
 	mu      sync.Mutex
-	entries map[cacheKey]*list.Element
-	// lru has *cachedResponse values, the most recently used in front.
-	lru  *list.List
-	size int64
+	entries map[cacheKey]*cachedResponse
+	size    int64
 	// lastCleanup is the time of the latest eviction of expired responses.
 	lastCleanup time.Time
 }
@@ -55,7 +51,6 @@ type cacheKey struct {
 
 // cachedResponse is one response. Nil means none.
 type cachedResponse struct {
-	key     cacheKey
 	etag    string
 	body    []byte
 	expires time.Time
@@ -67,12 +62,8 @@ func newResponseCache(c ETag) *responseCache {
 	}
 	lifetime := orDefault(c.Timeout, defaultCacheTimeout)
 	return &responseCache{
-		lifetime:    lifetime,
-		cleanup:     orDefault(c.Cleanup, lifetime),
-		maxBytes:    orDefault(c.MaxBytes, defaultCacheBytes),
-		entries:     map[cacheKey]*list.Element{},
-		lru:         list.New(),
-		lastCleanup: time.Now(),
+		lifetime: lifetime, cleanup: orDefault(c.Cleanup, lifetime), maxBytes: orDefault(c.MaxBytes, defaultCacheBytes),
+		entries: map[cacheKey]*cachedResponse{}, lastCleanup: time.Now(),
 	}
 }
 
@@ -83,17 +74,10 @@ func (r *responseCache) get(about *cacheKey) *cachedResponse {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	element := r.entries[*about]
-	if element == nil {
-		return nil
+	if found := r.entries[*about]; found != nil && time.Now().Before(found.expires) {
+		return found
 	}
-	found := element.Value.(*cachedResponse)
-	if !time.Now().Before(found.expires) {
-		r.remove(element)
-		return nil
-	}
-	r.lru.MoveToFront(element)
-	return found
+	return nil
 }
 
 // put stores a response. One without an ETag only removes its predecessor.
@@ -104,40 +88,34 @@ func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.entries[*about]; old != nil {
-		r.remove(old)
-	}
-	if etag != "" {
-		// The caller owns the body.
-		r.add(&cachedResponse{key: *about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
-	}
-	r.evict(now)
-}
-
-func (r *responseCache) add(added *cachedResponse) {
-	r.entries[added.key] = r.lru.PushFront(added)
-	r.size += added.size()
-}
-
-func (r *responseCache) remove(element *list.Element) {
-	old := r.lru.Remove(element).(*cachedResponse)
-	delete(r.entries, old.key)
-	r.size -= old.size()
-}
-
-// evict removes expired responses, if Cleanup has passed, and the least recently used
-// ones above MaxBytes.
-func (r *responseCache) evict(now time.Time) {
+	r.remove(*about)
 	if now.Sub(r.lastCleanup) >= r.cleanup {
 		r.lastCleanup = now
-		for _, element := range r.entries {
-			if !now.Before(element.Value.(*cachedResponse).expires) {
-				r.remove(element)
-			}
+		r.evict(func(old *cachedResponse) bool { return !now.Before(old.expires) })
+	}
+	if etag == "" {
+		return
+	}
+	added := &cachedResponse{etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)} // The caller owns the body.
+	r.evict(func(*cachedResponse) bool { return r.size+added.size() > r.maxBytes })
+	if added.size() <= r.maxBytes {
+		r.entries[*about] = added
+		r.size += added.size()
+	}
+}
+
+func (r *responseCache) evict(is func(*cachedResponse) bool) {
+	for key, old := range r.entries {
+		if is(old) {
+			r.remove(key)
 		}
 	}
-	for r.size > r.maxBytes {
-		r.remove(r.lru.Back())
+}
+
+func (r *responseCache) remove(key cacheKey) {
+	if old := r.entries[key]; old != nil {
+		delete(r.entries, key)
+		r.size -= old.size()
 	}
 }
 
