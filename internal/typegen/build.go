@@ -94,23 +94,25 @@ func definitionOf(s *spec.Schema) string {
 }
 
 func (b *builder) byType(s *spec.Schema, at position) *Type {
-	simple := map[string]form{"string": stringForm, "integer": integerForm, "number": numberForm, "boolean": booleanForm}
-	if form, is := simple[s.Type[0]]; is {
-		return &Type{form: form}
-	}
+	isObject := s.Type[0] == "object"
 	switch {
 	case s.Type[0] == "array" && s.Items != nil && s.Items.Schema != nil:
 		return listOf(b.typeOf(s.Items.Schema, at.below("item")))
 	case s.Type[0] == "array":
 		return listOf(&Type{})
-	case s.Type[0] == "object" && len(s.Properties) > 0:
+	case isObject && len(s.Properties) > 0:
 		o := b.declare(at.name)
 		b.fill(o, s, at)
 		return reference(o)
-	case s.Type[0] == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+	case isObject && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
 		return mapOf(b.typeOf(s.AdditionalProperties.Schema, at.below("value")))
-	case s.Type[0] == "object":
+	case isObject:
 		return mapOf(&Type{})
+	}
+	for form, names := range simple {
+		if names.schema == s.Type[0] {
+			return &Type{form: form}
+		}
 	}
 	return &Type{}
 }

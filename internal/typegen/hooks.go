@@ -3,6 +3,7 @@ package typegen
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,22 +27,14 @@ type controller struct {
 	kind, name, group string
 }
 
-// ourGroup has more fields in responses than metacontroller.k8s.io.
-var ourGroup = v1alpha1.GroupVersion.Group
-
 // readControllers reads controllers, sorted by their names.
 func readControllers(all []*object.Object) ([]controller, error) {
 	var read []controller
 	for _, o := range all {
 		c := controller{kind: o.Kind(), name: o.Name(), group: object.GroupOf(o.APIVersion())}
-		spec := specOf(&c)
-		if spec == nil {
-			return nil, fmt.Errorf("%s/%s is no controller", o.Kind(), o.Name())
-		}
-		if err := json.Unmarshal(o.JSON(), &struct{ Spec any }{spec}); err != nil {
+		if err := c.read(o); err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", o.Kind(), o.Name(), err)
 		}
-		c.hooks = spec
 		read = append(read, c)
 	}
 	slices.SortFunc(read, func(a, b controller) int {
@@ -50,19 +43,40 @@ func readControllers(all []*object.Object) ([]controller, error) {
 	return read, nil
 }
 
-// specOf returns the spec to read. That of metacontroller.k8s.io has the same fields.
-func specOf(c *controller) hooks {
+// read reads the spec. That of metacontroller.k8s.io has the same fields, but fewer in responses.
+func (c *controller) read(o *object.Object) error {
+	decode := func(spec any) error { return json.Unmarshal(o.JSON(), &struct{ Spec any }{spec}) }
+	ours := c.group == v1alpha1.GroupVersion.Group
 	switch c.kind {
 	case v1alpha1.CompositeControllerKind:
-		return &composite{ours: c.group == ourGroup}
+		var s v1alpha1.CompositeControllerSpec
+		err := decode(&s)
+		c.hooks = &synced{
+			parents:  []Resource{resourceOf(s.ParentResource.ResourceRule)},
+			children: resourcesOf(s.ChildResources, func(r *v1alpha1.ChildResource) v1alpha1.ResourceRule { return r.ResourceRule }),
+			field:    "Children", ours: ours, sync: &s.Hooks.Sync, finalize: s.Hooks.Finalize, customized: s.Hooks.Customize,
+		}
+		return err
 	case v1alpha1.DecoratorControllerKind:
-		return &decorator{ours: c.group == ourGroup}
+		var s v1alpha1.DecoratorControllerSpec
+		err := decode(&s)
+		c.hooks = &synced{
+			parents:  resourcesOf(s.Resources, func(r *v1alpha1.DecoratedResource) v1alpha1.ResourceRule { return r.ResourceRule }),
+			children: resourcesOf(s.Attachments, func(r *v1alpha1.Attachment) v1alpha1.ResourceRule { return r.ResourceRule }),
+			field:    "Attachments", wire: "Decorator", ours: ours,
+			sync: &s.Hooks.Sync, finalize: s.Hooks.Finalize, customized: s.Hooks.Customize,
+		}
+		return err
 	case v1alpha1.HandlerControllerKind:
-		return &handlers{}
+		h := &handlers{}
+		c.hooks = h
+		return decode(h)
 	case v1alpha1.AdmissionControllerKind:
-		return &admission{}
+		a := &admission{}
+		c.hooks = a
+		return decode(a)
 	}
-	return nil
+	return errors.New("is no controller")
 }
 
 // addTo adds the requests and responses of the controller.
@@ -75,13 +89,6 @@ func (c *controller) addTo(b *builder) {
 	c.addTypes(b, base)
 }
 
-// composite is the spec of a CompositeController.
-type composite struct {
-	v1alpha1.CompositeControllerSpec
-
-	ours bool
-}
-
 func resourceOf(r v1alpha1.ResourceRule) Resource { return Resource{r.APIVersion, r.Resource} }
 
 // resourcesOf returns the resources of rules in a list.
@@ -92,44 +99,23 @@ func resourcesOf[T any](list []T, rule func(*T) v1alpha1.ResourceRule) (all []Re
 	return all
 }
 
-func (c *composite) children() []Resource {
-	return resourcesOf(c.ChildResources, func(r *v1alpha1.ChildResource) v1alpha1.ResourceRule { return r.ResourceRule })
+// synced are the hooks of a CompositeController or a DecoratorController.
+type synced struct {
+	parents, children []Resource
+	// field is the name of the children, wire the prefix of the types in wire.yaml.
+	field, wire string
+	ours        bool
+
+	sync, finalize, customized *v1alpha1.Hook
 }
 
-func (c *composite) resources() []Resource {
-	return append(c.children(), resourceOf(c.ParentResource.ResourceRule))
-}
+func (s *synced) resources() []Resource { return slices.Concat(s.children, s.parents) }
 
-func (c *composite) addTypes(b *builder, base string) {
-	parent := []Resource{resourceOf(c.ParentResource.ResourceRule)}
-	bound := b.desiredState(base, parent, "Children", c.children())
-	b.instance(base+"SyncRequest", "SyncRequest", bound).setTime(areInline(&c.Hooks.Sync, c.Hooks.Finalize)...)
-	adaptResponse(b.instance(base+"SyncResponse", "SyncResponse", bound), c.ours, len(c.ChildResources))
-	b.customize(base, c.Hooks.Customize, bound)
-}
-
-// decorator is the spec of a DecoratorController.
-type decorator struct {
-	v1alpha1.DecoratorControllerSpec
-
-	ours bool
-}
-
-func (d *decorator) parents() []Resource {
-	return resourcesOf(d.Resources, func(r *v1alpha1.DecoratedResource) v1alpha1.ResourceRule { return r.ResourceRule })
-}
-
-func (d *decorator) attachments() []Resource {
-	return resourcesOf(d.Attachments, func(r *v1alpha1.Attachment) v1alpha1.ResourceRule { return r.ResourceRule })
-}
-
-func (d *decorator) resources() []Resource { return append(d.parents(), d.attachments()...) }
-
-func (d *decorator) addTypes(b *builder, base string) {
-	bound := b.desiredState(base, d.parents(), "Attachments", d.attachments())
-	b.instance(base+"SyncRequest", "DecoratorSyncRequest", bound).setTime(areInline(&d.Hooks.Sync, d.Hooks.Finalize)...)
-	adaptResponse(b.instance(base+"SyncResponse", "DecoratorSyncResponse", bound), d.ours, len(d.Attachments))
-	b.customize(base, d.Hooks.Customize, bound)
+func (s *synced) addTypes(b *builder, base string) {
+	bound := b.desiredState(base, s.parents, s.field, s.children)
+	b.instance(base+"SyncRequest", s.wire+"SyncRequest", bound).setTime(areInline(s.sync, s.finalize)...)
+	adaptResponse(b.instance(base+"SyncResponse", s.wire+"SyncResponse", bound), s.ours, len(s.children))
+	b.customize(base, s.customized, bound)
 }
 
 // adaptResponse adapts a response to a controller: without children it need not have them, and

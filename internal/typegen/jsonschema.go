@@ -47,27 +47,19 @@ func typeSchema(t *Type) map[string]any {
 	s := map[string]any{}
 	maps.Copy(s, t.limits)
 	switch t.form {
-	case nullForm:
-		s["type"] = "null"
-	case stringForm:
-		s["type"] = "string"
-	case integerForm:
-		s["type"] = "integer"
-	case numberForm:
-		s["type"] = "number"
-	case booleanForm:
-		s["type"] = "boolean"
+	case anyForm:
 	case listForm:
 		s["type"], s["items"] = "array", typeSchema(t.of[0])
 	case mapForm:
 		s["type"], s["additionalProperties"] = "object", typeSchema(t.of[0])
 	case unionForm:
-		all := lists.Map(t.of, func(each *Type) any { return typeSchema(each) })
-		s["anyOf"] = all
+		s["anyOf"] = lists.Map(t.of, typeSchema)
 	case literalForm:
 		s["const"] = t.value
 	case objectForm:
 		s["$ref"] = "#/$defs/" + t.object.name
+	default:
+		s["type"] = simple[t.form].schema
 	}
 	return s
 }

@@ -71,16 +71,6 @@ func pyField(f *field) string {
 
 func pyType(t *Type) string {
 	switch t.form {
-	case nullForm:
-		return "None"
-	case stringForm:
-		return "str"
-	case integerForm:
-		return "int"
-	case numberForm:
-		return "float"
-	case booleanForm:
-		return "bool"
 	case listForm:
 		return "List[" + pyType(t.of[0]) + "]"
 	case mapForm:
@@ -92,7 +82,7 @@ func pyType(t *Type) string {
 	case objectForm:
 		return t.object.name
 	}
-	return "Any"
+	return simple[t.form].python
 }
 
 // pyUnion writes literals together, then the other types.

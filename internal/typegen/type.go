@@ -23,6 +23,16 @@ const (
 	objectForm
 )
 
+// simple are the names of forms in the languages.
+var simple = map[form]struct{ typeScript, python, schema string }{
+	anyForm:     {"any", "Any", ""},
+	nullForm:    {"null", "None", "null"},
+	stringForm:  {"string", "str", "string"},
+	integerForm: {"number", "int", "integer"},
+	numberForm:  {"number", "float", "number"},
+	booleanForm: {"boolean", "bool", "boolean"},
+}
+
 // Type is a type of JSON values.
 type Type struct {
 	form   form

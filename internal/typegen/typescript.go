@@ -34,14 +34,6 @@ func (m *Module) TypeScript() []byte {
 
 func tsType(t *Type) string {
 	switch t.form {
-	case nullForm:
-		return "null"
-	case stringForm:
-		return "string"
-	case integerForm, numberForm:
-		return "number"
-	case booleanForm:
-		return "boolean"
 	case listForm:
 		if t.of[0].form == unionForm {
 			return "(" + tsType(t.of[0]) + ")[]"
@@ -57,7 +49,7 @@ func tsType(t *Type) string {
 	case objectForm:
 		return t.object.name
 	}
-	return "any"
+	return simple[t.form].typeScript
 }
 
 // jsonText returns a literal, which came from JSON and so has a JSON form.
