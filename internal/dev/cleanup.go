@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
@@ -42,7 +41,7 @@ func Cleanup(ctx context.Context, o CleanupOptions) (kept int, err error) {
 		return 0, err
 	}
 	o.Report("cleaning up what %s created from %s (%s)", i.Owner, i.Dir, i)
-	lease := types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()}
+	lease := i.Lease()
 	err = leader.CheckStopped(ctx, o.Manager.Config, lease, func(holder, _ string, most time.Duration) {
 		o.Report("waiting up to %s to see whether %s still runs", most, holder)
 	})
@@ -50,7 +49,7 @@ func Cleanup(ctx context.Context, o CleanupOptions) (kept int, err error) {
 		return 0, err
 	}
 	options := o.Manager
-	options.Namespace, options.Namespaces, options.DevRun = i.Namespace(), i.Namespaces, i.ID()
+	options.Namespace, options.Namespaces, options.DevRun = lease.Namespace, i.Namespaces, i.ID()
 	options.LeaderElection = leader.Election{Name: lease.Name, Namespace: lease.Namespace}
 	err = manager.ReleaseDevRun(ctx, options, func(line string) { o.Report("%s", line) })
 	if err != nil {
@@ -76,7 +75,7 @@ func (o *CleanupOptions) choose(ctx context.Context) (*inventory.Inventory, erro
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i *inventory.Inventory) bool {
-		return o.Run.Name != "" && i.Name != o.Run.Name || o.Limited && !slices.Contains(o.Namespaces, i.Namespace())
+		return o.Run.Name != "" && i.Name != o.Run.Name || o.Limited && !slices.Contains(o.Namespaces, i.Lease().Namespace)
 	})
 	if own := slices.IndexFunc(all, func(i *inventory.Inventory) bool { return i.CheckOwner(o.Run) == nil }); own >= 0 {
 		return all[own], nil
@@ -117,7 +116,7 @@ func discard(ctx context.Context, config *rest.Config, i *inventory.Inventory) e
 	if err != nil {
 		return err
 	}
-	err = client.Leases(i.Namespace()).Delete(ctx, i.LeaseName(), metav1.DeleteOptions{})
+	err = client.Leases(i.Lease().Namespace).Delete(ctx, i.Lease().Name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}

@@ -117,6 +117,10 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 
 // handleEvent shows an event of a process and notifies the manager.
 func (s *session) handleEvent(l *localProcess, e process.Event) {
+	setDown := func(err error) {
+		l.down = true
+		l.eachAddress(func(address string) { s.manager.HookDown(address, l.unreachable(err)) })
+	}
 	switch {
 	case e.Died != nil:
 		l.output.showTail()
@@ -126,14 +130,14 @@ func (s *session) handleEvent(l *localProcess, e process.Event) {
 		}
 		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restart))
 		l.exit.Store(&processes.Exit{Process: l.Name, Text: e.Died.Error(), At: time.Now()})
-		s.setDown(l, e.Died)
+		setDown(e.Died)
 	case e.PrepareFailed != nil:
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
-		s.setDown(l, e.PrepareFailed)
+		setDown(e.PrepareFailed)
 	case e.Slow:
 		slow := fmt.Errorf("running, but nothing listens on port %d after %s", l.Port, progress.FormatDuration(e.Took))
 		s.Reporter.Warning("process %s is %s", l.Name, slow)
-		s.setDown(l, slow)
+		setDown(slow)
 	case e.Ready:
 		l.exit.Store(nil)
 		if e.Cause != "" {
@@ -144,12 +148,6 @@ func (s *session) handleEvent(l *localProcess, e process.Event) {
 			l.eachAddress(s.manager.HookRestarted)
 		}
 	}
-}
-
-// setDown marks the controllers that call a process as not ready.
-func (s *session) setDown(l *localProcess, err error) {
-	l.down = true
-	l.eachAddress(func(address string) { s.manager.HookDown(address, l.unreachable(err)) })
 }
 
 // eachAddress calls a function with all addresses of the process's Service.

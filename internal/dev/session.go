@@ -70,7 +70,12 @@ func (s *session) run(ctx context.Context) (int, error) {
 		}
 	}
 	if len(s.Command) > 0 {
-		s.printAddresses()
+		if s.dashboardURL != "" {
+			s.Reporter.Line("dashboard: %s", s.dashboardURL)
+		}
+		if len(s.locals) > 0 && s.ProcessLogs != "" {
+			s.Reporter.Line("process logs: %s", s.ProcessLogs)
+		}
 		return s.runCommand(ctx)
 	}
 	s.printSummary()
@@ -114,17 +119,14 @@ func (s *session) awaitCluster(ctx context.Context) error {
 	if err := s.cluster.AwaitReady(ctx); err != nil {
 		return fmt.Errorf("boot the control plane: %w", err)
 	}
-	s.background.Go(func() { s.watchCluster(ctx) })
+	s.background.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-s.cluster.Done():
+			s.cancel(fmt.Errorf("the control plane stopped: %w", s.cluster.Err()))
+		}
+	})
 	return nil
-}
-
-// watchCluster ends the session when its cluster stops.
-func (s *session) watchCluster(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-s.cluster.Done():
-		s.cancel(fmt.Errorf("the control plane stopped: %w", s.cluster.Err()))
-	}
 }
 
 func (s *session) connect() error {
@@ -176,7 +178,7 @@ func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 		Recording: s.Recording, Traces: s.Traces,
 	}
 	if s.Target != nil {
-		s.managerOptionsOfTarget(&o)
+		s.Target.limit(&o, s.shared)
 	}
 	return o
 }

@@ -73,16 +73,6 @@ func (s *session) readiness(took string) string {
 	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
 }
 
-// printAddresses prints where to look while a command runs.
-func (s *session) printAddresses() {
-	if s.dashboardURL != "" {
-		s.Reporter.Line("dashboard: %s", s.dashboardURL)
-	}
-	if len(s.locals) > 0 && s.ProcessLogs != "" {
-		s.Reporter.Line("process logs: %s", s.ProcessLogs)
-	}
-}
-
 // controllers returns the applied controller objects.
 func (s *session) controllers() (keys []object.Ref) {
 	for _, w := range s.projects {

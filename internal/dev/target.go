@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -92,7 +92,11 @@ func (s *session) prepareTarget(ctx context.Context) error {
 		if err := found.CheckOwner(t.Run); err != nil {
 			return fmt.Errorf("%w; use other --namespaces, or remove what it created: %s", err, t.CleanupCommand)
 		}
-		if err := s.checkStopped(ctx, found); err != nil {
+		// A process of the same run that was killed, or one that runs, may still hold the Lease.
+		err := leader.CheckStopped(ctx, s.config, found.Lease(), func(holder, lease string, most time.Duration) {
+			s.Reporter.Still("waiting up to %s to see whether %s still runs (Lease %s)", most, holder, lease)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -108,22 +112,14 @@ func (s *session) prepareTarget(ctx context.Context) error {
 	return s.openInventory(ctx, shared, objects)
 }
 
-// checkStopped waits for a process of the same run that was killed, and returns an error for one that runs.
-func (s *session) checkStopped(ctx context.Context, i *inventory.Inventory) error {
-	return leader.CheckStopped(ctx, s.config, types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()},
-		func(holder, lease string, most time.Duration) {
-			s.Reporter.Still("waiting up to %s to see whether %s still runs (Lease %s)", most, holder, lease)
-		})
-}
-
 // checkLeads returns an error if another session of the run has started at the same time, and has the Lease.
 func (s *session) checkLeads() error {
 	m, elects := s.manager.(interface{ Leads() bool })
 	if s.shared == nil || !elects || m.Leads() {
 		return nil
 	}
-	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s/%s; stop it first",
-		s.shared.Inventory.Namespace(), s.shared.Inventory.LeaseName())
+	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s; stop it first",
+		s.shared.Inventory.Lease())
 }
 
 // checkManifests returns the objects of all manifests, or why they must not be applied.
@@ -131,7 +127,7 @@ func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) (
 	var documents []manifest.Document
 	var problems []error
 	for _, w := range s.projects {
-		some, err := shared.Check(ctx, s.config, w.Apply, s.ownRights(shared.Inventory))
+		some, err := shared.Check(ctx, s.config, w.Apply, s.Target.rights(shared.Inventory))
 		documents, problems = append(documents, some...), append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -145,38 +141,28 @@ func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) (
 	if shared.Inventory != nil {
 		options.DevRun = shared.Inventory.ID()
 	}
-	if err := s.preflight(ctx, options, all); err != nil {
-		return nil, fmt.Errorf("nothing was applied: %w", err)
-	}
-	objects := make([]*unstructured.Unstructured, len(documents))
-	for i, d := range documents {
-		objects[i] = d.Object
-	}
-	return objects, nil
-}
-
-// preflight checks whether the controllers may run beside those of the cluster.
-func (s *session) preflight(ctx context.Context, o manager.Options, all []*object.Object) error {
-	m, err := s.NewManager(o)
+	m, err := s.NewManager(options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	checks, able := m.(interface {
 		Preflight(ctx context.Context, objects []*object.Object) error
 		Close()
 	})
-	if !able {
-		return nil // It runs no controllers.
+	if able { // It runs controllers, maybe beside those of the cluster.
+		defer checks.Close()
+		if err := checks.Preflight(ctx, all); err != nil {
+			return nil, fmt.Errorf("nothing was applied: %w", err)
+		}
 	}
-	defer checks.Close()
-	return checks.Preflight(ctx, all)
+	return lists.Map(documents, func(d manifest.Document) *unstructured.Unstructured { return d.Object }), nil
 }
 
-// ownRights are those for the inventory and the Lease.
-func (s *session) ownRights(i *inventory.Inventory) []manifest.Right {
-	namespace := s.Target.InventoryNamespaces[0]
+// rights are those for the inventory and the Lease.
+func (t *Target) rights(i *inventory.Inventory) []manifest.Right {
+	namespace := t.InventoryNamespaces[0]
 	if i != nil {
-		namespace = i.Namespace()
+		namespace = i.Lease().Namespace
 	}
 	return slices.Concat(
 		manifest.Rights("", "configmaps", namespace, "get", "create", "update", "delete"),
@@ -206,18 +192,16 @@ func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, ob
 	return nil
 }
 
-// managerOptionsOfTarget adds what limits the manager to this run.
-func (s *session) managerOptionsOfTarget(o *manager.Options) {
+// limit adds what limits the manager to this run.
+func (t *Target) limit(o *manager.Options, shared *manifest.Shared) {
 	o.NoCodeReviews = true // Controllers of others may be in the cluster.
-	t := s.Target
 	o.Namespaces, o.SkipCRDs, o.Admission = t.Namespaces, true, t.Admission
 	o.Namespace = t.InventoryNamespaces[0]
-	if s.shared == nil {
-		return
+	if shared != nil {
+		lease := shared.Inventory.Lease()
+		o.Namespace, o.DevRun = lease.Namespace, shared.Inventory.ID()
+		o.LeaderElection = leader.Election{Enabled: true, Name: lease.Name, Namespace: lease.Namespace}
 	}
-	i := s.shared.Inventory
-	o.Namespace, o.DevRun = i.Namespace(), i.ID()
-	o.LeaderElection = leader.Election{Enabled: true, Name: i.LeaseName(), Namespace: i.Namespace()}
 }
 
 // environment limits operators to the namespaces.

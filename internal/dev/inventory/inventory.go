@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -179,15 +180,14 @@ func open(client typed.ConfigMapInterface, stored *corev1.ConfigMap) (*Inventory
 // ID is the value of the run's label.
 func (i *Inventory) ID() string { return string(i.stored.UID) }
 
-// Namespace is where the inventory is stored.
-func (i *Inventory) Namespace() string { return i.stored.Namespace }
-
-// LeaseName is the name of the Lease that a process of the run holds, in the same namespace.
-func (i *Inventory) LeaseName() string { return i.stored.Name }
+// Lease is that which a process of the run holds. It has the name and the namespace of the inventory.
+func (i *Inventory) Lease() types.NamespacedName {
+	return types.NamespacedName{Namespace: i.stored.Namespace, Name: i.stored.Name}
+}
 
 // String returns such as "ConfigMap web/setpoint-dev-tenant".
 func (i *Inventory) String() string {
-	return "ConfigMap " + i.stored.Namespace + "/" + i.stored.Name
+	return "ConfigMap " + i.Lease().String()
 }
 
 // CheckOwner returns ErrOtherOwner if the inventory is of another run with that name.
@@ -211,9 +211,7 @@ func (i *Inventory) Limit(ctx context.Context, namespaces []string) error {
 // Plan lists objects that are going to be created, and stores the list.
 func (i *Inventory) Plan(ctx context.Context, entries []Entry) error {
 	for _, e := range entries {
-		if at := slices.IndexFunc(i.Entries, e.sameObject); at >= 0 {
-			i.Entries = slices.Delete(i.Entries, at, at+1) // It was deleted, or never created.
-		}
+		i.Forget(e) // It was deleted, or never created.
 		i.Entries, i.changed = append(i.Entries, e), true
 	}
 	return i.Store(ctx)
@@ -291,18 +289,13 @@ func (i *Inventory) data() (map[string]string, error) {
 // NameOf returns the name of the run of a folder or file.
 func NameOf(path string) string {
 	base := filepath.Base(path)
-	base = strings.TrimSuffix(base, filepath.Ext(base))
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, base), "-")
+	base = strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base)))
+	name := strings.Trim(otherCharacters.ReplaceAllString(base, "-"), "-")
 	return cmp.Or(strings.Trim(name[:min(len(name), maxName)], "-"), "run")
 }
+
+// otherCharacters are those that the name of an object does not have.
+var otherCharacters = regexp.MustCompile("[^a-z0-9]")
 
 // maxName leaves room in the name of a Lease.
 const maxName = 40

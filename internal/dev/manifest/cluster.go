@@ -52,22 +52,25 @@ func connect(config *rest.Config) (*cluster, error) {
 	return &cluster{client, served, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(served))}, nil
 }
 
-// apply applies an object server-side, with retries of transient errors.
+// apply applies an object, with retries of transient errors.
 func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
+	return c.retry(ctx, object.GroupVersionKind(), func() error { return c.patch(ctx, object) })
+}
+
+// patch applies an object server-side.
+func (c *cluster) patch(ctx context.Context, object *unstructured.Unstructured) error {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return err
+	}
 	text, err := object.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	force := true
-	options := metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
-	return c.retry(ctx, object.GroupVersionKind(), func() error {
-		resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-		if err != nil {
-			return err
-		}
-		_, err = resource.Patch(ctx, object.GetName(), types.ApplyPatchType, text, options)
-		return err
-	})
+	_, err = resource.Patch(ctx, object.GetName(), types.ApplyPatchType, text,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	return err
 }
 
 func (c *cluster) complete([]Document) error { return nil }

@@ -223,14 +223,7 @@ func (s *Shared) update(ctx context.Context, o, stored *unstructured.Unstructure
 	}
 	applied := s.labeled(o)
 	applied.SetUID(stored.GetUID()) // An object that was replaced meanwhile is a conflict.
-	text, err := applied.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	force := true
-	_, err = resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text,
-		metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
-	return err
+	return s.patch(ctx, applied)
 }
 
 // delete deletes an object that a run has created, and reports whether it did. Others stay.
