@@ -1,8 +1,14 @@
 package call
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -57,4 +63,51 @@ func formatBytes(bytes int64) string {
 		return fmt.Sprintf("%d MiB", bytes>>20)
 	}
 	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// Failed is an error that a hook responded.
+type Failed struct{ Message string }
+
+func (e *Failed) Error() string { return e.Message }
+
+// maxRetryAfter limits the delay that a hook can request.
+const maxRetryAfter = 24 * time.Hour
+
+// beforeError are the beginnings of an error of the hook, without spaces: objects have no order.
+var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
+
+// OwnError returns the error that a response without a status code can be, such as
+// {"error": "message", "retryAfterSeconds": 5}; nil if it is none. The error of a handler is an object, and part of its
+// response.
+func OwnError(response []byte, limits Limits) error {
+	var failed struct {
+		Error             string
+		RetryAfterSeconds float64
+	}
+	const most = 64 // More would be for spaces only.
+	beginning := string(bytes.ReplaceAll(response[:min(len(response), most)], []byte(" "), nil))
+	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
+	isError := mayBe && json.Unmarshal(response, &failed) == nil && failed.Error != ""
+	if !isError {
+		return nil
+	}
+	own := &Failed{Quote(failed.Error, limits.MaxErrorBytes)}
+	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
+		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
+	}
+	return own
+}
+
+// Quote returns at most limit bytes of s on one line.
+func Quote(s string, limit int) string {
+	if limit == 0 {
+		return ""
+	}
+	s = strings.ToValidUTF8(s[:min(len(s), 4*limit)], "?")
+	words := strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) })
+	line := strings.Join(words, " ")
+	if len(line) <= limit {
+		return line
+	}
+	return strings.ToValidUTF8(line[:limit], "") + "…"
 }

@@ -1,6 +1,8 @@
 package child
 
-import "time"
+import (
+	"time"
+)
 
 // Figures are those of the children of one controller.
 type Figures struct {

@@ -3,11 +3,14 @@ package child
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 const (
@@ -158,5 +161,16 @@ func (b *lineBudget) log(log func(object []byte, line string), object []byte, li
 	}
 	if !over {
 		log(object, line)
+	}
+}
+
+// LogTo returns a Config.Log that logs the lines of a controller's hook.
+func LogTo(log *slog.Logger, controller string) func(about []byte, line string) {
+	return func(about []byte, line string) {
+		attributes := []any{"controller", controller, "line", line}
+		if o, err := object.Parse(about); err == nil {
+			attributes = append(attributes, "object", o.Ref().String())
+		}
+		log.Info("output of the hook", attributes...)
 	}
 }

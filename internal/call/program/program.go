@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -183,3 +184,19 @@ func explain(err error, limits call.Limits) error {
 	}
 	return err
 }
+
+// Error is a failed call of a program.
+type Error struct {
+	// Name is the program as in the spec.
+	Name string
+	Err  error
+}
+
+func (e *Error) Error() string { return "exec " + e.Name + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Fault classifies the error for user interfaces.
+func (e *Error) Fault() *failure.Fault { return &failure.Fault{Kind: child.FaultKind(e.Err)} }
+
+// Wrap implements call.Transport.
+func (p *program) Wrap(_ call.HookType, err error) error { return &Error{p.name, err} }

@@ -1,0 +1,167 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+)
+
+// tokenLifetime outlasts a session.
+const tokenLifetime = 30 * 24 * time.Hour
+
+// accountEnv gives a process the rights of the ServiceAccount in its manifests: it returns the variables of
+// a pod in that namespace, with a kubeconfig that has a token. A process without one gets none.
+func (s *session) accountEnv(ctx context.Context, p project.Process) ([]string, error) {
+	if p.ServiceAccountFrom == "" {
+		return nil, nil
+	}
+	account, err := manifest.ApplyRights(ctx, s.config, s.shared, p.ServiceAccountFrom)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(s.config)
+	if err != nil {
+		return nil, err
+	}
+	seconds := int64(tokenLifetime.Seconds())
+	issued, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name,
+		&authentication.TokenRequest{Spec: authentication.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create a token of the ServiceAccount %s: %w", account, err)
+	}
+	config, err := clientcmd.LoadFromFile(s.cluster.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	current := config.Contexts[config.CurrentContext]
+	current.AuthInfo, current.Namespace = account.String(), account.Namespace
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{account.String(): {Token: issued.Status.Token}}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	path := filepath.Join(s.inspectDir, p.Name+".kubeconfig") // The folder is private, and removed at the end.
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return nil, err
+	}
+	return []string{"KUBECONFIG=" + path, "POD_NAMESPACE=" + account.Namespace}, nil
+}
+
+// prepareInspection creates the folder in which processes publish their inspect endpoints,
+// and refers to it in the kubeconfig.
+func (s *session) prepareInspection(context.Context) error {
+	path := s.cluster.Kubeconfig()
+	folder := filepath.Dir(path) // Sessions against one cluster share it.
+	if s.Target == nil {
+		var err error
+		if folder, err = os.MkdirTemp("", "setpoint-inspect-"); err != nil { // 0700.
+			return fmt.Errorf("create the inspect folder: %w", err)
+		}
+	}
+	s.inspectDir = folder
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	if err := locate.SetKubeconfigFolder(config, folder); err != nil {
+		return err
+	}
+	pointing, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return writeAtomically(path, append(headerComments(text), pointing...))
+}
+
+// headerComments returns the comments at the top, which mark a kubeconfig that may be
+// overwritten.
+func headerComments(text []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte("#")) {
+			break
+		}
+		kept = append(kept, line...)
+	}
+	return kept
+}
+
+// writeAtomically replaces a private file in one step, because others may be waiting for
+// it.
+func writeAtomically(path string, text []byte) error {
+	written := path + ".new"
+	if err := os.WriteFile(written, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(written, path)
+}
+
+// sessionFile is the path of a file that one session has for itself while it runs, also if others have the same name.
+// A session that was killed leaves the file, which the next one replaces.
+type sessionFile struct {
+	path string
+	// lock is held until the session ends. The file itself may be replaced meanwhile.
+	lock *os.File
+}
+
+// claimFile returns the first file of a name that no other session has: NAME.EXT, NAME-2.EXT and so on.
+func claimFile(folder, name, extension string) (*sessionFile, error) {
+	for i := 1; ; i++ {
+		base := filepath.Join(folder, name)
+		if i > 1 {
+			base = fmt.Sprintf("%s-%d", base, i)
+		}
+		lock, err := claimLock(base + ".lock")
+		if err != nil {
+			return nil, fmt.Errorf("claim a file for the session: %w", err)
+		}
+		if lock != nil {
+			return &sessionFile{base + extension, lock}, nil
+		}
+	}
+}
+
+// claimLock locks a file that it creates; nil if another process holds the lock.
+func claimLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if locate.Lock(file) != nil {
+		return nil, file.Close()
+	}
+	// The process that had it may have removed it between the two.
+	ours, err := file.Stat()
+	if now, statErr := os.Stat(path); err == nil && (statErr != nil || !os.SameFile(ours, now)) {
+		_ = file.Close()
+		return claimLock(path)
+	}
+	return file, err
+}
+
+// remove removes the file, which another session may have from now on.
+func (f *sessionFile) remove() error {
+	err := os.Remove(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(f.lock.Name()), f.lock.Close())
+}
