@@ -68,13 +68,7 @@ func (s *session) reloadAll(ctx context.Context, bursts <-chan []string) {
 			applied = s.reload(ctx, paths)
 		case <-quiet.C:
 			for _, w := range s.projects {
-				if len(w.missing) == 0 {
-					continue
-				}
-				applied = true
-				if err := w.prune(ctx); err != nil && ctx.Err() == nil {
-					s.Reporter.Problem(err)
-				}
+				applied = w.pruneMissing(ctx) || applied
 			}
 		}
 		if applied { // Other files may change all the time.

@@ -61,6 +61,17 @@ func (w *workspace) prune(ctx context.Context) error {
 	return err
 }
 
+// pruneMissing is prune if the files do not hold some objects, which it reports.
+func (w *workspace) pruneMissing(ctx context.Context) bool {
+	if len(w.missing) == 0 {
+		return false
+	}
+	if err := w.prune(ctx); err != nil && ctx.Err() == nil {
+		w.reporter.Problem(err)
+	}
+	return true
+}
+
 // resync applies changed manifests.
 func (w *workspace) resync(ctx context.Context, changed string) {
 	began := time.Now()

@@ -159,8 +159,8 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{
-		Args: append(args, p.arguments(describe)...), Env: append(env, p.Env...), Dir: p.Dir, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
-		Reaper: running.reaper, Grace: stopGrace,
+		Args: append(args, p.arguments(describe)...), Env: append(env, p.Env...), Dir: p.Dir,
+		Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr, Reaper: running.reaper, Grace: stopGrace,
 	}
 	ctx, running.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {

@@ -146,7 +146,8 @@ func (p *Process) supervise(ctx context.Context, run *process.Running) {
 			short, delay = 1, p.spec.FirstDelay
 		}
 		if short >= tries {
-			p.err = fmt.Errorf("%s keeps ending (%w); its log is %s, which ends:\n%s", p.spec.Name, run.Err(), p.spec.Log, Tail(p.spec.Log))
+			p.err = fmt.Errorf("%s keeps ending (%w); its log is %s, which ends:\n%s",
+				p.spec.Name, run.Err(), p.spec.Log, Tail(p.spec.Log))
 			return
 		}
 		p.log.Warn("component ended, restarting it", "exit", run.Err().Error(), "delay", delay)
