@@ -39,7 +39,7 @@ help: ## Show this help
 	  /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/setpoint bin/setpoint-light ## Build bin/setpoint (with a control plane inside) and bin/setpoint-light (for clusters)
+build: bin/setpoint bin/setpoint-controller ## Build bin/setpoint (with a control plane inside) and bin/setpoint-controller (what a cluster runs)
 
 .PHONY: demo
 demo: bin/setpoint | need-python ## Boot a control plane, run all examples on it, show each at work
@@ -108,15 +108,15 @@ soak-short: bin/setpoint
 	go test -count=1 -timeout 10m ./test/soak
 
 .PHONY: bench
-bench: bin/setpoint bin/setpoint-light bin/bench-inprocess ## Measure against a hand-written controller; one table with ratios
+bench: bin/setpoint bin/setpoint-controller bin/bench-inprocess ## Measure against a hand-written controller; one table with ratios
 	$(BENCH) $(BENCHFLAGS)
 
 .PHONY: bench-admission
-bench-admission: bin/setpoint bin/setpoint-light ## Measure what it costs that pods are changed before they are stored
+bench-admission: bin/setpoint bin/setpoint-controller ## Measure what it costs that pods are changed before they are stored
 	go -C test/bench run ./admission $(BENCHFLAGS)
 
 .PHONY: compare
-compare: bin/setpoint bin/setpoint-light bin/compare-setpoint bin/compare-kubebuilder | need-python compare-kopf ## Measure one operator in Kopf (fetched by pip), in kubebuilder and here
+compare: bin/setpoint bin/setpoint-controller bin/compare-setpoint bin/compare-kubebuilder | need-python compare-kopf ## Measure one operator in Kopf (fetched by pip), in kubebuilder and here
 	go -C test/bench run ./compare $(COMPAREFLAGS)
 
 RELEASEFLAGS :=
@@ -179,9 +179,9 @@ bin/oldest-kubernetes/kube-apiserver: test/oldest-kubernetes/go.mod test/oldest-
 	  -ldflags '-s -w -X $(K8S_VERSION).gitVersion=$(OLDEST) -X $(K8S_VERSION).gitMajor=1 -X $(K8S_VERSION).gitMinor=$(word 2,$(subst ., ,$(OLDEST)))' tool
 	@touch $@
 
-bin/setpoint-light: $(LIGHT_INPUTS) | need-go
+bin/setpoint-controller: $(LIGHT_INPUTS) | need-go
 	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
-	  go build -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/setpoint
+	  go build -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/setpoint-controller
 	@touch $@
 
 bin/bench-inprocess: $(LIGHT_INPUTS) $(call inputs,test/bench) | need-go
@@ -287,8 +287,8 @@ controlplane-test: bin/setpoint
 .PHONY: deps
 deps: | need-go
 	@mkdir -p deps
-	@tools/list-dependencies.sh packages . >deps/setpoint-light.txt
-	@tools/list-dependencies.sh modules controlplane >deps/setpoint.txt
+	@tools/list-dependencies.sh packages . ./cmd/setpoint-controller >deps/setpoint-controller.txt
+	@tools/list-dependencies.sh modules controlplane ./cmd/setpoint >deps/setpoint.txt
 
 .PHONY: deps-check
 deps-check: | need-go
@@ -300,7 +300,7 @@ BENCH      := go -C test/bench run . -setpoint ../../bin/setpoint
 BENCHFLAGS :=
 
 .PHONY: bench-smoke
-bench-smoke: bin/setpoint bin/setpoint-light bin/bench-inprocess
+bench-smoke: bin/setpoint bin/setpoint-controller bin/bench-inprocess
 	go -C test/bench test ./...
 	$(BENCH) -smoke
 

@@ -1,4 +1,4 @@
-// Command setpoint, the light one: it runs controllers in a cluster that is
+// Command setpoint, the light one: what a developer types, for a cluster that is
 // there already. The full one, with a control plane inside, is the command of
 // the same name in the nested module controlplane.
 package main

@@ -1,17 +1,13 @@
-// Package cli is the command line: it has the root command, runs one invocation, and prints its error. Each command is a
-// package of internal/cmd; what several commands share is in the folders here.
+// Package cli is the command line of developers: its root command has all commands. Each is a package of internal/cmd;
+// what several share is in the folders here.
 //
-// Both binaries call Main: cmd/setpoint with no extras, the one of the control plane module
-// with a cluster and kubectl.
+// Two binaries call Main: cmd/setpoint with no extras, the one of the control plane module with a cluster and kubectl.
+// What a cluster runs is cmd/setpoint-controller.
 package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,6 +31,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cmd/tree"
 	"github.com/setpoint-dev/setpoint/internal/cmd/types"
 	"github.com/setpoint-dev/setpoint/internal/cmd/uninstall"
+	"github.com/setpoint-dev/setpoint/internal/cmd/version"
 	"github.com/setpoint-dev/setpoint/internal/cmd/why"
 	"github.com/setpoint-dev/setpoint/internal/dev"
 )
@@ -50,8 +47,7 @@ type Extras struct {
 // Main runs the command line and returns the exit code of the process.
 func Main(e Extras) int {
 	e.Kubectl = withoutForeignFlags(e.Kubectl)
-	p := &command.Invocation{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	return execute(context.Background(), p, e, os.Args[1:])
+	return execute(context.Background(), command.OfProcess(), e, os.Args[1:])
 }
 
 // withoutForeignFlags hides the global flags of linked packages from cobra, which would
@@ -70,30 +66,7 @@ func withoutForeignFlags(kubectl func([]string) int) func([]string) int {
 }
 
 func execute(ctx context.Context, p *command.Invocation, e Extras, args []string) int {
-	root := rootCommand(p, e)
-	root.SetArgs(args)
-	root.SetIn(p.Stdin)
-	root.SetOut(p.Stdout)
-	root.SetErr(p.Stderr)
-	c, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return p.Code
-	}
-	fmt.Fprintln(p.Stderr, "error:", err)
-	return explain(c, p, err)
-}
-
-// explain prints an error with its hint and returns the exit code.
-func explain(c *cobra.Command, p *command.Invocation, err error) int {
-	if command.IsUsageError(err) {
-		fmt.Fprintf(p.Stderr, "hint: %s --help\n", c.CommandPath())
-		if c.Annotations[command.UsageIsAFailure] != "" {
-			return command.Failure
-		}
-		return command.WrongUsage
-	}
-	command.PrintHint(p.Stderr, err)
-	return max(p.Code, command.Failure)
+	return p.Execute(ctx, rootCommand(p, e), args)
 }
 
 func rootCommand(p *command.Invocation, e Extras) *cobra.Command {
@@ -110,36 +83,16 @@ exits with 2 if there are changes.`,
   setpoint run --kubeconfig ~/.kube/config   # run the controllers of a cluster
   setpoint plan spcc/teams -A                # show what a controller would change`,
 		Version: command.ReadVersion().Version,
-		// Without a distance cobra suggests nothing.
-		SuggestionsMinimumDistance: 2,
-
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          command.NoCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.UsageError(flagError(err)) })
+	kind := version.Light
+	if e.Boot != nil {
+		kind = version.Full
+	}
 	root.AddCommand(run.Command(p), get.Command(p), why.Command(p), record.Command(p), tree.Command(p), plan.Command(p), rbac.Command(p),
 		reconcile.Command(p), allowdeletions.Command(p), rollout.Command(p), release.Command(p), uninstall.Command(p), loglevel.Command(p),
 		supportbundle.Command(p), devcommand.Command(p, e.Boot), kubectlCommand(p, e.Kubectl), initialize.Command(p, types.TypeScript),
 		types.Command(p), test.Command(p, run.OperatorOptions),
-		versionCommand(p, e.Boot != nil), hooks.EngineCommand())
+		version.Command(p, kind), hooks.EngineCommand())
 	return root
-}
-
-// flagError replaces errors of Go's parsers by what the flag takes.
-func flagError(err error) error {
-	wrong, is := errors.AsType[*pflag.InvalidValueError](err)
-	if !is || errors.Is(err, strconv.ErrRange) {
-		return err
-	}
-	takes := map[string]string{
-		"bool": "true or false", "int": "a whole number", "uint": "a whole number that is not negative",
-		"float64": "a number", "duration": "a duration, such as 30s or 5m",
-	}[wrong.GetFlag().Value.Type()]
-	if takes == "" {
-		return err
-	}
-	return fmt.Errorf("%smust be %s", strings.TrimSuffix(err.Error(), errors.Unwrap(wrong).Error()), takes)
 }

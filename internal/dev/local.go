@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -51,15 +52,11 @@ func (s *session) prepareProcesses(ctx context.Context) (err error) {
 			Port: l.Port, ReadyPath: l.Ready,
 			Output: l.output, Reaper: s.reaper, Grace: processGrace,
 			Notify:   func(e process.Event) { s.handleEvent(l, e) },
-			Hopeless: func(code int) bool { return l.RunsOperator() && code == CodeNotImported },
+			Hopeless: func(code int) bool { return l.RunsOperator() && code == operator.ImportCode },
 		})
 	}
 	return nil
 }
-
-// CodeNotImported is the exit code of `setpoint run` if the files of an operator cannot be
-// imported.
-const CodeNotImported = 3
 
 func (s *session) startProcesses(ctx context.Context) error {
 	for _, l := range s.locals {

@@ -207,12 +207,12 @@ const declareTimeout = 30 * time.Second
 // why. To start it again does not help.
 var ErrImport = errors.New("the files of the operator cannot be imported; see above")
 
-// importCode is the exit code of a process whose files cannot be imported.
-const importCode = 3
+// ImportCode is the exit code of a process, and of `setpoint run`, whose files cannot be imported.
+const ImportCode = 3
 
 // undeclared returns why an ended process did not declare.
 func (r *pythonProcess) undeclared() error {
-	if exit, is := errors.AsType[*ExitError](r.err); is && exit.Code == importCode {
+	if exit, is := errors.AsType[*ExitError](r.err); is && exit.Code == ImportCode {
 		return ErrImport
 	}
 	return r.err

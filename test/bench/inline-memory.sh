@@ -89,7 +89,7 @@ private_kib() {
 
 # measure NAME CONTROLLERS BUSY
 measure() {
-  "$root/bin/setpoint-light" run --log-level=info --log-format=json --address 127.0.0.1:0 2>run.log & run=$!
+  "$root/bin/setpoint-controller" run --log-level=info --log-format=json --address 127.0.0.1:0 2>run.log & run=$!
   until grep -q '"msg":"ready"' run.log; do sleep 0.2; done
   controllers 1 "$2"
   kubectl wait --for=condition=Ready --timeout=2m --all compositecontrollers.setpoint.dev >/dev/null

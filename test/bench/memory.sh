@@ -33,7 +33,7 @@ HOOK
 python3 hook.py >port & hook=$!
 "$root/bin/setpoint" dev --cluster-only --data-dir data --kubeconfig kubeconfig >cluster.log 2>&1 & cluster=$!
 until grep -q 'Ready after' cluster.log; do sleep 0.2; done
-"$root/bin/setpoint-light" run --leader-elect=true --log-level=info --log-format=json --address 127.0.0.1:0 2>run.log & run=$!
+"$root/bin/setpoint-controller" run --leader-elect=true --log-level=info --log-format=json --address 127.0.0.1:0 2>run.log & run=$!
 until grep -q '"msg":"ready"' run.log; do sleep 0.2; done
 
 measure() {

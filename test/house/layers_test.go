@@ -62,7 +62,7 @@ var layers = [][]string{
 	{"internal/cli/processes", "internal/cli/operators"},
 	{"internal/cmd/..."},
 	{"internal/cli"},
-	{"cmd/setpoint", "controlplane/...", "test/...", "tools/..."},
+	{"cmd/...", "controlplane/...", "test/...", "tools/..."},
 }
 
 // siblings lists the imports allowed within one layer, each with its reason.
@@ -93,6 +93,7 @@ var restricted = []struct {
 	why     string
 }{
 	{"cmd/setpoint", []string{"internal/cli"}, "main only calls the command line"},
+	{"cmd/setpoint-controller", []string{"internal/cli/command", "internal/cli/hooks", "internal/cmd/run", "internal/cmd/version"}, "a cluster runs controllers, and types no commands"},
 	{"controllers/...", []string{".", "api/...", "hook"}, "bundled controllers show that the public SDK is enough"},
 	{"examples/...", []string{".", "api/...", "controllers/...", "examples/...", "hook"}, "a reader can copy an example only if it uses public packages"},
 	{"controlplane/apptest", []string{"controlplane", ".", "internal/sdk"}, "the test kit runs an app on a control plane through the public API of both, and asks it for the kinds of Go types"},
@@ -132,7 +133,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/prometheus", []string{"internal/manager/...", "."}},
 	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
 	{"github.com/rogpeppe/go-internal", []string{"internal/diff"}},
-	{"github.com/spf13/cobra", []string{"internal/cli/...", "internal/cmd/...", "controlplane/..."}},
+	{"github.com/spf13/cobra", []string{"cmd/...", "internal/cli/...", "internal/cmd/...", "controlplane/..."}},
 	{"github.com/spf13/pflag", []string{"internal/cli/...", "internal/cmd/...", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},
 	{"go.opentelemetry.io", []string{"internal/trace", "."}},

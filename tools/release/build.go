@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// platforms lists the platforms of the light binary.
+// platforms lists the platforms of the binaries; what a cluster runs is for Linux only.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 type platform struct{ os, arch string }
@@ -50,13 +50,20 @@ type binary struct {
 	flags []string
 }
 
+// controller is what a cluster runs.
+const controller = "setpoint-controller"
+
 // build builds the binaries below the folder of the artifacts.
 func (r *release) build(ctx context.Context) ([]binary, error) {
 	var all []binary
 	// The version is that of the release, also if the commit has another tag or none.
 	flags := []string{"-buildvcs=false", "-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + r.version}
 	for _, p := range r.platforms {
-		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint"), r.root, "./cmd/setpoint", flags})
+		dir := filepath.Join(r.dir, "bin", p.String())
+		all = append(all, binary{p, "setpoint", filepath.Join(dir, "setpoint"), r.root, "./cmd/setpoint", flags})
+		if p.os == "linux" {
+			all = append(all, binary{p, controller, filepath.Join(dir, controller), r.root, "./cmd/" + controller, flags})
+		}
 	}
 	if r.full {
 		p := platform{"linux", "amd64"}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +20,16 @@ import (
 	"github.com/setpoint-dev/setpoint/tools/release/install"
 )
 
-// writeSetpointImage writes the image of the light binary.
+// writeSetpointImage writes the image of what a cluster runs, in which it is /setpoint.
 func (r *release) writeSetpointImage(binaries []binary) error {
-	return r.writeImage(slices.DeleteFunc(slices.Clone(binaries), func(b binary) bool { return b.name != "setpoint" }), "run")
+	var all []binary
+	for _, b := range binaries {
+		if b.name == controller {
+			b.name = "setpoint"
+			all = append(all, b)
+		}
+	}
+	return r.writeImage(all, "run")
 }
 
 // writeImage writes the image of a program for all Linux platforms as an OCI layout: a folder that

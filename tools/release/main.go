@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
 	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: "+
 		"the releases of the repository")
-	set.Func("platforms", "comma-separated `platforms` of the light binary; default: "+names(platforms), r.setPlatforms)
+	set.Func("platforms", "comma-separated `platforms` of the binaries; default: "+names(platforms), r.setPlatforms)
 	set.StringVar(&r.builder, "builder", "", "`URI` of the build service, for the provenance; default: "+localBuilder)
 	set.StringVar(&r.program, "image", "", "Go `package` of an operator: make only its image, for the Linux platforms")
 	set.BoolVar(&r.installOnly, "install-only", false, "write the chart and the manifests only")

@@ -14,7 +14,7 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// TestGoInstall installs the light binary and the release command with `go install …@version`, from a
+// TestGoInstall installs the command of developers and the release command with `go install …@version`, from a
 // module proxy of local files. A replace line in go.mod, or a file that the module lacks, would fail it.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()

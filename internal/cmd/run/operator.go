@@ -20,7 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/operators"
-	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/memory"
@@ -88,7 +87,7 @@ func notOpened(ctx context.Context, p *command.Invocation, err error) error {
 		return nil //nolint:nilerr // The user has ended it.
 	}
 	if errors.Is(err, operator.ErrImport) {
-		p.Code = dev.CodeNotImported
+		p.Code = operator.ImportCode
 	}
 	return err
 }

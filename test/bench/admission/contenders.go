@@ -64,7 +64,7 @@ func startController(ctx context.Context, b *bench) (stop func() error, err erro
 	}
 	for _, command := range [][]string{
 		{"hook", self, "hook", "127.0.0.1:0"},
-		{"setpoint", b.options.light, "run", "--kubeconfig", b.kubeconfig, "--address", ""},
+		{"setpoint", b.options.controller, "run", "--kubeconfig", b.kubeconfig, "--address", ""},
 	} {
 		process, err := child.Start(b.dir, command[0], command[1], command[2:]...)
 		if err != nil {

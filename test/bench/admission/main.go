@@ -43,7 +43,7 @@ func dispatch(ctx context.Context, args []string) error {
 
 // options is the command line.
 type options struct {
-	setpoint, light string
+	setpoint, controller string
 	// single and crowd are how many pods are created by one client, and by many.
 	single, crowd, clients, rounds int
 	timeout                        time.Duration
@@ -54,7 +54,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("admission", flag.ContinueOnError)
 	flags.StringVar(&o.setpoint, "setpoint", "../../bin/setpoint", "the `binary` that boots the control plane")
-	flags.StringVar(&o.light, "light", "../../bin/setpoint-light", "the `binary` that is measured")
+	flags.StringVar(&o.controller, "controller", "../../bin/setpoint-controller", "the `binary` that is measured")
 	flags.IntVar(&o.single, "single", 500, "pods that one client creates")
 	flags.IntVar(&o.crowd, "crowd", 4000, "pods that many create")
 	flags.IntVar(&o.clients, "clients", 32, "how many those are")
@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 	if min(o.single, o.crowd, o.clients, o.rounds) < 1 {
 		return o, errors.New("sizes are 1 or more")
 	}
-	for _, path := range []*string{&o.setpoint, &o.light} {
+	for _, path := range []*string{&o.setpoint, &o.controller} {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			return o, fmt.Errorf("find %s: %w", *path, err)

@@ -72,8 +72,8 @@ func contenders() []contender {
 		name: "setpoint-kopf", title: "the same file, Setpoint",
 		source: source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
 		operator: command{env: append(inherited, "PYTHONUNBUFFERED=1"), args: []string{
-			"$BIN/setpoint-light", "run", "--python", "$HERE/kopf/exchangerate.py", "--address="}},
-		needs: "setpoint-light", built: "make build",
+			"$BIN/setpoint-controller", "run", "--python", "$HERE/kopf/exchangerate.py", "--address="}},
+		needs: "setpoint-controller", built: "make build",
 	}, {
 		name: "kubebuilder", title: "kubebuilder, 1 at once (default)",
 		source: reconciler, needs: "compare-kubebuilder", built: "make bin/compare-kubebuilder",
@@ -90,10 +90,10 @@ func contenders() []contender {
 	}, {
 		name: "setpoint-webhook", title: "Setpoint, Python hook",
 		source:   source{program: []string{compareDir + "webhook/hook.py", compareDir + "webhook/controller.yaml"}, crd: crd},
-		operator: command{args: []string{"$BIN/setpoint-light", "run", "--kubeconfig=$KUBECONFIG", "--address="}},
+		operator: command{args: []string{"$BIN/setpoint-controller", "run", "--kubeconfig=$KUBECONFIG", "--address="}},
 		hook: &command{env: []string{"RATES=$RATES", "ADDRESS=$ADDRESS"},
 			args: []string{"python3", "$HERE/webhook/hook.py"}},
-		controller: "webhook/controller.yaml", needs: "setpoint-light", built: "make build",
+		controller: "webhook/controller.yaml", needs: "setpoint-controller", built: "make build",
 	}}
 }
 

@@ -22,16 +22,16 @@ var ErrUsage = errors.New("usage")
 // options is the command line.
 type options struct {
 	scenario.Options
-	setpoint, light string
-	inprocess       string
-	metacontroller  string
-	kubeconfig      string
-	contenders      []string
-	baseline        string
-	rounds          int
-	output          string
-	keep            bool
-	smoke           bool
+	setpoint, controller string
+	inprocess            string
+	metacontroller       string
+	kubeconfig           string
+	contenders           []string
+	baseline             string
+	rounds               int
+	output               string
+	keep                 bool
+	smoke                bool
 }
 
 const usage = `Measure Setpoint against a hand-written controller and the bare writes.
@@ -80,7 +80,7 @@ func parse(args []string) (options, error) {
 
 func (o *options) bindPlaces(flags *flag.FlagSet) {
 	flags.StringVar(&o.setpoint, "setpoint", "bin/setpoint", "the `binary` that boots the control plane")
-	flags.StringVar(&o.light, "light", "", "the `binary` that is measured (default: setpoint-light beside -setpoint)")
+	flags.StringVar(&o.controller, "controller", "", "the `binary` that is measured (default: setpoint-controller beside -setpoint)")
 	flags.StringVar(&o.inprocess, "inprocess", "", "the `binary` of the programs written in Go (default: bench-inprocess beside -setpoint)")
 	flags.StringVar(&o.metacontroller, "metacontroller", "",
 		"the `binary` of Metacontroller, for the contenders of that name; the README says how to build one")
@@ -164,9 +164,9 @@ func (o *options) check(rest []string) error {
 // findBinaries looks for what will be run before anything is started.
 func (o *options) findBinaries() error {
 	beside := filepath.Dir(o.setpoint)
-	o.light = cmp.Or(o.light, filepath.Join(beside, "setpoint-light"))
+	o.controller = cmp.Or(o.controller, filepath.Join(beside, "setpoint-controller"))
 	o.inprocess = cmp.Or(o.inprocess, filepath.Join(beside, "bench-inprocess"))
-	for _, path := range []*string{&o.setpoint, &o.light, &o.inprocess, &o.metacontroller} {
+	for _, path := range []*string{&o.setpoint, &o.controller, &o.inprocess, &o.metacontroller} {
 		if *path == "" {
 			continue
 		}
@@ -192,7 +192,7 @@ func (o *options) findMeasured() error {
 		path, flag, build string
 		of                []string
 	}{
-		{o.light, "-light", "run `make build`", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript,
+		{o.controller, "-controller", "run `make build`", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript,
 			contender.SetpointStarlark}},
 		{o.inprocess, "-inprocess", "run `make bin/bench-inprocess`", []string{contender.GoHandler, contender.GoSync}},
 		{o.metacontroller, "-metacontroller", "see test/bench/README.md", []string{contender.Metacontroller,

@@ -97,7 +97,7 @@ func (o options) newRunner(ctx context.Context, dir string, since time.Time) (*r
 			Kubeconfig:           identity,
 			Admin:                r.admin,
 			Self:                 self,
-			SetpointBinary:       o.light,
+			SetpointBinary:       o.controller,
 			InProcessBinary:      o.inprocess,
 			MetacontrollerBinary: o.metacontroller,
 			Workers:              o.Workers,
