@@ -30,6 +30,10 @@ const (
 	// returned to the system.
 	idleAllocs      = 1 << 20
 	freeAfterAllocs = 8 << 20
+
+	// settled is how many intervals a process is idle until it has settled, as after its start or a burst of work. What it
+	// needed for that is returned then, however little it has allocated: pages of the program above all.
+	settled = 25
 )
 
 // Tune keeps the resident memory of a process small until ctx ends: it lowers GOGC for
@@ -39,7 +43,7 @@ func Tune(ctx context.Context) {
 	userSet := gcSetByUser()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	freed, before, percent, starting := allocated(), allocated(), 0, true
+	freed, before, percent, idle, starting := allocated(), allocated(), 0, 0, true
 	for {
 		if next := gcPercent(liveHeap()); !userSet && next != percent {
 			percent = next
@@ -54,9 +58,11 @@ func Tune(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := allocated()
-		idle := now-before < idleAllocs
-		starting = starting && !idle
-		if idle && now-freed > freeAfterAllocs {
+		if idle++; now-before >= idleAllocs {
+			idle = 0
+		}
+		starting = starting && idle == 0
+		if idle == settled || idle > 0 && now-freed > freeAfterAllocs {
 			Release()
 			freed = now
 		}
