@@ -80,32 +80,29 @@ func (r *release) writeArchive(name string, entries []entry) error {
 //go:embed kubectl_complete-setpoint
 var kubectlComplete []byte
 
-// archive packs each binary with the license, and once more as the kubectl plugin.
+// archive packs each binary of users with the license, and with what kubectl needs to complete it as a plugin.
 func (r *release) archive(binaries []binary) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return err
 	}
 	for _, b := range binaries {
+		if b.name == controller {
+			continue // It is in the image.
+		}
 		program, err := os.ReadFile(b.path)
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("%s-%s-%s.tar.gz", b.name, r.version, b.platform)
-		if err := r.writeArchive(name, []entry{{"setpoint", program, 0o755}, {"LICENSE", license, 0o644}}); err != nil {
-			return err
-		}
-		if b.name != "setpoint" {
-			continue
-		}
-		err = r.writeArchive("kubectl-"+name, []entry{
-			{"kubectl-setpoint", program, 0o755}, {"kubectl_complete-setpoint", kubectlComplete, 0o755}, {"LICENSE", license, 0o644},
+		err = r.writeArchive(name, []entry{
+			{"setpoint", program, 0o755}, {"kubectl_complete-setpoint", kubectlComplete, 0o755}, {"LICENSE", license, 0o644},
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return r.writeKrew()
+	return nil
 }
 
 // checksum is the SHA-256 of a file.

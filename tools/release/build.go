@@ -46,8 +46,6 @@ type binary struct {
 	name, path string
 	// module is the folder of its module, and source its package.
 	module, source string
-	// flags are further flags of `go build`.
-	flags []string
 }
 
 // controller is what a cluster runs.
@@ -56,41 +54,36 @@ const controller = "setpoint-controller"
 // build builds the binaries below the folder of the artifacts.
 func (r *release) build(ctx context.Context) ([]binary, error) {
 	var all []binary
-	// The version is that of the release, also if the commit has another tag or none.
-	flags := []string{"-buildvcs=false", "-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + r.version}
+	add := func(p platform, name, module, source string) {
+		all = append(all, binary{p, name, filepath.Join(r.dir, "bin", p.String(), name), module, source})
+	}
 	for _, p := range r.platforms {
-		dir := filepath.Join(r.dir, "bin", p.String())
-		all = append(all, binary{p, "setpoint", filepath.Join(dir, "setpoint"), r.root, "./cmd/setpoint", flags})
+		add(p, "setpoint", r.root, "./cmd/setpoint")
 		if p.os == "linux" {
-			all = append(all, binary{p, controller, filepath.Join(dir, controller), r.root, "./cmd/" + controller, flags})
+			add(p, controller, r.root, "./cmd/"+controller)
 		}
 	}
 	if r.full {
-		p := platform{"linux", "amd64"}
-		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint"),
-			filepath.Join(r.root, "controlplane"), "./cmd/setpoint", flags})
+		add(platform{"linux", "amd64"}, "setpoint-full", filepath.Join(r.root, "controlplane"), "./cmd/setpoint")
 	}
-	return all, compileAll(ctx, all)
-}
-
-func compileAll(ctx context.Context, all []binary) error {
 	for _, b := range all {
 		fmt.Fprintln(os.Stderr, "release: build", b.name, b.platform)
-		if err := b.compile(ctx); err != nil {
-			return fmt.Errorf("build %s for %s: %w", b.name, b.platform, err)
+		if err := b.compile(ctx, r.version); err != nil {
+			return nil, fmt.Errorf("build %s for %s: %w", b.name, b.platform, err)
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // compile builds a binary whose bytes depend on sources, version and toolchain only.
-func (b binary) compile(ctx context.Context) error {
+func (b binary) compile(ctx context.Context, version string) error {
 	output, err := filepath.Abs(b.path)
 	if err != nil {
 		return err
 	}
-	args := slices.Concat([]string{"-C", b.module, "build", "-trimpath"}, b.flags, []string{"-o", output, b.source})
-	cmd := exec.CommandContext(ctx, "go", args...)
+	// The version is that of the release, also if the commit has another tag or none.
+	ldflags := "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + version
+	cmd := exec.CommandContext(ctx, "go", "-C", b.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", output, b.source)
 	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()

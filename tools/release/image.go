@@ -20,33 +20,22 @@ import (
 	"github.com/setpoint-dev/setpoint/tools/release/install"
 )
 
-// writeSetpointImage writes the image of what a cluster runs, in which it is /setpoint.
-func (r *release) writeSetpointImage(binaries []binary) error {
-	var all []binary
-	for _, b := range binaries {
-		if b.name == controller {
-			b.name = "setpoint"
-			all = append(all, b)
-		}
-	}
-	return r.writeImage(all, "run")
-}
+// imageName is the name of the image and of its file, which Dockerfiles of users copy.
+const imageName = "setpoint"
 
-// writeImage writes the image of a program for all Linux platforms as an OCI layout: a folder that
-// `crane push`, `skopeo copy oci:` or `ctr image import` read. The arguments are its default ones.
-func (r *release) writeImage(binaries []binary, args ...string) error {
+// writeImage writes the image of what a cluster runs, for all Linux platforms as an OCI layout: a folder that `crane push`,
+// `skopeo copy oci:` or `ctr image import` read.
+func (r *release) writeImage(binaries []binary) error {
 	system, err := r.systemLayer()
 	if err != nil {
 		return err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	var name string
 	for _, b := range binaries {
-		if b.os != "linux" {
+		if b.name != controller {
 			continue
 		}
-		name = b.name
-		image, err := r.image(system, b, args)
+		image, err := r.image(system, b)
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", b.platform, err)
 		}
@@ -63,17 +52,17 @@ func (r *release) writeImage(binaries []binary, args ...string) error {
 		"org.opencontainers.image.ref.name": r.version,
 		// The name of the image on a node that imports it: that by which pods find an image without a registry. From the
 		// tag alone, containerd makes up another one, to which the kubelet then resolves the image.
-		"io.containerd.image.name": "docker.io/library/" + name + ":" + r.version,
+		"io.containerd.image.name": "docker.io/library/" + imageName + ":" + r.version,
 	}))
 }
 
-// image returns the image of a binary with default arguments.
-func (r *release) image(system registry.Layer, b binary, args []string) (registry.Image, error) {
+// image returns the image of a binary.
+func (r *release) image(system registry.Layer, b binary) (registry.Image, error) {
 	program, err := os.ReadFile(b.path)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := r.layer([]entry{{b.name, program, 0o755}})
+	layer, err := r.layer([]entry{{imageName, program, 0o755}})
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +78,11 @@ func (r *release) image(system registry.Layer, b binary, args []string) (registr
 	}
 	file.OS, file.Architecture, file.Created = b.os, b.arch, registry.Time{Time: r.time}
 	file.Config = registry.Config{
-		Entrypoint: []string{"/" + b.name}, Cmd: args, WorkingDir: "/",
+		Entrypoint: []string{"/" + imageName}, Cmd: []string{"run"}, WorkingDir: "/",
 		User: strconv.Itoa(install.UserID) + ":" + strconv.Itoa(install.UserID),
 		Env:  []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": b.name, "org.opencontainers.image.version": r.version,
+			"org.opencontainers.image.title": imageName, "org.opencontainers.image.version": r.version,
 			"org.opencontainers.image.revision": r.commit.digest,
 		},
 	}

@@ -13,14 +13,14 @@ import (
 func TestLayoutHasTheNameOfTheImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "exchangerate")
+	program := filepath.Join(dir, controller)
 	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := release{root: "../..", dir: dir, version: "1.2.3", time: time.Unix(0, 0)}
 	var all []binary
-	for _, p := range platforms {
-		all = append(all, binary{platform: p, name: "exchangerate", path: program})
+	for _, name := range []string{"setpoint", controller} {
+		all = append(all, binary{platform: platforms[0], name: name, path: program})
 	}
 	if err := r.writeImage(all); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestLayoutHasTheNameOfTheImage(t *testing.T) {
 	if err != nil || len(manifest.Manifests) != 1 {
 		t.Fatalf("%v, %v", manifest, err)
 	}
-	if name := manifest.Manifests[0].Annotations["io.containerd.image.name"]; name != "docker.io/library/exchangerate:1.2.3" {
+	if name := manifest.Manifests[0].Annotations["io.containerd.image.name"]; name != "docker.io/library/setpoint:1.2.3" {
 		t.Errorf("the name is %q", name)
 	}
 }

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,16 +31,12 @@ type release struct {
 	time   time.Time
 	commit commit
 	// builder is the URI of the service that builds; "" for none.
-	builder string
-	// url is where the archives will be downloaded from.
-	url       string
+	builder   string
 	platforms []platform
 	// installOnly leaves out everything but chart and manifests.
 	installOnly bool
 	// full includes the binary with a control plane.
 	full bool
-	// program is a Go package whose image is made instead of a release; "" for none.
-	program string
 }
 
 func main() {
@@ -59,11 +54,8 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	set.StringVar(&r.dir, "o", "dist", "`folder` of the artifacts, which is emptied first")
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
-	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: "+
-		"the releases of the repository")
 	set.Func("platforms", "comma-separated `platforms` of the binaries; default: "+names(platforms), r.setPlatforms)
 	set.StringVar(&r.builder, "builder", "", "`URI` of the build service, for the provenance; default: "+localBuilder)
-	set.StringVar(&r.program, "image", "", "Go `package` of an operator: make only its image, for the Linux platforms")
 	set.BoolVar(&r.installOnly, "install-only", false, "write the chart and the manifests only")
 	set.BoolVar(&r.full, "full", false, "build the binary with a control plane, too")
 	if err := set.Parse(args); err != nil {
@@ -75,17 +67,14 @@ func run(ctx context.Context, args []string) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	switch {
-	case r.installOnly:
+	if r.installOnly {
 		return r.writeInstall(nil)
-	case r.program != "":
-		return r.makeProgramImage(ctx)
 	}
 	binaries, err := r.build(ctx)
 	if err != nil {
 		return err
 	}
-	for _, step := range []func([]binary) error{r.archive, r.writeSetpointImage, r.writeInstall, r.writeSBOMs} {
+	for _, step := range []func([]binary) error{r.archive, r.writeImage, r.writeInstall, r.writeSBOMs} {
 		if err := step(binaries); err != nil {
 			return err
 		}
@@ -106,7 +95,6 @@ func (r *release) prepare(ctx context.Context) error {
 	if err := checkVersion(r.version); err != nil {
 		return err
 	}
-	r.url = cmp.Or(r.url, "https://github.com/setpoint-dev/setpoint/releases/download/v"+r.version)
 	return r.emptyDir()
 }
 
@@ -131,7 +119,7 @@ func (r *release) emptyDir() error {
 
 // isArtifact reports whether a release has a file or folder of this name at its top.
 func isArtifact(name string) bool {
-	known := []string{"bin", "image", "install", "SHA256SUMS", "setpoint-*", "kubectl-setpoint-*", "provenance.*", "*.sigstore.json"}
+	known := []string{"bin", "image", "install", "SHA256SUMS", "setpoint-*", "provenance.*", "*.sigstore.json"}
 	return slices.ContainsFunc(known, func(pattern string) bool {
 		matched, _ := filepath.Match(pattern, name)
 		return matched

@@ -14,24 +14,21 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// TestGoInstall installs the command of developers and the release command with `go install …@version`, from a
+// TestGoInstall installs the command of developers with `go install …@version`, from a
 // module proxy of local files. A replace line in go.mod, or a file that the module lacks, would fail it.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
 	const path, version = "github.com/setpoint-dev/setpoint", "v1.2.3"
 	proxy, bin := t.TempDir(), t.TempDir()
 	writeModule(t, proxy, module.Version{Path: path, Version: version}, "../..")
-	writeModule(t, proxy, module.Version{Path: path + "/tools/release", Version: version}, ".")
 	cached := filepath.Join(strings.TrimSpace(output(t, exec.Command("go", "env", "GOMODCACHE"))), "cache", "download")
 	// Other modules come from the cache of this machine, where they have been verified. The checksum
 	// database does not know these.
 	env := append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+cached, "GOSUMDB=off", "GOWORK=off",
 		"GOMODCACHE="+t.TempDir(), "GOBIN="+bin, "GOFLAGS=-trimpath", "CGO_ENABLED=0")
-	for _, program := range []string{"/cmd/setpoint", "/tools/release"} {
-		install := exec.CommandContext(t.Context(), "go", "install", "-modcacherw", path+program+"@"+version)
-		install.Dir, install.Env = t.TempDir(), env
-		output(t, install)
-	}
+	install := exec.CommandContext(t.Context(), "go", "install", "-modcacherw", path+"/cmd/setpoint@"+version)
+	install.Dir, install.Env = t.TempDir(), env
+	output(t, install)
 	if out := output(t, exec.Command(filepath.Join(bin, "setpoint"), "version")); !strings.Contains(out, "setpoint v1.2.3 ") {
 		t.Errorf("setpoint version prints %s", out)
 	}

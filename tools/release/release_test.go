@@ -71,7 +71,10 @@ func makeRelease(t *testing.T, root string) string {
 // testImage runs the program of the image of Setpoint.
 func testImage(t *testing.T, folder string) {
 	root, config := unpackImage(t, folder)
-	if out := runInside(t, root, config, "version"); !strings.Contains(out, "v1.2.3") {
+	if got := strings.Join(append(config.Entrypoint, config.Cmd...), " "); got != "/setpoint run" {
+		t.Errorf("the image runs %s", got)
+	}
+	if out := runInside(t, root, config, "version"); !strings.Contains(out, "v1.2.3 (controller") {
 		t.Errorf("setpoint version prints %s", out)
 	}
 }

@@ -20,7 +20,7 @@ done
 cd "$dist"
 sha256sum --check --strict --quiet SHA256SUMS || fail "files in $dist differ from SHA256SUMS: make the release again"
 ! grep -q '"uncommittedChanges": true' provenance.intoto.json || fail "the release has changes that are not committed"
-version=$(sed -n 's/^  version: v//p' setpoint-krew.yaml)
+version=$(ls setpoint-chart-*.tgz | sed 's/^setpoint-chart-\(.*\)\.tgz$/\1/')
 
 # What was pushed must be what was built: the index of the image is one of the files with a checksum.
 pushed=$(crane push image "$image:$version")

@@ -75,7 +75,7 @@ cosign sign-blob --yes --key my.key --bundle provenance.intoto.json.sigstore.jso
 		record, reason string
 	}{
 		"a release":       {pushed: built, record: signed},
-		"a changed file":  {damage: "setpoint-krew.yaml", pushed: built, reason: "differ from SHA256SUMS"},
+		"a changed file":  {damage: "setpoint-alerts.yaml", pushed: built, reason: "differ from SHA256SUMS"},
 		"changed sources": {uncommitted: "true", pushed: built, reason: "not committed"},
 		"another image":   {pushed: other, record: "crane push image IMAGE:1.2.3\n", reason: "the registry has another image: IMAGE@sha256:" + other},
 	} {
