@@ -1,5 +1,5 @@
-// Command setpoint-controller is what a cluster runs: `setpoint run` without the commands of a developer. An image has
-// it as /setpoint.
+// Command setpoint-controller, for a cluster to run: `setpoint run` without the
+// commands of a developer. In the image it is /setpoint.
 package main
 
 import (
