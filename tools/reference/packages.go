@@ -38,7 +38,7 @@ func writePackages(root string, parts map[string]string, problems *problems) err
 	return nil
 }
 
-var startOfComment = regexp.MustCompile(`^(?:Package|Command) \w+,? `)
+var startOfComment = regexp.MustCompile(`^(?:Package|Command) [\w-]+,? `)
 
 // readSynopses adds the packages of a folder, each with the first sentence of its comment, if it has one.
 func readSynopses(root, folder string, sentences map[string]string) error {
