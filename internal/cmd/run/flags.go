@@ -38,9 +38,8 @@ type runFlags struct {
 	dashboard     dashboard.Options
 	operator      operatorFlags
 
-	// set are the flags of the command, legacy those of Metacontroller.
-	set    *pflag.FlagSet
-	legacy *legacyFlagSet
+	// set are the flags of the command.
+	set *pflag.FlagSet
 }
 
 // yes is a value of --leader-elect.
@@ -72,7 +71,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	f.registerControllers(c)
 	f.hooks.register(f.set)
 	f.hookProcesses.Register(f.set)
-	f.legacy = registerLegacy(f.set)
+	registerLegacy(f.set)
 }
 
 // withShorthand adds the letter that kubectl and kopf have.

@@ -47,19 +47,12 @@ func legacyFlags() []legacyFlag {
 	}
 }
 
-// legacyFlagSet are the registered flags of Metacontroller.
-type legacyFlagSet struct {
-	set   *pflag.FlagSet
-	flags []legacyFlag
-}
-
 // flagNote is logged for a flag that has another meaning, or none.
 type flagNote struct{ flag, text string }
 
 // registerLegacy adds the legacy flags, hidden.
-func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
-	f := &legacyFlagSet{set: set, flags: legacyFlags()}
-	for _, old := range f.flags {
+func registerLegacy(set *pflag.FlagSet) {
+	for _, old := range legacyFlags() {
 		set.String(old.name, "", old.hint)
 		flag := set.Lookup(old.name)
 		flag.Hidden = true
@@ -67,19 +60,15 @@ func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
 			flag.NoOptDefVal = yes
 		}
 	}
-	return f
 }
 
 // applyLegacy copies the values of legacy flags to ours, unless ours are set too.
-func (f *runFlags) applyLegacy() ([]flagNote, error) {
-	given := map[string]bool{}
-	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	var notes []flagNote
-	for _, old := range f.legacy.flags {
-		if !given[old.name] {
+func (f *runFlags) applyLegacy() (notes []flagNote, err error) {
+	for _, old := range legacyFlags() {
+		if !f.set.Changed(old.name) {
 			continue
 		}
-		note, err := f.legacy.apply(old, given[old.replacement])
+		note, err := old.apply(f.set)
 		if err != nil {
 			return nil, err
 		}
@@ -88,12 +77,12 @@ func (f *runFlags) applyLegacy() ([]flagNote, error) {
 	return notes, nil
 }
 
-func (f *legacyFlagSet) apply(old legacyFlag, given bool) (flagNote, error) {
+func (old *legacyFlag) apply(set *pflag.FlagSet) (flagNote, error) {
 	note := flagNote{flag: "--" + old.name, text: old.hint}
 	if old.replacement == "" {
 		return note, nil
 	}
-	value := f.set.Lookup(old.name).Value.String()
+	value := set.Lookup(old.name).Value.String()
 	if old.translate != nil {
 		translated, err := old.translate(value)
 		if err != nil {
@@ -102,11 +91,11 @@ func (f *legacyFlagSet) apply(old legacyFlag, given bool) (flagNote, error) {
 		value = translated
 	}
 	note.text = fmt.Sprintf("--%s=%s", old.replacement, value)
-	if given {
+	if set.Changed(old.replacement) {
 		note.text = "ignored, --" + old.replacement + " is set"
 		return note, nil
 	}
-	if err := f.set.Lookup(old.replacement).Value.Set(value); err != nil {
+	if err := set.Lookup(old.replacement).Value.Set(value); err != nil {
 		return note, fmt.Errorf("--%s %q: %w", old.name, value, err)
 	}
 	return note, nil

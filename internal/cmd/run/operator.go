@@ -63,9 +63,7 @@ func runOperator(ctx context.Context, p *command.Invocation, f *runFlags, files 
 	if err != nil {
 		return err
 	}
-	go onReady(ctx, h.Ready(), func() {
-		options.Log.Info("ready", "operator", op.Name(), "took", time.Since(began).Round(time.Millisecond).String())
-	})
+	go logReady(ctx, h.Ready(), options.Log.With("operator", op.Name()), began)
 	return op.Run(ctx, h.Run)
 }
 

@@ -4,6 +4,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -89,15 +90,15 @@ func run(ctx context.Context, p *command.Invocation, f *runFlags) error {
 	defer stop()
 	go memory.Tune(ctx)
 	began := time.Now()
-	go onReady(ctx, h.Ready(), func() { log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String()) })
+	go logReady(ctx, h.Ready(), log, began)
 	return h.Run(ctx)
 }
 
-// onReady calls a function when ready is closed.
-func onReady(ctx context.Context, ready <-chan struct{}, say func()) {
+// logReady logs when ready is closed.
+func logReady(ctx context.Context, ready <-chan struct{}, log *slog.Logger, began time.Time) {
 	select {
 	case <-ready:
-		say()
+		log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String())
 	case <-ctx.Done():
 	}
 }
