@@ -63,7 +63,13 @@ func (f *runFlags) register(c *cobra.Command) {
 	})
 	f.dashboard.RegisterFlags(shared)
 	f.LogFormat.WithAliases(map[string]string{"full": "text", "plain": "text"})
-	shared.VisitAll(func(each *flag.Flag) { f.set.AddFlag(withShorthand(pflag.PFlagFromGoFlag(each))) })
+	shared.VisitAll(func(each *flag.Flag) {
+		added := pflag.PFlagFromGoFlag(each)
+		if each.Name == "namespaces" {
+			added.Shorthand = "n" // As kubectl and kopf have it.
+		}
+		f.set.AddFlag(added)
+	})
 	command.CompleteWords(c, "leader-elect", f.LeaderElect.Allowed)
 	command.CompleteWords(c, "log-format", f.LogFormat.Allowed)
 	command.CompleteWords(c, "log-level", f.LogLevel.Allowed)
@@ -72,14 +78,6 @@ func (f *runFlags) register(c *cobra.Command) {
 	f.hooks.register(f.set)
 	f.hookProcesses.Register(f.set)
 	registerLegacy(f.set)
-}
-
-// withShorthand adds the letter that kubectl and kopf have.
-func withShorthand(each *pflag.Flag) *pflag.Flag {
-	if each.Name == "namespaces" {
-		each.Shorthand = "n"
-	}
-	return each
 }
 
 // splitElectArg sets --leader-elect from a separate argument, as help shows it; the flag alone
@@ -113,17 +111,12 @@ func (f *runFlags) check() error {
 	if _, err := identity.Parse(f.account); err != nil {
 		return fmt.Errorf("--default-service-account: %w", err)
 	}
-	for _, negative := range []struct {
-		flag string
-		is   bool
-	}{
-		{"events-qps", f.eventsQPS < 0},
-		{"events-burst", f.eventsBurst < 0},
-		{"resync-period", f.resync < 0},
-		{"dashboard-session-lifetime", f.dashboard.SessionLifetime < 0},
+	for name, negative := range map[string]bool{
+		"events-qps": f.eventsQPS < 0, "events-burst": f.eventsBurst < 0,
+		"resync-period": f.resync < 0, "dashboard-session-lifetime": f.dashboard.SessionLifetime < 0,
 	} {
-		if negative.is {
-			return fmt.Errorf("--%s must not be negative", negative.flag)
+		if negative {
+			return fmt.Errorf("--%s must not be negative", name)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/pflag"
 )
@@ -15,8 +14,8 @@ type legacyFlag struct {
 	valueOptional bool
 	// replacement is our flag; "" if there is none.
 	replacement string
-	// translate converts a value for replacement; nil if it is unchanged.
-	translate func(value string) (string, error)
+	// address means that the value is an address, of which "0" is none.
+	address bool
 	// hint explains the difference.
 	hint string
 }
@@ -27,7 +26,7 @@ func legacyFlags() []legacyFlag {
 	return []legacyFlag{
 		{name: "discovery-interval", hint: "not needed: kinds are discovered when a controller or a CRD changes"},
 		{name: "cache-flush-interval", replacement: "resync-period", hint: "the periodic resync of all objects is off by default"},
-		{name: "metrics-address", replacement: "address", translate: addressOrNone, hint: "health and metrics share one address"},
+		{name: "metrics-address", replacement: "address", address: true, hint: "health and metrics share one address"},
 		{name: "client-go-qps", replacement: "kube-api-qps", hint: "by default only the API server limits requests"},
 		{name: "client-go-burst", replacement: "kube-api-burst"},
 		{name: "pprof-address", hint: "not supported: --profiling serves profiles at --address"},
@@ -36,12 +35,12 @@ func legacyFlags() []legacyFlag {
 		{name: "leader-election-namespace", replacement: "leader-elect-resource-namespace"},
 		{name: "leader-election-id", replacement: "leader-elect-resource-name",
 			hint: "with the ID of Metacontroller (metacontroller), only one of the two leads"},
-		{name: "health-probe-bind-address", replacement: "health-address", translate: addressOrNone, hint: "also served at --address"},
+		{name: "health-probe-bind-address", replacement: "health-address", address: true, hint: "also served at --address"},
 		{name: "target-label-selector", replacement: "selector"},
 		{name: "apply-strategy-ssa-field-manager", replacement: "field-manager"},
-		{name: "zap-devel", valueOptional: true, replacement: "log-level", translate: zapDevelLevel},
-		{name: "zap-encoder", replacement: "log-format", translate: logFormat},
-		{name: "zap-log-level", replacement: "log-level", translate: logLevel, hint: "1 to 4 are info, higher levels debug"},
+		{name: "zap-devel", valueOptional: true, hint: "no effect: use --log-level=debug"},
+		{name: "zap-encoder", hint: "no effect: use --log-format=json or text"},
+		{name: "zap-log-level", hint: "no effect: use --log-level"},
 		{name: "zap-stacktrace-level", hint: "not needed: stack traces are logged for panics"},
 		{name: "zap-time-encoding", hint: "not needed: times are RFC 3339"},
 	}
@@ -83,12 +82,8 @@ func (old *legacyFlag) apply(set *pflag.FlagSet) (flagNote, error) {
 		return note, nil
 	}
 	value := set.Lookup(old.name).Value.String()
-	if old.translate != nil {
-		translated, err := old.translate(value)
-		if err != nil {
-			return note, fmt.Errorf("--%s: %w", old.name, err)
-		}
-		value = translated
+	if old.address && value == "0" {
+		value = ""
 	}
 	note.text = fmt.Sprintf("--%s=%s", old.replacement, value)
 	if set.Changed(old.replacement) {
@@ -99,51 +94,4 @@ func (old *legacyFlag) apply(set *pflag.FlagSet) (flagNote, error) {
 		return note, fmt.Errorf("--%s %q: %w", old.name, value, err)
 	}
 	return note, nil
-}
-
-// addressOrNone converts the address "0", which means none.
-func addressOrNone(value string) (string, error) {
-	if value == "0" {
-		return "", nil
-	}
-	return value, nil
-}
-
-func zapDevelLevel(value string) (string, error) {
-	devel, err := strconv.ParseBool(value)
-	if devel {
-		return "debug", err
-	}
-	return "info", err
-}
-
-func logFormat(value string) (string, error) {
-	switch value {
-	case "json":
-		return "json", nil
-	case "console":
-		return "text", nil
-	}
-	return "", fmt.Errorf("%q must be json or console", value)
-}
-
-// zapDebugLevel is the lowest zap level at which Metacontroller logged differences of
-// children.
-const zapDebugLevel = 5
-
-func logLevel(value string) (string, error) {
-	switch value {
-	case "debug", "info", "error":
-		return value, nil
-	case "panic":
-		return "error", nil
-	}
-	number, err := strconv.Atoi(value)
-	switch {
-	case err != nil || number < 1:
-		return "", fmt.Errorf("%q must be debug, info, error, panic or a number above 0", value)
-	case number < zapDebugLevel:
-		return "info", nil
-	}
-	return "debug", nil
 }

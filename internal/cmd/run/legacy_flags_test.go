@@ -78,13 +78,7 @@ func TestMetacontrollerFlags(t *testing.T) {
 		{args: []string{"--apply-strategy=server-side-apply"}, flag: "apply-strategy", value: "server-side"},
 		{args: []string{"--apply-strategy=dynamic-apply"}, flag: "apply-strategy", value: "merge"},
 		{args: []string{"--apply-strategy-ssa-field-manager=me"}, flag: "field-manager", value: "me", note: "--apply-strategy-ssa-field-manager: --field-manager=me"},
-		{args: []string{"--zap-log-level=4"}, flag: "log-level", value: "info", note: "--zap-log-level: --log-level=info"},
-		{args: []string{"--zap-log-level=5"}, flag: "log-level", value: "debug", note: "--zap-log-level: --log-level=debug"},
-		{args: []string{"--zap-log-level=error"}, flag: "log-level", value: "error", note: "--zap-log-level: --log-level=error"},
-		{args: []string{"--zap-log-level=panic"}, flag: "log-level", value: "error", note: "--zap-log-level: --log-level=error"},
-		{args: []string{"--zap-devel"}, flag: "log-level", value: "debug", note: "--zap-devel: --log-level=debug"},
-		{args: []string{"--zap-encoder=json"}, flag: "log-format", value: "json", note: "--zap-encoder: --log-format=json"},
-		{args: []string{"--zap-encoder=console"}, flag: "log-format", value: "text", note: "--zap-encoder: --log-format=text"},
+		{args: []string{"--zap-log-level=5"}, flag: "log-level", value: "info", note: "--zap-log-level: no effect: use --log-level"},
 	} {
 		f := parsed(t, c.args...)
 		notes, err := f.applyLegacy()
@@ -104,8 +98,6 @@ func TestMetacontrollerFlags(t *testing.T) {
 
 func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
-		{"--zap-log-level=loud", `--zap-log-level: "loud" must be debug, info, error, panic or a number above 0`},
-		{"--zap-encoder=xml", `--zap-encoder: "xml" must be json or console`},
 		{"--client-go-qps=many", `--client-go-qps "many": parse error`},
 		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
 	} {
