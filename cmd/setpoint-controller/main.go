@@ -23,6 +23,6 @@ func main() {
 release, or: go install github.com/setpoint-dev/setpoint/cmd/setpoint@latest`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.AddCommand(run.Command(p), version.Command(p, version.Controller), hooks.EngineCommand())
+	root.AddCommand(run.Command(p), version.Command(p, "controller, for a cluster to run", false), hooks.EngineCommand())
 	os.Exit(p.Execute(context.Background(), root, os.Args[1:]))
 }

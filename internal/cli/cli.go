@@ -85,14 +85,14 @@ exits with 2 if there are changes.`,
 		Version: command.ReadVersion().Version,
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
-	kind := version.Light
+	about := "light, for a cluster you have"
 	if e.Boot != nil {
-		kind = version.Full
+		about = "full, with a control plane inside"
 	}
 	root.AddCommand(run.Command(p), get.Command(p), why.Command(p), record.Command(p), tree.Command(p), plan.Command(p), rbac.Command(p),
 		reconcile.Command(p), allowdeletions.Command(p), rollout.Command(p), release.Command(p), uninstall.Command(p), loglevel.Command(p),
 		supportbundle.Command(p), devcommand.Command(p, e.Boot), kubectlCommand(p, e.Kubectl), initialize.Command(p, types.TypeScript),
 		types.Command(p), test.Command(p, run.OperatorOptions),
-		version.Command(p, kind), hooks.EngineCommand())
+		version.Command(p, about, e.Boot != nil), hooks.EngineCommand())
 	return root
 }

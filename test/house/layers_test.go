@@ -93,7 +93,10 @@ var restricted = []struct {
 	why     string
 }{
 	{"cmd/setpoint", []string{"internal/cli"}, "main only calls the command line"},
-	{"cmd/setpoint-controller", []string{"internal/cli/command", "internal/cli/hooks", "internal/cmd/run", "internal/cmd/version"}, "a cluster runs controllers, and types no commands"},
+	{
+		"cmd/setpoint-controller", []string{"internal/cli/command", "internal/cli/hooks", "internal/cmd/run", "internal/cmd/version"},
+		"a cluster runs controllers, and types no commands",
+	},
 	{"controllers/...", []string{".", "api/...", "hook"}, "bundled controllers show that the public SDK is enough"},
 	{"examples/...", []string{".", "api/...", "controllers/...", "examples/...", "hook"}, "a reader can copy an example only if it uses public packages"},
 	{"controlplane/apptest", []string{"controlplane", ".", "internal/sdk"}, "the test kit runs an app on a control plane through the public API of both, and asks it for the kinds of Go types"},

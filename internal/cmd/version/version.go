@@ -11,18 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
-// Kind is what a binary has.
-type Kind string
-
-// The binaries: Controller is what a cluster runs.
-const (
-	Controller Kind = "controller, for a cluster to run"
-	Light      Kind = "light, for a cluster you have"
-	Full       Kind = "full, with a control plane inside"
-)
-
-// Command returns `setpoint version` of a binary.
-func Command(p *command.Invocation, kind Kind) *cobra.Command {
+// Command returns `setpoint version` of a binary, about which it says something.
+func Command(p *command.Invocation, about string, controlPlane bool) *cobra.Command {
 	format := flags.OneOf(output.AsText, output.AsJSON, output.AsYAML)
 	c := &cobra.Command{
 		Use:     "version",
@@ -31,11 +21,11 @@ func Command(p *command.Invocation, kind Kind) *cobra.Command {
 		Args:    command.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := command.ReadVersion()
-			v.ControlPlane = kind == Full
+			v.ControlPlane = controlPlane
 			if format.Value != output.AsText {
 				return output.Encode(p.Stdout, format.Value, v)
 			}
-			_, err := fmt.Fprintf(p.Stdout, "setpoint %s (%s)\n%s %s\n", v.Version, kind, v.Go, v.Platform)
+			_, err := fmt.Fprintf(p.Stdout, "setpoint %s (%s)\n%s %s\n", v.Version, about, v.Go, v.Platform)
 			return err
 		},
 	}
