@@ -83,7 +83,8 @@ func (b binary) compile(ctx context.Context, version string) error {
 	}
 	// The version is that of the release, also if the commit has another tag or none.
 	ldflags := "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + version
-	cmd := exec.CommandContext(ctx, "go", "-C", b.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", output, b.source)
+	cmd := exec.CommandContext(ctx, "go", "-C", b.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
+		"-o", output, b.source)
 	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
