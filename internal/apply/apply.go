@@ -5,6 +5,7 @@
 package apply
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,15 +13,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
+	policy "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Options configure a Writer. The zero value works.
@@ -90,22 +95,45 @@ func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, n
 	return w.send(ctx, resource, "get", w.client.Get().AbsPath(resource.Path(namespace, name)))
 }
 
-// Create creates an object and returns it as stored.
-func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.create(ctx, resource, o, "")
+// Create creates an object with a field manager, the writer's own if empty, and returns it as stored. It tells traces the
+// name, which the path of the request lacks.
+func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+	if trace.On(ctx) {
+		ctx, o = context.WithValue(ctx, newNameKey{}, o.Name()), annotated(ctx, o)
+	}
+	return w.send(ctx, resource, "create", w.createRequest(resource, o, manager))
 }
 
-// Update replaces an object if it still has the resource version of o.
-func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update", w.updateRequest(resource, o))
+// Status is the part of an object that Update and Patch write alone.
+const Status = "status"
+
+// Update replaces an object, or its Status, if it still has the resource version of o.
+func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error) {
+	return w.send(ctx, resource, verbOf("update", part), w.updateRequest(resource, o, part))
 }
 
-// UpdateStatus replaces the status of an object if it still has the resource version of o. It turns
-// off field validation, which takes time: the server prunes unknown fields.
-func (w *Writer) UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "update_status", w.writeRequest(w.client.Put(), "").
-		AbsPath(resource.Path(o.Namespace(), o.Name())+"/status").
-		Param("fieldValidation", metav1.FieldValidationIgnore).Body(o.JSON()))
+// Patch sends a JSON merge patch for the object with the name of o, or for its Status. If the patch has a UID or
+// resource version, a mismatch is a Conflict.
+func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object, error) {
+	request := w.writeRequest(w.client.Patch(types.MergePatchType), "").SetHeader("Content-Type", string(types.MergePatchType))
+	return w.send(ctx, resource, verbOf("patch", part), onPart(request, resource, o, part).Body(patch))
+}
+
+func verbOf(verb, part string) string {
+	if part == "" {
+		return verb
+	}
+	return verb + "_" + part
+}
+
+// onPart sets the path of an object or of its status. That is not validated, which takes time: the server prunes unknown
+// fields.
+func onPart(request *rest.Request, resource object.Resource, o *object.Object, part string) *rest.Request {
+	request = request.AbsPath(resource.Path(o.Namespace(), o.Name()), part)
+	if part == "" {
+		return request
+	}
+	return request.Param("fieldValidation", metav1.FieldValidationIgnore)
 }
 
 // createRequest returns a request that creates an object. If a manager applies it later, unknown
@@ -118,24 +146,20 @@ func (w *Writer) createRequest(resource object.Resource, o *object.Object, manag
 	return request
 }
 
-func (w *Writer) updateRequest(resource object.Resource, o *object.Object) *rest.Request {
-	return w.writeRequest(w.client.Put(), "").AbsPath(resource.Path(o.Namespace(), o.Name())).Body(o.JSON())
+func (w *Writer) updateRequest(resource object.Resource, o *object.Object, part string) *rest.Request {
+	return onPart(w.writeRequest(w.client.Put(), ""), resource, o, part).Body(o.JSON())
 }
 
 // writeRequest sets the content type and the field manager; the writer's own if empty.
 func (w *Writer) writeRequest(request *rest.Request, manager string) *rest.Request {
-	return w.withDryRun(request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager)))
-}
-
-func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
-
-// withDryRun makes a request a dry run if all are.
-func (w *Writer) withDryRun(request *rest.Request) *rest.Request {
+	request = request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager))
 	if w.options.DryRun {
 		return dryRun(request)
 	}
 	return request
 }
+
+func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
 
 // asDryRun makes a request a dry run.
 func (w *Writer) asDryRun(request *rest.Request) *rest.Request {
@@ -150,7 +174,7 @@ func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun"
 // Delete deletes the object with the UID of o. It returns the object if it is still being deleted,
 // and nil if it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	body, err := w.deleteBody(o)
+	body, err := json.Marshal(w.deleteOptions(o))
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +187,6 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 		return nil, err
 	}
 	return left, nil
-}
-
-// deleteBody returns the body of a delete request. It contains all options: with a body, the server
-// ignores the query, even dryRun.
-func (w *Writer) deleteBody(o *object.Object) ([]byte, error) {
-	return json.Marshal(w.deleteOptions(o))
 }
 
 func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
@@ -302,4 +320,111 @@ func Rejected(err error) bool {
 		return false
 	}
 	return true
+}
+
+// Evict evicts the pod with the UID of pod. A pod that is gone is no error. If a disruption budget
+// does not allow the eviction now, TooManyRequests is true for the error.
+func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *object.Object) error {
+	body, err := json.Marshal(policy.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace(), Name: pod.Name()},
+		DeleteOptions: w.deleteOptions(pod),
+	})
+	if err != nil {
+		return err
+	}
+	// The caller decides when to retry, not the client.
+	request := w.writeRequest(w.client.Post(), "").MaxRetries(0).
+		AbsPath(resource.Path(pod.Namespace(), pod.Name()) + "/eviction").Body(body)
+	if _, err = w.doRequest(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// TooManyRequests reports whether the server is busy, or a disruption budget does not allow an
+// eviction now.
+func TooManyRequests(err error) bool { return apierrors.IsTooManyRequests(err) }
+
+// pageSize is the limit of a list request.
+const pageSize = 500
+
+// List reads the objects of a kind that match a label selector, not from a cache. An empty
+// namespace means all.
+func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
+	var all []*object.Object
+	for next := ""; ; {
+		request := w.client.Get().AbsPath(resource.Path(namespace, "")).
+			Param("labelSelector", selector).Param("limit", strconv.Itoa(pageSize)).SetHeader("Accept", "application/json")
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		body, err := w.doRequest(ctx, resource, "list", request)
+		if err != nil {
+			return nil, err
+		}
+		metadata, err := object.ReadList(bytes.NewReader(body), func(data []byte) error {
+			o, err := object.ParseAs(data, resource.APIVersion(), resource.Kind)
+			all = append(all, o)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read list: %w", err)
+		}
+		if next = metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// statusErrorOf returns the server's Status as an error. A raw request returns it as the body, with
+// an error that has only the code.
+func statusErrorOf(body []byte, err error) error {
+	status, ok := parseStatus(body)
+	if !ok {
+		return err
+	}
+	switch {
+	case isUIDMismatch(status):
+		return newConflict("the object was replaced by another one with the same name")
+	case isMalformedApply(status):
+		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+	}
+	return status
+}
+
+// parseStatus parses the Status in an error response.
+func parseStatus(body []byte) (*apierrors.StatusError, bool) {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
+		return nil, false //nolint:nilerr // The body need not be a Status.
+	}
+	return &apierrors.StatusError{ErrStatus: status}, true
+}
+
+// isUIDMismatch reports whether another object with the same name exists, because the UID does not
+// match.
+func isUIDMismatch(status *apierrors.StatusError) bool {
+	if !apierrors.IsInvalid(status) || status.ErrStatus.Details == nil {
+		return false
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+// isMalformedApply reports whether an applied object does not match the schema, which the server
+// returns as an internal error.
+func isMalformedApply(status *apierrors.StatusError) bool {
+	return status.ErrStatus.Code == http.StatusInternalServerError &&
+		strings.HasPrefix(status.ErrStatus.Message, "failed to create typed patch object")
+}
+
+func newConflict(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: message,
+	}}
 }

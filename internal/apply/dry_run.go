@@ -30,7 +30,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated))
+	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated, ""))
 }
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and

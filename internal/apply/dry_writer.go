@@ -45,19 +45,14 @@ func (d *DryWriter) Get(ctx context.Context, resource object.Resource, namespace
 	return d.server.Get(ctx, resource, namespace, name)
 }
 
-// Update records the object, with the status that is stored if that is a subresource.
-func (d *DryWriter) Update(_ context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	if before := d.stored[o.Ref().Identity()]; before != nil && resource.Status {
+// Update records the object, with the status that is stored if that is a subresource, or with its status.
+func (d *DryWriter) Update(_ context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error) {
+	if before := d.stored[o.Ref().Identity()]; before != nil && resource.Status && part == "" {
 		var err error
 		if o, err = o.With(before.Field("status"), "status"); err != nil {
 			return nil, err
 		}
 	}
-	return d.store(o), nil
-}
-
-// UpdateStatus records the object with its status.
-func (d *DryWriter) UpdateStatus(_ context.Context, _ object.Resource, o *object.Object) (*object.Object, error) {
 	return d.store(o), nil
 }
 
@@ -75,22 +70,17 @@ func (d *DryWriter) storeAs(ref object.Ref, o *object.Object) {
 	d.stored[ref] = o
 }
 
-// Patch records the object with a JSON merge patch, except for a status that is a subresource.
-func (d *DryWriter) Patch(_ context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
-	return d.patch(o, patch, func(name string) bool { return resource.Status && name == "status" })
-}
-
-// PatchStatus is Patch for nothing but the status.
-func (d *DryWriter) PatchStatus(_ context.Context, _ object.Resource, o *object.Object, patch []byte) (*object.Object, error) {
-	return d.patch(o, patch, func(name string) bool { return name != "status" })
-}
-
-func (d *DryWriter) patch(o *object.Object, patch []byte, ignored func(field string) bool) (*object.Object, error) {
+// Patch records the object with a JSON merge patch: of nothing but the status, or of all but a status that is a
+// subresource.
+func (d *DryWriter) Patch(_ context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object,
+	error) {
 	change, err := object.Decode(patch)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(change, func(name string, _ any) bool { return ignored(name) })
+	maps.DeleteFunc(change, func(name string, _ any) bool {
+		return part == "" && resource.Status && name == Status || part != "" && name != part
+	})
 	if metadata, has := change["metadata"].(map[string]any); has { // What it is a precondition of is stored already.
 		delete(metadata, "uid")
 		delete(metadata, "resourceVersion")
@@ -106,8 +96,8 @@ func (d *DryWriter) patch(o *object.Object, patch []byte, ignored func(field str
 	return d.store(patched), nil
 }
 
-// CreateFor plans to create an object with a field manager. It returns AlreadyExists for the name of another object.
-func (d *DryWriter) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
+// Create plans to create an object with a field manager. It returns AlreadyExists for the name of another object.
+func (d *DryWriter) Create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	switch _, err := d.Get(ctx, resource, o.Namespace(), o.Name()); {
 	case err == nil:
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: resource.Group, Resource: resource.Plural}, o.Name())

@@ -21,11 +21,11 @@ func TestRequestsWithoutAPlan(t *testing.T) {
 		want, kind string
 	}{
 		"patch": {func(ctx context.Context, w *apply.Writer) error {
-			_, err := w.Patch(ctx, configMaps, o, []byte(`{"a":1}`))
+			_, err := w.Patch(ctx, configMaps, o, []byte(`{"a":1}`), "")
 			return err
 		}, `PATCH /api/v1/namespaces/town/configmaps/a?fieldManager=setpoint {"a":1}`, "application/merge-patch+json"},
 		"status": {func(ctx context.Context, w *apply.Writer) error {
-			_, err := w.PatchStatus(ctx, shops, o, []byte(`{"status":{}}`))
+			_, err := w.Patch(ctx, shops, o, []byte(`{"status":{}}`), apply.Status)
 			return err
 		}, `PATCH /apis/example.org/v1/namespaces/town/shops/a/status?fieldManager=setpoint&fieldValidation=Ignore {"status":{}}`, "application/merge-patch+json"},
 		"apply": {func(ctx context.Context, w *apply.Writer) error {

@@ -106,7 +106,7 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	switch a.Verb {
 	case plan.Create:
-		result.Stored, result.Err = w.create(ctx, a.Resource, a.After, a.Manager)
+		result.Stored, result.Err = w.Create(ctx, a.Resource, a.After, a.Manager)
 	case plan.Apply:
 		result = w.updateOrApply(ctx, a)
 	case plan.Delete:
@@ -116,7 +116,7 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 	case plan.Update:
 		result.Stored, result.Err = w.merge(ctx, a)
 	case plan.Adopt, plan.Release:
-		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After)
+		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After, "")
 	default:
 		result.Err = fmt.Errorf("no such action: %q", a.Verb)
 	}
@@ -128,7 +128,7 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 
 // merge updates a child to what was merged.
 func (w *Writer) merge(ctx context.Context, a plan.Action) (*object.Object, error) {
-	stored, err := w.Update(ctx, a.Resource, a.After)
+	stored, err := w.Update(ctx, a.Resource, a.After, "")
 	if apierrors.IsInvalid(err) {
 		return w.updateWithoutLeftovers(ctx, a, err)
 	}

@@ -74,7 +74,7 @@ func (w *Writer) dryRunRequest(a plan.Action, o *object.Object) *rest.Request {
 	if a.DryRunVerb == plan.Apply {
 		return w.applyRequest(a, o)
 	}
-	return w.updateRequest(a.Resource, o)
+	return w.updateRequest(a.Resource, o, "")
 }
 
 // isRejected reports whether the server rejects an update: a field is immutable, an admission

@@ -18,14 +18,6 @@ var reads = map[string]bool{"get": true, "list": true, "try": true}
 
 type newNameKey struct{}
 
-// create creates an object. It tells traces the name, which the path of the request lacks.
-func (w *Writer) create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	if trace.On(ctx) {
-		ctx, o = context.WithValue(ctx, newNameKey{}, o.Name()), annotated(ctx, o)
-	}
-	return w.send(ctx, resource, "create", w.createRequest(resource, o, manager))
-}
-
 // annotated returns an object with the annotation of the trace, if it is on.
 func annotated(ctx context.Context, o *object.Object) *object.Object {
 	value := trace.AnnotationOf(ctx)

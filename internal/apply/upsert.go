@@ -13,11 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// CreateFor is Create with a field manager; the writer's own if empty.
-func (w *Writer) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	return w.create(ctx, resource, o, w.managerOr(manager))
-}
-
 // Ownership says who owns an existing object.
 type Ownership struct {
 	// Object is its metadata.

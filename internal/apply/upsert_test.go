@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // upsertFixture applies objects without a plan, as handlers do.
@@ -25,7 +26,7 @@ func newUpsertFixture(t *testing.T) *upsertFixture {
 // create and apply return the requests that they send.
 func (u *upsertFixture) create(resource object.Resource, text string) []string {
 	return u.logged(func(o *object.Object) error {
-		_, err := u.writer.CreateFor(u.t.Context(), resource, o, "rates")
+		_, err := u.writer.Create(u.t.Context(), resource, o, "rates")
 		return err
 	}, text)
 }
@@ -118,5 +119,98 @@ func TestADryRunTakesOverNothing(t *testing.T) {
 	u.writer = u.cluster.writer(apply.Options{DryRun: true})
 	if requests := u.apply(kindOf["configmaps"], name+`{"a":"2"}}`); !slices.Equal(requests, []string{"apply-patch, dry"}) {
 		t.Errorf("sent %q", requests)
+	}
+}
+
+// The result of an update that an apply had to follow says why, and has the version that the update stored.
+func TestUpdatesOfCoOwnedObjects(t *testing.T) {
+	desired := func(value string) []json.RawMessage {
+		return []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"` + value + `","both":"x"}}`)}
+	}
+	for name, coOwned := range map[string]bool{"alone": false, "with kubectl": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newTestController(t, "setpoint.dev/applied-fields", true)
+			k.setRules(rules(plan.InPlace, plan.ServerSide))
+			k.reconcile(desired("1"))
+			if coOwned {
+				k.applyAs("kubectl", "configmaps/a", map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+					"metadata": map[string]any{"name": "a"}, "data": map[string]any{"both": "x"}})
+			}
+			results := k.cluster.writer(apply.Options{}).ApplyPlan(t.Context(), k.plan(desired("2")))
+			if len(results) != 1 || results[0].Err != nil || results[0].Action.Update == nil {
+				t.Fatalf("%+v", results)
+			}
+			result := results[0]
+			if result.CoOwned != coOwned || (result.Updated != nil) != coOwned {
+				t.Errorf("co-owned %v, updated %v", result.CoOwned, result.Updated)
+			}
+			if coOwned && result.Updated.Version() >= result.Stored.Version() {
+				t.Errorf("the update stored version %d, the apply %d", result.Updated.Version(), result.Stored.Version())
+			}
+		})
+	}
+}
+
+// Whatever the desired objects, the methods, the strategies and the edits of others are, an applied
+// plan leaves nothing to do. After a restart, each child takes at most one write, which changes
+// only managed fields. An existing object of another owner stays as it is.
+func TestConverges(t *testing.T) {
+	seeded(t, func(w generator, seed uint64) {
+		k := newTestController(t, "metacontroller.k8s.io/last-applied-configuration", w.IntN(2) == 0)
+		k.create("configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"theirs"},"data":{"k":"theirs"}}`)
+		for turn := range 4 {
+			method, strategy := plan.InPlace, plan.Merge
+			if w.IntN(3) == 0 {
+				method = plan.Recreate
+			}
+			if w.IntN(2) == 0 {
+				strategy = plan.ServerSide
+			}
+			k.setRules(rules(method, strategy))
+			response := w.response()
+			k.reconcile(append(response, w.object("v1", "ConfigMap", "theirs", map[string]any{"data": map[string]any{"k": "ours"}})))
+			k.reconcile(response)
+			k.checkRestart(response)
+			for key, edit := range w.edits() {
+				k.editAs("others", key, edit)
+			}
+			k.add(w)
+			k.reconcile(response)
+			if t.Failed() {
+				t.Fatalf("seed %d, turn %d: %s %s\n%s\nwish: %s", seed, turn, method, strategy, k.show(), response)
+			}
+		}
+		if theirs := k.objects["configmaps/theirs"]; theirs.GetResourceVersion() != "1" {
+			t.Errorf("seed %d: the object of another owner was written", seed)
+		}
+	})
+}
+
+// checkRestart drops the known up-to-date children and applies the resulting plan.
+func (k *testController) checkRestart(response []json.RawMessage) {
+	k.t.Helper()
+	before := map[string]string{}
+	for _, o := range k.observed() {
+		before[o.Ref().String()] = normalize(o.JSON())
+	}
+	clear(k.upToDate)
+	p := k.plan(response)
+	touched := map[string]bool{}
+	for _, stage := range p.Stages {
+		for _, action := range stage {
+			if touched[action.Ref.String()] {
+				k.t.Errorf("%s: written twice", action)
+			}
+			touched[action.Ref.String()] = true
+		}
+	}
+	k.apply(p)
+	for _, o := range k.observed() {
+		if now := normalize(o.JSON()); now != before[o.Ref().String()] {
+			k.t.Errorf("a restart changed %s\nfrom %s\nto   %s", o.Ref(), before[o.Ref().String()], now)
+		}
+	}
+	if again := k.plan(response); !again.Empty() {
+		k.t.Errorf("after a restart and a turn there is still to do:\n%s", again)
 	}
 }

@@ -89,13 +89,13 @@ func writes(t *testing.T) map[string]write {
 			return w.Get(ctx, configMaps, "town", "a")
 		},
 		"create": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
-			return w.Create(ctx, configMaps, o)
+			return w.Create(ctx, configMaps, o, "")
 		},
 		"update": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
-			return w.Update(ctx, configMaps, o)
+			return w.Update(ctx, configMaps, o, "")
 		},
 		"update_status": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
-			return w.UpdateStatus(ctx, shops, o)
+			return w.Update(ctx, shops, o, apply.Status)
 		},
 		"delete": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
 			return w.Delete(ctx, configMaps, o)
@@ -131,7 +131,7 @@ func TestManagerAndClusterScope(t *testing.T) {
 	var s server
 	w := s.writer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
 	namespace := parse(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
-	must.Get(w.Create(t.Context(), namespaces, namespace)).In(t)
+	must.Get(w.Create(t.Context(), namespaces, namespace, "")).In(t)
 	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.requests[0] != want {
 		t.Errorf("sent %q, want %q", s.requests[0], want)
 	}

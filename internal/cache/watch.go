@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -187,7 +188,7 @@ func (w *watch) removeView(v *View) {
 	w.views = slices.DeleteFunc(w.views, func(other *View) bool { return other == v })
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cache.dropWritesOf(v)
+	maps.DeleteFunc(w.cache.pendingWrites, func(_ string, own *pendingWrites) bool { return own.view == v })
 }
 
 // selects reports whether the watch selects the object, as far as that is known here.

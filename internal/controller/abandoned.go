@@ -57,7 +57,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if err != nil {
 		return nil, err
 	}
-	stored, err := a.Own.Patch(ctx, r.base.options.Resource, r.Stored, body)
+	stored, err := a.Own.Patch(ctx, r.base.options.Resource, r.Stored, body, "")
 	switch {
 	case apply.NotFound(err), apply.Conflict(err):
 		return nil, ErrConflict
@@ -71,7 +71,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	}
 	r.Log.Warn("finalizer removed in a terminating namespace", "object", r.Stored.Ref().String(), "error", a.Why)
 	// The namespace accepts no events either, so this one is about it.
-	r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+	r.base.Tools.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
 	return stored, nil
 }
 

@@ -10,11 +10,16 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -23,6 +28,9 @@ import (
 
 // Base is the part of a controller that does not depend on its loop.
 type Base struct {
+	Owned
+
+	Tools    Tools
 	Log      *slog.Logger
 	Queue    *queue.Queue
 	Memories *Memories
@@ -58,27 +66,57 @@ type Options struct {
 	Resource object.Resource
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
-	// Queue are the options of the queue.
-	Queue queue.Options
 	// Filtered means that the API server leaves out objects by a selector of labels or
 	// fields: an object that stops matching looks deleted.
 	Filtered bool
+	// Owns are the kinds of objects that a reconciled object may control, NamespacesOf returns those of a kind, "" for all.
+	Owns         []object.Resource
+	NamespacesOf func(object.Resource) []string
+	// Account is as which ServiceAccount the controller writes; zero for Setpoint's own rights.
+	Account identity.Account
+}
+
+// Tools are the dependencies of a controller.
+type Tools struct {
+	Store  *cache.Cache
+	Writer *apply.Writer
+	// Access reviews what Accounts may read; not used without an Account.
+	Access *identity.Reviewer
+	// Resolve finds the resource that a customize hook names.
+	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+	// Known returns a kind that Resolve has found before; may be nil.
+	Known func(apiVersion, plural string) (object.Resource, bool)
+	// Backends are those of all controllers; nil for programs that do not run.
+	Backends *backend.Backends
 	Observer Observer
 	// Unrecorded means that no history is kept: the Observer gets no steps of runs.
 	Unrecorded bool
 	Log        *slog.Logger
 	// Tracer is nil without traces.
 	Tracer *trace.Tracer
-	// Now is the clock.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
+	// Queue has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
+	Queue queue.Options
+	// Sequential makes the calls of one run one after another, so that a run can be repeated exactly.
+	Sequential bool
+
+	account identity.Account
 }
 
 // New returns the Base of a loop, without watches.
-func New(loop Loop, options Options) *Base {
-	options.Workers = cmp.Or(options.Workers, 32)
+func New(loop Loop, options Options, tools Tools) *Base {
+	options.Workers, tools.account = cmp.Or(options.Workers, 32), options.Account
+	if tools.Now == nil {
+		tools.Now = time.Now
+	}
+	if tools.Queue.Random == nil {
+		tools.Queue.Random = rand.Float64
+	}
 	return &Base{
-		Log:      options.Log.With("controller", options.Name),
-		Queue:    queue.New(options.Queue),
+		Tools:    tools,
+		Log:      tools.Log.With("controller", options.Name),
+		Queue:    queue.New(tools.Queue),
 		Memories: NewMemories(loop.NewMemory),
 		loop:     loop,
 		options:  options,
@@ -92,7 +130,7 @@ func (b *Base) Run(ctx context.Context, reconcile func(context.Context, queue.It
 	if !b.WaitForSync(ctx) {
 		return
 	}
-	b.startedAt = b.options.Now()
+	b.startedAt = b.Tools.Now()
 	start()
 	b.Log.Info("controller started", "objects", b.Len(), "workers", b.options.Workers)
 	b.running.Store(true)
@@ -111,7 +149,7 @@ func (b *Base) waited(item queue.Item) time.Duration {
 }
 
 // Since is the time since t by the controller's clock.
-func (b *Base) Since(t time.Time) time.Duration { return b.options.Now().Sub(t) }
+func (b *Base) Since(t time.Time) time.Duration { return b.Tools.Now().Sub(t) }
 
 // SyncAll queues every managed object.
 func (b *Base) SyncAll(cause queue.Cause) {
@@ -177,4 +215,14 @@ func (b *Base) ID(key queue.Key) ObjectID { return ObjectID{b, key} }
 // KeyOf is the queue's key of an object.
 func KeyOf(o *object.Object) queue.Key {
 	return queue.Key{Namespace: o.Namespace(), Name: o.Name()}
+}
+
+// Logic is one version of the hooks of a controller.
+type Logic struct {
+	// Version names it; empty if the controller has no rollouts.
+	Version string
+	// Moved means that a rollout has moved the object to it from the version before.
+	Moved          bool
+	Sync, Finalize hook.Hook
+	Customize      hook.Customizer
 }

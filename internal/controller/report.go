@@ -17,6 +17,8 @@ type Observer interface {
 	Ran(run record.Run)
 	// Deleted receives the record of each deletion of a managed object.
 	Deleted(deletion record.Run)
+	// Handled receives each call of a handler; err is nil if it succeeded.
+	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
 	// Event receives the events about managed objects, which the controller sends.
 	Event(o *object.Object, event hook.Event)
 	// OwnEvent receives the events that Setpoint itself sends: what the ServiceAccount of the controller may not
@@ -83,7 +85,23 @@ func (b *Base) CallUserCode(what string, source failure.Source, attrs []any, val
 // RecordDeletion records a deletion. It skips controllers with selectors on the server, where
 // an object that stops matching looks deleted.
 func (b *Base) RecordDeletion(o *object.Object) {
-	if !b.options.Unrecorded && !b.options.Filtered && b.manages(o) {
-		b.options.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.options.Now()))
+	if !b.Tools.Unrecorded && !b.options.Filtered && b.manages(o) {
+		b.Tools.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Tools.Now()))
 	}
+}
+
+// PrunedRetry is how long a field of the status waits that the API server did not store: nothing tells when the schema
+// of the kind has it.
+const PrunedRetry = 10 * time.Minute
+
+// ReportPruned sends an event, once, about a field of the status that the API server did not store; "" for none.
+func (r *Run) ReportPruned(field string) {
+	if field == "" {
+		return
+	}
+	r.SendOnce(hook.Event{
+		Type: Warning, Reason: ReasonStatusPruned,
+		Message: "status." + field + " was not stored: the schema of " + r.Stored.Kind() +
+			" does not have the field; add it to the CustomResourceDefinition, or do not return it",
+	})
 }

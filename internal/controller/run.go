@@ -69,14 +69,19 @@ func (b *Base) startRun(item queue.Item, o *object.Object) *Run {
 // ValuesOf returns the values of the Secrets in an object, or in states of it.
 func (b *Base) ValuesOf(o *object.Object, formerly ...*object.Object) *redact.Values {
 	values := redact.New(nil, o.Namespace(), o.Name())
+	SeeObjects(values, formerly, []*object.Object{o})
+	return values
+}
+
+// SeeObjects adds the values of the Secrets in objects, of which some may be nil.
+func SeeObjects(values *redact.Values, lists ...[]*object.Object) {
 	values.See(false, func(visit func(json.RawMessage)) {
-		for _, state := range append(formerly, o) {
-			if state != nil {
-				visit(state.JSON())
+		for _, o := range slices.Concat(lists...) {
+			if o != nil {
+				visit(o.JSON())
 			}
 		}
 	})
-	return values
 }
 
 // See adds the values of the Secrets in a request, and in its response.
@@ -104,7 +109,7 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.C
 	ctx = run.startTrace(ctx, "", memory.common().Attempts)
 	run.Record = b.newRecord(record.Run{
 		Key: item.Key, UID: o.UID(), Causes: item.Causes, Attempt: memory.common().Attempts,
-		StartTime: b.options.Now(), QueueDuration: b.waited(item), TraceID: run.trace.ID(),
+		StartTime: b.Tools.Now(), QueueDuration: b.waited(item), TraceID: run.trace.ID(),
 	})
 	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
 		run.reportPause(paused)
@@ -125,10 +130,10 @@ func (b *Base) drop(key queue.Key) {
 // newRecord starts the record of a run.
 func (b *Base) newRecord(run record.Run) *record.Record {
 	run.Controller, run.Resource = b.options.Name, b.options.Resource
-	if b.options.Unrecorded {
-		return record.NewSummary(run, b.options.Now)
+	if b.Tools.Unrecorded {
+		return record.NewSummary(run, b.Tools.Now)
 	}
-	return record.New(run, b.options.Now)
+	return record.New(run, b.Tools.Now)
 }
 
 // finishRecord passes the record to the observer. A delay in the outcome comes before anything
@@ -139,10 +144,10 @@ func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	if r.Record.Detailed() && !ran.IsNoop() {
 		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
 		if delay := requeue.Delay(); delay > 0 {
-			ran.NextRun = r.base.options.Now().Add(delay)
+			ran.NextRun = r.base.Tools.Now().Add(delay)
 		}
 	}
-	r.base.options.Observer.Ran(ran)
+	r.base.Tools.Observer.Ran(ran)
 }
 
 // finished returns the record of the run, with the values that its texts may have.
@@ -167,7 +172,7 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 		outcome = record.Skipped
 	}
 	r.endTrace(outcome)
-	r.base.options.Observer.Ran(r.finished(outcome))
+	r.base.Tools.Observer.Ran(r.finished(outcome))
 }
 
 // IsDry reports whether this is a dry run: it sends no events, and its object need not be stored.
@@ -217,7 +222,7 @@ func (r *Run) SendEvent(event hook.Event) {
 		return
 	}
 	event.Reason, event.Message = r.Secrets.Text(event.Reason), r.Secrets.Text(event.Message)
-	r.base.options.Observer.Event(r.Stored, event)
+	r.base.Tools.Observer.Event(r.Stored, event)
 	r.Record.EventSent(event)
 }
 
@@ -255,7 +260,7 @@ func (r *Run) sendFailure(f Failure) {
 		r.SendEvent(f.Event)
 		return
 	}
-	r.base.options.Observer.OwnEvent(r.Stored, f.Event)
+	r.base.Tools.Observer.OwnEvent(r.Stored, f.Event)
 	r.Record.EventSent(f.Event)
 }
 
@@ -278,7 +283,7 @@ func (r *Run) ReportFailure(f Failure) {
 	}
 	log.Warn("reconcile failed")
 	r.sendFailure(f)
-	last.message, last.at = message, b.options.Now()
+	last.message, last.at = message, b.Tools.Now()
 }
 
 // reportPause sends an event when the object was paused or resumed.

@@ -13,7 +13,7 @@ import (
 
 // tracedVersion returns the resource version of an object, by which a trace finds who wrote it; zero without traces.
 func (b *Base) tracedVersion(o *object.Object) uint64 {
-	if b.options.Tracer == nil || o == nil {
+	if b.Tools.Tracer == nil || o == nil {
 		return 0
 	}
 	return o.Version()
@@ -23,7 +23,7 @@ func (b *Base) tracedVersion(o *object.Object) uint64 {
 // not queued.
 func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) context.Context {
 	b := r.base
-	if b.options.Tracer == nil {
+	if b.Tools.Tracer == nil {
 		return ctx
 	}
 	run := trace.Run{
@@ -35,7 +35,7 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 	if trigger != "" {
 		run.Causes = []trace.Cause{{Text: trigger}}
 	}
-	ctx, r.trace = b.options.Tracer.StartRun(ctx, &run)
+	ctx, r.trace = b.Tools.Tracer.StartRun(ctx, &run)
 	r.Log = r.Log.With(r.trace.LogAttrs()...)
 	return ctx
 }

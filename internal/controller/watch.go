@@ -136,18 +136,13 @@ func (b *Base) QueueObject(e cache.Event, kind queue.CauseKind) {
 // QueueOwner queues the object that controls another one.
 func (b *Base) QueueOwner(owned *object.Object) {
 	if owner := b.OwnerOf(owned); owner != nil {
-		b.Queue.Add(KeyOf(owner), b.ChildCause(owned))
+		b.Queue.Add(KeyOf(owner), b.CauseBy(queue.ChildChanged, owned))
 	}
 }
 
-// ChildCause is the cause of a reconcile that another object brings about.
-func (b *Base) ChildCause(child *object.Object) queue.Cause {
-	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child), Version: b.tracedVersion(child)}
-}
-
-// RelatedCause is the cause of a reconcile that a related object brings about.
-func (b *Base) RelatedCause(o *object.Object) queue.Cause {
-	return queue.Cause{Kind: queue.RelatedChanged, Detail: o.Kind(), Object: KeyOf(o), Version: b.tracedVersion(o)}
+// CauseBy is the cause of a reconcile that a child or a related object brings about.
+func (b *Base) CauseBy(kind queue.CauseKind, o *object.Object) queue.Cause {
+	return queue.Cause{Kind: kind, Detail: o.Kind(), Object: KeyOf(o), Version: b.tracedVersion(o)}
 }
 
 // RequestCause is the cause of a reconcile that a user requested on an object.

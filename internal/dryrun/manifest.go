@@ -28,7 +28,7 @@ func applyManifest(ctx context.Context, m *manager.Manager, resource object.Reso
 			return nil, "", fmt.Errorf("merge %s into the stored object: %w", given.Ref(), err)
 		}
 	}
-	tried, err := write(ctx, resource, wanted)
+	tried, err := write(ctx, resource, wanted, "")
 	switch {
 	case err == nil:
 		return tried, "", nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
@@ -22,7 +23,7 @@ import (
 // run runs a controller that stores nothing: the API server receives its writes as dry runs.
 type run struct {
 	*manager.Compiled
-	composite.Tools
+	controller.Tools
 
 	composers []*composite.Controller
 	handlers  []*handler.Controller
@@ -56,11 +57,11 @@ func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*r
 		return nil, err
 	}
 	for _, program := range r.Programs {
-		one := composite.New(program, r.Tools)
+		one := composite.New(program, composite.Tools{Tools: r.Tools})
 		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
 	}
 	for _, program := range r.Handlers {
-		one := handler.New(program, handler.Tools{Store: r.Store, Writer: r.Writer, Access: r.Access, Observer: observer{}, Log: r.Log})
+		one := handler.New(program, r.Tools)
 		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil
@@ -191,7 +192,7 @@ func (r *run) exceedsDeletionGuard(removals int) bool {
 	}
 	children := 0
 	for _, one := range r.composers {
-		children += one.CountAllChildren()
+		children += one.CountChildren(false)
 	}
 	tally := plan.DeletionCount{Pending: removals, Children: children, Holding: r.HoldsDeletions}
 	if r.HoldsDeletions {
@@ -206,11 +207,11 @@ func (r *run) updateObject(ctx context.Context, resource object.Resource, stored
 	if stored.Version() == 0 {
 		return wanted, nil
 	}
-	tried, err := r.Writer.Update(ctx, resource, wanted)
+	tried, err := r.Writer.Update(ctx, resource, wanted, "")
 	if err != nil || !resource.Status {
 		return tried, err
 	}
-	status, err := r.Writer.UpdateStatus(ctx, resource, wanted)
+	status, err := r.Writer.Update(ctx, resource, wanted, apply.Status)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -125,8 +125,8 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
-func (m *Manager) DryRunTools() composite.Tools {
-	return composite.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.permissions.Accounts, Log: m.log, Resolve: m.resolver.Resolve,
+func (m *Manager) DryRunTools() controller.Tools {
+	return controller.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.permissions.Accounts, Log: m.log, Resolve: m.resolver.Resolve,
 		Known: m.resolver.Known.Find}
 }
 

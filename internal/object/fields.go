@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strict "sigs.k8s.io/json"
@@ -81,4 +83,72 @@ func DecodeStrictly(data []byte, into any) []error {
 		problems = append(problems, err)
 	}
 	return problems
+}
+
+// MergePatch returns an object with a JSON merge patch applied. It shares the values of both.
+func MergePatch(target, patch map[string]any) map[string]any {
+	result := cloneMembers(target)
+	for name, value := range patch {
+		below, isObject := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(result, name)
+		case isObject:
+			here, _ := result[name].(map[string]any)
+			result[name] = MergePatch(here, below)
+		default:
+			result[name] = value
+		}
+	}
+	return result
+}
+
+// CombinePatches returns one merge patch that has the effect of two.
+func CombinePatches(first, second map[string]any) map[string]any {
+	result := cloneMembers(first)
+	for name, value := range second {
+		here, wasObject := result[name].(map[string]any)
+		below, isObject := value.(map[string]any)
+		if wasObject && isObject {
+			value = CombinePatches(here, below)
+		}
+		result[name] = value
+	}
+	return result
+}
+
+// cloneMembers returns a shallow copy that is never nil.
+func cloneMembers(members map[string]any) map[string]any {
+	if members == nil {
+		return map[string]any{}
+	}
+	return maps.Clone(members)
+}
+
+// Missing returns the members of an object, other than nulls, that another one lacks at all depths, and the path of the
+// first; nil if there are none. The API server drops members that the schema of a kind does not have.
+func Missing(want, have map[string]any) (missing map[string]any, first string) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		value, path := want[name], name
+		there, exists := have[name]
+		inner, isObject := value.(map[string]any)
+		below, _ := there.(map[string]any)
+		switch {
+		case value == nil:
+			continue
+		case exists && isObject && below != nil:
+			part, at := Missing(inner, below)
+			if part == nil {
+				continue
+			}
+			value, path = part, JoinPath(name, at)
+		case exists:
+			continue
+		}
+		if missing == nil {
+			missing, first = map[string]any{}, path
+		}
+		missing[name] = value
+	}
+	return missing, first
 }

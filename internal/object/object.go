@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 	"unique"
 	"unsafe"
 )
@@ -133,5 +134,28 @@ func (o *Object) Digest() uint64 { return o.digest }
 // spec. It ignores the status.
 func (o *Object) IntentDigest() uint64 { return o.intent }
 
+// ContentDigest returns a hash of what desired objects can set. For kinds with generations it does not include the
+// status.
+func (o *Object) ContentDigest() uint64 {
+	if o.generation > 0 {
+		return o.intent
+	}
+	return o.digest
+}
+
 // Size returns the memory of the object's bytes.
 func (o *Object) Size() int { return cap(o.raw) }
+
+// Time returns a time in the metadata, such as creationTimestamp; zero if it is absent.
+func (o *Object) Time(name string) (at time.Time) {
+	if field := o.Field("metadata", name); field != nil && json.Unmarshal(field, &at) != nil {
+		return time.Time{} // The API server writes only valid times.
+	}
+	return at
+}
+
+// Revision returns the number of a ControllerRevision; 0 for other objects.
+func (o *Object) Revision() int64 {
+	number, _ := strconv.ParseInt(string(o.Field("revision")), 10, 64) // The API server requires a number.
+	return number
+}

@@ -21,7 +21,7 @@ func ParsePath(text string) ([]string, error) {
 	switch {
 	case len(path) == 0:
 		return nil, errors.New("field path is empty; an example is spec.currency")
-	case isBelowString(path):
+	case len(path) > 3 && path[0] == "metadata" && (path[1] == "labels" || path[1] == "annotations"):
 		return nil, fmt.Errorf(`%q leads into a string; quote a name that contains dots: %s.%s["example.com/note"]`, text, path[0], path[1])
 	}
 	return path, nil
@@ -73,9 +73,4 @@ func quotedName(text string) (name, rest string, err error) {
 		return name, rest, nil
 	}
 	return "", "", errors.New("list items cannot be selected")
-}
-
-// isBelowString reports whether a path continues below a label or an annotation.
-func isBelowString(path []string) bool {
-	return len(path) > 3 && path[0] == "metadata" && (path[1] == "labels" || path[1] == "annotations")
 }

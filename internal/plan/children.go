@@ -25,7 +25,7 @@ func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate U
 	for _, child := range desired {
 		before, digest := have[KeyOf(child.Object)], child.Object.Digest()
 		delete(have, KeyOf(child.Object))
-		if before != nil && needsNoChange(before, child, digest, upToDate) {
+		if before != nil && (before.Deleting() || child.Rule.Method == OnDelete || upToDate != nil && upToDate(before, digest)) {
 			continue
 		}
 		action, err := f.change(before, child, digest)
@@ -39,11 +39,6 @@ func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate U
 		actions = append(actions, action)
 	}
 	return Plan{Stages: stages(append(actions, f.removals(observed, have)...)), Equal: equal}, nil
-}
-
-// needsNoChange reports whether a child needs no comparison.
-func needsNoChange(observed *object.Object, desired Child, digest uint64, upToDate UpToDate) bool {
-	return observed.Deleting() || desired.Rule.Method == OnDelete || upToDate != nil && upToDate(observed, digest)
 }
 
 // Key matches desired and observed children.
@@ -127,7 +122,9 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 // empty values, the last applied configuration, and another notation of the same value.
 func (f *Planner) recreate(action Action, desired *object.Object) (Action, error) {
 	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
-	if err != nil || m.fieldPath == "" || f.unchangedSinceCreation(action.Before, m) {
+	// The spec may still be as the server stored it when this desired object was created: in another notation of a quantity.
+	asCreated := m.recorded && !f.OmitValues && action.Before.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
+	if err != nil || m.fieldPath == "" || asCreated {
 		return Action{}, err
 	}
 	f.setLastApplied(m.fields, m.text)
@@ -135,12 +132,6 @@ func (f *Planner) recreate(action Action, desired *object.Object) (Action, error
 	action.FieldPath, action.Reason = m.fieldPath, m.fieldPath+" differs"
 	action.After, err = object.Encode(m.fields)
 	return action, err
-}
-
-// unchangedSinceCreation reports whether the spec of a child is still as the server stored it when
-// this desired object was created. The server may have changed the notation of a quantity.
-func (f *Planner) unchangedSinceCreation(observed *object.Object, m merged) bool {
-	return m.recorded && !f.OmitValues && observed.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
 }
 
 // merged is a desired child merged into the observed one.

@@ -2,11 +2,16 @@ package plan
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -72,7 +77,9 @@ func (f *Planner) manages(o *object.Object) bool {
 	if f.isDecorator() {
 		return f.Mark.On(o)
 	}
-	return !isRevision(o) && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
+	// A revision that Setpoint stores is no child, even if the controller has children of the kind.
+	isRevision := o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
+	return !isRevision && !slices.ContainsFunc(Marks(), func(key string) bool { return Annotation(o, key) != "" })
 }
 
 // On reports whether an object has the mark.
@@ -166,11 +173,20 @@ var ControllerRevisions = object.Resource{
 	Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
 }
 
+// revisionHash is how many hex digits of a hash the name of a revision has.
+const revisionHash = 32
+
+// RevisionName returns a name such as "shops.example.org-5f2b…", with a hash of parts. The prefix is for users, and cut
+// to the maximum length of a name.
+func RevisionName(prefix string, parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		// The length keeps ("ab", "c") and ("a", "bc") apart.
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	prefix = prefix[:min(len(prefix), validation.DNS1123SubdomainMaxLength-revisionHash-1)]
+	return strings.TrimRight(prefix, ".-") + "-" + hex.EncodeToString(h.Sum(nil))[:revisionHash]
+}
+
 // ParentUIDLabel is on every revision. Watches select it.
 const ParentUIDLabel = "setpoint.dev/parent-uid"
-
-// isRevision reports whether an object is a revision that Setpoint stores. It is not a child, even
-// if the controller has children of the kind.
-func isRevision(o *object.Object) bool {
-	return o.GroupKind() == ControllerRevisions.GroupKind() && o.Labels().Has(ParentUIDLabel)
-}

@@ -48,7 +48,7 @@ func (p Plan) Removals() []Action {
 	var counted []Action
 	for _, stage := range p.Stages {
 		for _, a := range stage {
-			if isRemoval(a) {
+			if a.Verb == Delete && a.Reason == noLongerDesired && !isFinished(a.Before) {
 				counted = append(counted, a)
 			}
 		}
@@ -68,10 +68,6 @@ func (p Plan) Without(deletions []Action) Plan {
 		}
 	}
 	return rest
-}
-
-func isRemoval(a Action) bool {
-	return a.Verb == Delete && a.Reason == noLongerDesired && !isFinished(a.Before)
 }
 
 // isFinished reports whether a Pod or a Job has succeeded or failed.

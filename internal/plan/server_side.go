@@ -95,7 +95,9 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 	action.Verb, action.Manager = Apply, f.Manager
 	action.FieldPath, action.Reason = c.path(), c.reason()
 	action.TakeOver = f.takeOver(c.observed, c.record)
-	if c.hasSameFieldSet() {
+	// With the same field set and list items the apply removes nothing, as far as can be known: created fields need not be
+	// taken over, which saves two requests. Only the server knows all keys of list items; see HasLeftovers.
+	if c.record.hasSameFields(c.newRecord) && sameItems(c.observed, c.desired.fields) {
 		c.newRecord = c.record
 		if action.TakeOver != nil {
 			action.TakeOver.OnlyLeftovers = true
@@ -162,13 +164,6 @@ func (f *Planner) comparison(observed, desired *object.Object) (c comparison, er
 	c.fieldPath, c.record = missingField(c.observed, c.desired.fields), appliedRecordOf(observed)
 	c.newRecord = f.appliedRecordFor(Apply, c.desired)
 	return c, nil
-}
-
-// hasSameFieldSet reports whether the apply removes nothing, as far as can be known: the field set
-// and the list items are the same. Then created fields need not be taken over, which saves two
-// requests. Only the server knows all keys of list items; see HasLeftovers.
-func (c comparison) hasSameFieldSet() bool {
-	return c.record.hasSameFields(c.newRecord) && sameItems(c.observed, c.desired.fields)
 }
 
 func (c comparison) equal() bool { return c.fieldPath == "" && c.record.hasSameFields(c.newRecord) }

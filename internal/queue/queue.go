@@ -1,8 +1,42 @@
+// Package queue is the work queue of a controller. It holds the keys of objects to reconcile and
+// the causes.
+//
+// One Queue serves one program. It hands a key to one worker at a time, urgent keys first, fairly
+// across namespaces. A key that failed is retried after a growing delay. The causes of a key go
+// with it, so that each reconcile knows its triggers.
+//
+// The package knows the order of work, delays, backoff and causes ([CauseKind]). It does not know
+// objects, hooks, the API server or what a reconcile does.
+//
+// Event handlers, resync timers and the dashboard add keys. The workers of the controllers and the
+// manager take them with [Queue.Work], which is [Queue.Next] and then [Queue.Done]. The manager
+// exports [Queue.Stats].
+//
+// # Guarantees
+//
+//   - No two workers have the same key. A key that is added while a worker has it comes back after
+//     Done, with the new causes.
+//   - Every Add is followed by a Next of that key, unless the key is forgotten in backoff or the queue
+//     is closed.
+//   - User edits go before events, events before retries, timers and initial lists, and those before
+//     resyncs. A more urgent cause promotes a queued key. Every eighth pick goes to the lower
+//     priorities in turn, so that none starves.
+//   - Within a priority, namespaces take turns and keys keep their order.
+//   - An Add does not change the timer of AddAfter. Of several AddAfter the earliest counts.
+//
+// # Backoff
+//
+// The kind of a cause decides what it does to a key in backoff. An edit resets the failures and
+// runs at once, because the input is new. An event moves the retry forward, but not closer than
+// [Options.EventDelay] to the failure, so that a failing reconcile that causes events does not
+// spin. A resync joins the retry.
 package queue
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -115,7 +149,7 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 	q.active--
 	now := q.now()
 	q.finish(e, outcome, now)
-	if !e.causes.empty() {
+	if e.causes.kinds != 0 {
 		q.enqueue(e, e.causes.reaction(), now)
 	}
 	delay := e.retry.until(now)
@@ -196,3 +230,82 @@ func (q *Queue) Close() {
 	// The runtime may keep the stopped alarm, and with it the queue: drop the content.
 	q.entries, q.ready, q.delays, q.active = nil, ready{}, delays{}, 0
 }
+
+// Key identifies a parent. Namespace is empty for cluster-scoped kinds.
+//
+// The queue keeps keys while something is pending, so their strings must not be slices of a larger
+// buffer.
+type Key struct{ Namespace, Name string }
+
+// String returns namespace/name, or only the name.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// jitter is the random part of each backoff, so that keys that failed together do not retry
+// together.
+const jitter = 0.25
+
+// Options configure a Queue. The zero value works.
+type Options struct {
+	// BaseDelay is the delay after the first failure; 5 ms if zero.
+	BaseDelay time.Duration
+	// MaxDelay bounds the delay; 5 min if zero.
+	MaxDelay time.Duration
+	// EventDelay is the minimum time between a failure and a retry that an event moves forward; 1 s
+	// if zero.
+	EventDelay time.Duration
+	// Random returns random numbers in [0,1) for jitter; math/rand/v2 if nil.
+	Random func() float64
+	// Now is the clock; time.Now if nil. A clock that stands still ends no delay.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	o.BaseDelay = cmp.Or(o.BaseDelay, 5*time.Millisecond)
+	o.MaxDelay = cmp.Or(o.MaxDelay, 5*time.Minute)
+	o.EventDelay = cmp.Or(o.EventDelay, time.Second)
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// backoff returns the delay after a number of failures.
+func (o *Options) backoff(before int) time.Duration {
+	delay := o.MaxDelay
+	if before < 63 && o.BaseDelay < o.MaxDelay>>before {
+		delay = o.BaseDelay << before
+	}
+	return delay - time.Duration(jitter*o.Random()*float64(delay))
+}
+
+// Outcome is the result of a worker for a key. The zero value is Retry.
+type Outcome struct {
+	done    bool
+	after   time.Duration
+	backoff time.Duration
+}
+
+// NoRequeue ends the work on a key and resets its failures.
+func NoRequeue() Outcome { return Outcome{done: true} }
+
+// Retry retries the key after a delay that doubles with each failure.
+func Retry() Outcome { return Outcome{} }
+
+// RetryIn is Retry with a delay from [Queue.Backoff].
+func RetryIn(backoff time.Duration) Outcome { return Outcome{backoff: backoff} }
+
+// Delay returns the delay until the key comes back; zero if it is not known.
+func (o Outcome) Delay() time.Duration { return max(o.after, o.backoff) }
+
+// RetryAfter requeues the key after a delay that a hook or server has chosen. Only an edit or a new
+// hook runs it earlier, and it does not count as a failure. A delay that is not positive means
+// Retry, so that the key does not spin.
+func RetryAfter(delay time.Duration) Outcome { return Outcome{after: delay} }

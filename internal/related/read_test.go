@@ -1,6 +1,7 @@
 package related
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -41,5 +42,21 @@ func TestReadsOf(t *testing.T) {
 				t.Errorf("once set: got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestNamesAreInTheOrderOfTheWire(t *testing.T) {
+	parts := []string{"a", "a-", "a-b", "a0", "a.b", "ab", "b", "team", "team-1"}
+	for _, spaceA := range parts {
+		for _, spaceB := range parts {
+			for _, nameA := range parts {
+				for _, nameB := range parts {
+					want := cmp.Compare(spaceA+"/"+nameA, spaceB+"/"+nameB)
+					if got := compareNames(spaceA, nameA, spaceB, nameB); got != want {
+						t.Errorf("%s/%s and %s/%s: %d, want %d", spaceA, nameA, spaceB, nameB, got, want)
+					}
+				}
+			}
+		}
 	}
 }

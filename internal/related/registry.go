@@ -199,7 +199,7 @@ func (r *Registry) Watches() []Watch {
 func statesOf(taps map[*sharedWatch]struct{}) []Watch {
 	watches := make([]Watch, 0, len(taps))
 	for t := range taps {
-		watches = append(watches, t.state())
+		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()})
 	}
 	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
 	return watches

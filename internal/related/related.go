@@ -7,12 +7,181 @@
 package related
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
+
+// RuleError is an invalid rule in a customize response.
+type RuleError struct {
+	// Path is the field, such as "relatedResources[1].namespace".
+	Path string
+	// Problem says what is wrong and what to do.
+	Problem string
+	// Err is the error of finding the kind; nil if the rule is invalid.
+	Err error
+}
+
+func (e *RuleError) Error() string {
+	if e.Err == nil {
+		return e.Path + ": " + e.Problem
+	}
+	return e.Path + ": " + e.Problem + ": " + e.Err.Error()
+}
+
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// ruleFault is an invalid field of a rule; the zero value means that the rule is valid.
+type ruleFault struct{ field, problem string }
+
+// validate returns the patterns of a parent's rules, or the first fault.
+func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
+	if err := checkLimits(rules); err != nil {
+		return nil, err
+	}
+	var patterns []pattern
+	for i, rule := range rules {
+		var one pattern
+		fault := validateRule(rule)
+		if fault == (ruleFault{}) {
+			resource, err := r.resolve(ctx, rule)
+			if err != nil {
+				return nil, &RuleError{Path: pathOf(i, "resource"), Problem: "find " + rule.Resource, Err: err}
+			}
+			one, fault = r.options.Scope.newPattern(rule, resource, namespace)
+		}
+		if fault != (ruleFault{}) {
+			return nil, &RuleError{Path: pathOf(i, fault.field), Problem: fault.problem}
+		}
+		patterns = append(patterns, r.options.Scope.perNamespace(one)...)
+	}
+	return patterns, nil
+}
+
+// The limits of the rules of one parent. Each Secret that they name has a watch of its own.
+const (
+	maxRules = 1000
+	maxNames = 1000
+)
+
+// checkLimits refuses too many rules, or too many names in all of them together.
+func checkLimits(rules []hook.RelatedRule) error {
+	if len(rules) > maxRules {
+		return &RuleError{Path: "relatedResources",
+			Problem: fmt.Sprintf("has %d rules; at most %d are allowed: select more objects with each rule, by labelSelector",
+				len(rules), maxRules)}
+	}
+	names := 0
+	for i, rule := range rules {
+		if names += len(rule.Names); names > maxNames {
+			return &RuleError{Path: pathOf(i, "names"), Problem: fmt.Sprintf("the rules up to this one have %d names; at most %d are "+
+				"allowed: select the objects by labelSelector", names, maxNames)}
+		}
+	}
+	return nil
+}
+
+func pathOf(rule int, field string) string {
+	return fmt.Sprintf("relatedResources[%d].%s", rule, field)
+}
+
+// validateRule checks what does not depend on the kind.
+func validateRule(rule hook.RelatedRule) ruleFault {
+	named, labelled, spaced := len(rule.Names) > 0, rule.LabelSelector != nil, rule.NamespaceSelector != nil
+	switch {
+	case rule.APIVersion == "":
+		return ruleFault{"apiVersion", `required, such as "v1" or "apps/v1"`}
+	case rule.Resource == "":
+		return ruleFault{"resource", `required: the plural name of a kind, such as "configmaps"`}
+	case named && labelled:
+		return ruleFault{"names", "cannot be combined with labelSelector; give one of them"}
+	case named && spaced:
+		return ruleFault{"names", "cannot be combined with namespaceSelector; give one of them"}
+	case rule.Namespace != "" && spaced:
+		return ruleFault{"namespace", "cannot be combined with namespaceSelector; give one of them"}
+	}
+	return ruleFault{}
+}
+
+// newPattern returns the pattern of a rule for a parent in a namespace.
+func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, ruleFault) {
+	p := pattern{resource: resource, names: normalizeNames(rule.Names)}
+	var fault ruleFault
+	if p.namespace, fault = s.namespaceFor(rule, resource, parent); fault != (ruleFault{}) {
+		return p, fault
+	}
+	var err error
+	if p.labels, err = parseSelector(rule.LabelSelector); err != nil {
+		return p, ruleFault{"labelSelector", err.Error()}
+	}
+	if rule.NamespaceSelector != nil {
+		if p.namespaceLabels, err = parseSelector(rule.NamespaceSelector); err != nil {
+			return p, ruleFault{"namespaceSelector", err.Error()}
+		}
+	}
+	return p, ruleFault{}
+}
+
+// namespaceFor returns the only namespace in which a rule selects; empty for any.
+func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, parent string) (string, ruleFault) {
+	switch {
+	case !resource.Namespaced && rule.NamespaceSelector != nil:
+		return "", ruleFault{"namespaceSelector", rule.Resource + " are cluster-scoped; select them by labelSelector or names"}
+	case !resource.Namespaced:
+		return "", ruleFault{}
+	case rule.Namespace != "" && len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, rule.Namespace):
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s",
+			rule.Namespace, strings.Join(s.Namespaces, ", "))}
+	case !s.ownNamespaceOnly():
+		return rule.Namespace, ruleFault{}
+	case rule.NamespaceSelector != nil:
+		return "", ruleFault{"namespaceSelector",
+			fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
+				"set the hook's version to v2 to select in others", parent)}
+	case rule.Namespace != "" && rule.Namespace != parent:
+		return "", ruleFault{"namespace",
+			fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 may only select there; "+
+				"set the hook's version to v2 to select in others", rule.Namespace, parent)}
+	}
+	return parent, ruleFault{}
+}
+
+// normalizeNames sorts names and drops empty ones, which hooks send for fields that are not set.
+// Only empty names select nothing, not everything.
+func normalizeNames(requested []string) []string {
+	if len(requested) == 0 {
+		return nil
+	}
+	names := slices.DeleteFunc(slices.Clone(requested), func(name string) bool { return name == "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// parseSelector parses a selector; nil selects everything.
+func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
+	if requested == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(requested)
+}
+
+// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
+// works.
+func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
+	name := kindName{rule.APIVersion, rule.Resource}
+	if resource, known := r.knownKind(name); known {
+		return resource, nil
+	}
+	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
+}
 
 // PollInterval is how often the lists of related objects are looked at outside of runs.
 const PollInterval = 20 * time.Millisecond
@@ -46,11 +215,6 @@ func (s Scope) NamespacesOf(resource object.Resource, parent string) []string {
 
 // ownNamespaceOnly reports whether rules select only in the namespace of the parent.
 func (s Scope) ownNamespaceOnly() bool { return s.Version == hook.V1 && s.Namespaced }
-
-// includes reports whether rules may select in a namespace.
-func (s Scope) includes(namespace string) bool {
-	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
-}
 
 // perNamespace splits a pattern for all namespaces into one for each allowed namespace.
 func (s Scope) perNamespace(p pattern) []pattern {

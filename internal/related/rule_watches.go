@@ -2,6 +2,7 @@ package related
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -94,7 +95,7 @@ func (r *Registry) fillSynced(rules map[*rule]struct{}) {
 		}
 	}
 	for one := range synced {
-		one.objects.sort()
+		slices.SortFunc(one.objects, compareObjects)
 		one.register()
 	}
 }

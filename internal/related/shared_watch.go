@@ -144,7 +144,3 @@ type change struct {
 	// current is the object in the cache now.
 	current *object.Object
 }
-
-func (t *sharedWatch) state() Watch {
-	return Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()}
-}

@@ -8,6 +8,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -135,7 +136,10 @@ func Next(in *Input) *api.RolloutStatus {
 	case in.Spec == nil:
 		return nil
 	case CompleteVersion(s) == "" || CompleteVersion(s) == in.Version:
-		return in.complete()
+		if s := in.Status; s != nil && s.Phase == api.RolloutComplete && s.Blocked == "" {
+			return s.DeepCopy()
+		}
+		return in.completed(in.Version, previousOf(in.Status))
 	case s.To != in.Version || s.Phase == api.RolloutRolledBack && in.RetryAt != s.RetryAt:
 		return in.start()
 	case in.Observed.Unknown:
@@ -150,14 +154,6 @@ func Next(in *Input) *api.RolloutStatus {
 		in.step(next)
 	}
 	return next
-}
-
-// complete returns the status of a controller whose version is the one that was rolled out.
-func (in *Input) complete() *api.RolloutStatus {
-	if s := in.Status; s != nil && s.Phase == api.RolloutComplete && s.Blocked == "" {
-		return s.DeepCopy()
-	}
-	return in.completed(in.Version, previousOf(in.Status))
 }
 
 func (in *Input) completed(version, previous string) *api.RolloutStatus {
@@ -235,7 +231,7 @@ func (in *Input) rollBack(s *api.RolloutStatus, why string) {
 // its pause is over.
 func (in *Input) advance(s *api.RolloutStatus) {
 	hashes := in.Observed.Hashes
-	want := share(len(hashes), s.Percent)
+	want := (len(hashes)*int(s.Percent) + 99) / 100
 	if moved := int(s.Moved); moved < want || s.Percent == 100 && s.Position < End {
 		s.PausedSince = nil
 		next := min(want, moved+ParentsPerSecond(in.Spec))
@@ -310,9 +306,6 @@ func (in *Input) describe(s *api.RolloutStatus) {
 
 func (in *Input) now() *metav1.Time { return new(metav1.NewTime(in.Now.Truncate(time.Second))) }
 
-// share returns how many parents a percentage are: at least one, if there are any.
-func share(total int, percent int32) int { return (total*int(percent) + 99) / 100 }
-
 // Steps returns the steps of a rollout, with the default.
 func Steps(spec *api.Rollout) []api.RolloutStep {
 	if spec != nil && len(spec.Steps) > 0 {
@@ -359,4 +352,35 @@ func Condition(spec *api.Rollout, s *api.RolloutStatus) (ok bool, reason, messag
 		return true, api.ReasonRolloutShadow, s.Message
 	}
 	return true, api.ReasonRolloutStepping, s.Message
+}
+
+// End is the position at which all parents have moved.
+const End int64 = 1 << 32
+
+// Hash returns the place of a parent among all parents, less than End. It is the same in every process and in
+// every rollout.
+func Hash(uid string) int64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid)) // Write never returns an error.
+	return int64(h.Sum32())
+}
+
+// Moved reports whether a parent has moved at a position.
+func Moved(uid string, position int64) bool { return position >= End || Hash(uid) < position }
+
+// after returns the position at which a number of parents have moved. Hashes are sorted.
+func after(hashes []int64, moved int) int64 {
+	switch {
+	case moved <= 0:
+		return 0
+	case moved >= len(hashes):
+		return hashes[len(hashes)-1] + 1
+	}
+	return hashes[moved-1] + 1
+}
+
+// movedAt returns how many of the parents have moved at a position.
+func movedAt(hashes []int64, position int64) int {
+	n, _ := slices.BinarySearch(hashes, position)
+	return n
 }

@@ -52,7 +52,7 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 	if r.program.SyncOnStatusChange {
 		maphash.WriteComparable(&h, parent.Digest())
 	} else {
-		maphash.WriteComparable(&h, contentDigest(parent))
+		maphash.WriteComparable(&h, parent.ContentDigest())
 	}
 	for _, revision := range r.family.revisions {
 		maphash.WriteComparable(&h, revision.Digest())
@@ -124,10 +124,10 @@ const determinismPause = 1100 * time.Millisecond
 // It sets nondeterminismErr if the responses differ.
 func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
-		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.tools.Now())
+		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.Tools.Now())
 		r.memory.hasWritten = false
 	}
-	due, delayed := r.memory.determinism.Due(r.program.intentOf(r.Stored), r.tools.Now())
+	due, delayed := r.memory.determinism.Due(r.program.intentOf(r.Stored), r.Tools.Now())
 	if !due {
 		return nil
 	}

@@ -212,7 +212,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 // shop returns the shop a from the cache.
 func (s *testController) shop(t *testing.T) *object.Object {
 	t.Helper()
-	for shop := range s.parents.All() {
+	for shop := range s.Managed() {
 		return shop
 	}
 	t.Fatal("there is no shop")

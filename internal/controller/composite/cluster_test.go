@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -205,16 +206,12 @@ func (s *cluster) wrote() string {
 // testController is a controller that reconciles only when the test calls run.
 type testController struct {
 	*Controller
-	cluster  *cluster
-	recorder *runRecorder
-	events   []string
+	*runRecorder
+	cluster *cluster
+	events  []string
 	// clockOffset is added to the controller's clock.
 	clockOffset time.Duration
 }
-
-func (s *testController) Ran(run record.Run) { s.recorder.Ran(run) }
-
-func (s *testController) Deleted(deletion record.Run) { s.recorder.Deleted(deletion) }
 
 func (s *testController) OwnEvent(o *object.Object, event hook.Event) { s.Event(o, event) }
 
@@ -240,19 +237,21 @@ func shopsOf(t *testing.T, s *cluster, program Program) *testController {
 	}
 	program.Children = append(program.Children, plan.Rule{Resource: signs, Method: plan.InPlace})
 	program.GenerateSelector = program.Mark == plan.Mark{}
-	controller := &testController{cluster: s, recorder: &runRecorder{}}
+	made := &testController{cluster: s, runRecorder: &runRecorder{}}
 	unserved := func(_ context.Context, apiVersion, plural string) (object.Resource, error) {
 		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
 	}
-	controller.Controller = New(program, Tools{Store: cached, Resolve: unserved, Writer: apply.New(client, apply.Options{}), Observer: controller, Log: log,
-		Now: func() time.Time { return time.Now().Add(controller.clockOffset) }})
-	t.Cleanup(controller.Close)
+	made.Controller = New(program, Tools{Tools: controller.Tools{
+		Store: cached, Resolve: unserved, Writer: apply.New(client, apply.Options{}), Observer: made, Log: log,
+		Now: func() time.Time { return time.Now().Add(made.clockOffset) },
+	}})
+	t.Cleanup(made.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if !controller.WaitForSync(ctx) {
+	if !made.WaitForSync(ctx) {
 		t.Fatal("the watches do not sync")
 	}
-	return controller
+	return made
 }
 
 var customStalls = object.Resource{
@@ -264,10 +263,10 @@ func (s *testController) run(cause queue.CauseKind) record.Run {
 	s.reconcile(s.cluster.t.Context(), queue.Item{
 		Key: queue.Key{Namespace: "town", Name: "a"}, Causes: queue.NewCauses(queue.Cause{Kind: cause}),
 	})
-	if len(s.recorder.runs) == 0 {
+	if len(s.runRecorder.runs) == 0 {
 		return record.Run{}
 	}
-	return s.recorder.runs[len(s.recorder.runs)-1]
+	return s.runRecorder.runs[len(s.runRecorder.runs)-1]
 }
 
 // observe puts an object into the cache as if another client had written it.
@@ -277,5 +276,5 @@ func (s *testController) observe(text []byte) {
 		s.cluster.t.Error(err)
 		return
 	}
-	s.children[len(s.children)-1].watches[0].View.ObserveWrite(seen)
+	s.OwnedView(signs, seen).ObserveWrite(seen)
 }

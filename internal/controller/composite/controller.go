@@ -2,14 +2,12 @@ package composite
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -27,7 +25,6 @@ type Controller struct {
 	*controller.Base
 
 	program     Program
-	tools       Tools
 	orphanIndex *selector.Index
 	// ownWrites is empty for composites.
 	ownWrites     ownWrites
@@ -37,9 +34,7 @@ type Controller struct {
 	// deletionGuard holds deletions.
 	deletionGuard *guard.Guard
 	// related is nil without a customize hook.
-	related  *related.Registry
-	parents  *cache.View
-	children []childKind
+	related *related.Registry
 	// revisions is nil if no child rule is rolling.
 	revisions *cache.View
 	// comparedRelated has the related objects of the new version while a rollout compares it; nil without a customize hook.
@@ -48,38 +43,22 @@ type Controller struct {
 	Router *router.Router
 }
 
-// childKind is a kind of child and its watches; none if the kind is not served any more.
-type childKind struct {
-	rule    plan.Rule
-	watches childWatches
-}
-
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools Tools) *Controller {
-	if tools.Now == nil {
-		tools.Now = time.Now
-	}
-	if tools.Queue.Random == nil {
-		tools.Queue.Random = rand.Float64
-	}
 	tools.Queue.MaxDelay = maxDelay
 	if program.FullObjects {
 		tools.Writer = tools.Writer.WithManagedFields()
 	}
-	c := &Controller{
-		program:     program,
-		tools:       tools,
-		orphanIndex: selector.New(),
-	}
+	c := &Controller{program: program, orphanIndex: selector.New(), deletionGuard: tools.DeletionGuard}
 	c.Base = controller.New(c, controller.Options{
-		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,
-		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
-	})
-	if c.deletionGuard = tools.DeletionGuard; c.deletionGuard == nil {
-		c.deletionGuard = guard.New(program.DeletionLimit, tools.Now)
+		Name: program.Name, Resource: program.Parent, Workers: program.Workers,
+		Filtered: program.serverSelector() != "" || program.Fields != "", NamespacesOf: program.NamespacesOf, Account: program.Account,
+		Owns: lists.Map(program.Children, func(rule plan.Rule) object.Resource { return rule.Resource }),
+	}, tools.Tools)
+	if c.deletionGuard == nil {
+		c.deletionGuard = guard.New(program.DeletionLimit, c.Tools.Now)
 	}
-	c.deletionGuard.Add(c.Base, c.countChildren)
+	c.deletionGuard.Add(c.Base, c.CountChildren)
 	if program.Customizes() {
 		options := related.Options{
 			Store: tools.Store, Scope: program.Scope, Managed: program.FullObjects, Resolve: tools.Resolve, Enqueue: c.relatedChanged,
@@ -90,7 +69,7 @@ func New(program Program, tools Tools) *Controller {
 			c.comparedRelated = related.New(options)
 		}
 	}
-	c.Router = c.newRouter()
+	c.Router = c.newRouter(tools)
 	c.watch()
 	c.SetWatching()
 	return c
@@ -127,7 +106,7 @@ func (c *Controller) Close() {
 // scheduleResync plans the next periodic resync, with jitter so that parents spread out.
 func (c *Controller) scheduleResync(key queue.Key) {
 	if period := c.program.Resync; period > 0 {
-		spread := time.Duration(c.tools.Queue.Random() * 0.1 * float64(period))
+		spread := time.Duration(c.Tools.Queue.Random() * 0.1 * float64(period))
 		c.Queue.AddAfter(key, queue.Cause{Kind: queue.Resync}, period-spread)
 	}
 }
@@ -175,14 +154,14 @@ func (c *Controller) RelatedKinds() []object.Resource {
 }
 
 // newRouter returns what chooses the version of the hooks for each parent.
-func (c *Controller) newRouter() *router.Router {
+func (c *Controller) newRouter(tools Tools) *router.Router {
 	p := &c.program
 	return router.New(c.Base, router.Options{
 		Logic:  controller.Logic{Version: p.Version, Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize},
-		Former: p.Former, Assignment: c.tools.Assignment, Reported: c.tools.Reported, PhaseOf: c.PhaseOf, Now: c.tools.Now,
+		Former: p.Former, Assignment: tools.Assignment, Reported: tools.Reported, PhaseOf: c.PhaseOf, Now: c.Tools.Now,
 		ControllerType: p.controllerType(), CustomizeRequest: p.customizeRequest, Related: c.comparedRelated,
 		CheckReads: func(ctx context.Context, parent *object.Object, reads []related.Read) error {
-			return related.CheckReads(ctx, c.tools.Access, p.Account.UserFor(parent.Namespace()), reads)
+			return related.CheckReads(ctx, c.Tools.Access, p.Account.UserFor(parent.Namespace()), reads)
 		},
 		SyncFailure: func(err error) error { return hookFailure("sync", err) },
 	})
@@ -194,26 +173,6 @@ func (c *Controller) Rollout() rollout.Observed { return c.Router.Rollout() }
 // PhaseOf returns the phase of a parent.
 func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
 	return c.program.phaseOf(parent, c.Router.Of(parent).Finalize != nil)
-}
-
-// childWatches are the watches of one kind of children: one, or one for each namespace if a program
-// of cluster-scoped parents is limited to namespaces.
-type childWatches []controller.Watch
-
-// owned returns the objects that a parent controls.
-func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
-	for _, one := range w {
-		all = append(all, one.View.Owned(parent)...)
-	}
-	return all
-}
-
-// orphans returns the objects without a controller that match a selector.
-func (w childWatches) orphans(namespace string, matching labels.Selector) (all []*object.Object) {
-	for _, one := range w {
-		all = append(all, one.View.Orphans(namespace, matching)...)
-	}
-	return all
 }
 
 // revisionsOf returns the stored revisions of the parent.

@@ -35,7 +35,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.parentChanged(cache.Event{Old: gone})
-			got := s.recorder.deletions
+			got := s.runRecorder.deletions
 			if len(got) != c.want {
 				t.Fatalf("recorded %+v, want %d", got, c.want)
 			}

@@ -28,9 +28,9 @@ func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) 
 
 // addChildLocations adds where children of a parent may be.
 func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
-	for _, kind := range c.children {
-		at := record.Location{Resource: kind.rule.Resource}
-		if kind.rule.Resource.Namespaced {
+	for _, rule := range c.program.Children {
+		at := record.Location{Resource: rule.Resource}
+		if rule.Resource.Namespaced {
 			at.Namespace = parent.Namespace()
 		}
 		to = record.AddLocations(to, at)
@@ -42,11 +42,9 @@ func (c *Controller) addChildLocations(to []record.Location, parent *object.Obje
 // their owner do not count: anyone who may create them could raise the limit of the deletion guard.
 func (c *Controller) countOwned(parent *object.Object) int {
 	manages, n := c.childFilter(parent), 0
-	for _, kind := range c.children {
-		for _, o := range kind.watches.owned(parent) {
-			if !o.Deleting() && manages(o) {
-				n++
-			}
+	for _, o := range slices.Concat(c.OwnedBy(parent)...) {
+		if !o.Deleting() && manages(o) {
+			n++
 		}
 	}
 	return n
@@ -65,10 +63,10 @@ func (c *Controller) childFilter(parent *object.Object) func(*object.Object) boo
 // Children returns the children of a parent in the order of the rules, then its revisions.
 func (c *Controller) Children(parent *object.Object) []record.Child {
 	var owned []record.Child
-	for _, kind := range c.children {
-		for _, child := range kind.watches.owned(parent) {
+	for i, children := range c.OwnedBy(parent) {
+		for _, child := range children {
 			if !c.program.isDecorator() || c.program.Mark.On(child) {
-				owned = append(owned, record.Child{Resource: kind.rule.Resource, Object: child})
+				owned = append(owned, record.Child{Resource: c.program.Children[i].Resource, Object: child})
 			}
 		}
 	}

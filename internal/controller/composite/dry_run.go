@@ -47,7 +47,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	}
 	parent := given
 	if parent == nil {
-		parent = c.parents.Get(key.Namespace, key.Name)
+		parent = c.Get(key)
 	}
 	if parent == nil {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
@@ -72,7 +72,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 func newDryRun(c *Controller, key queue.Key, parent *object.Object, known controller.Remembered) *run {
 	of, _, _ := controller.NewDryRun(c.Base, queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
 	r := c.newRun(of, known)
-	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.tools.Writer.As(r.user()), parent)}
+	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.Tools.WriterFor(parent.Namespace()), parent)}
 	r.Phase = r.PhaseOf(parent)
 	return r
 }

@@ -61,10 +61,14 @@ func (f *family) resolveSelector() error {
 func (f *family) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	f.byKind, f.revisions = f.byKind[:0], f.revisionsOf(f.Stored)
-	for _, kind := range f.children {
-		claim, err := f.planner.Claim(kind.rule.Resource, f.owned(kind), f.orphans(kind))
+	for kind, owned := range f.OwnedBy(f.Stored) {
+		resource := f.program.Children[kind].Resource
+		if f.dry != nil {
+			owned = f.dry.Owned(resource, f.Stored.UID(), owned)
+		}
+		claim, err := f.planner.Claim(resource, owned, f.orphans(kind))
 		if err != nil {
-			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
+			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", resource, err))
 		}
 		f.byKind = append(f.byKind, claim.Children)
 		changes = append(changes, claim.Changes...)
@@ -72,21 +76,13 @@ func (f *family) listChildren() ([]plan.Action, error) {
 	return changes, nil
 }
 
-// owned returns the objects of a kind that the parent controls.
-func (f *family) owned(kind childKind) []*object.Object {
-	if f.dry != nil {
-		return f.dry.Owned(kind.rule.Resource, f.Stored.UID(), kind.watches.owned(f.Stored))
-	}
-	return kind.watches.owned(f.Stored)
-}
-
 // orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents
 // that are being finalized adopt nothing.
-func (f *family) orphans(kind childKind) []*object.Object {
+func (f *family) orphans(kind int) []*object.Object {
 	if f.program.isDecorator() || f.Phase == controller.PhaseFinalizing {
 		return nil
 	}
-	return kind.watches.orphans(f.Stored.Namespace(), f.planner.Selector)
+	return f.Orphans(kind, f.Stored.Namespace(), f.planner.Selector)
 }
 
 // applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
@@ -159,7 +155,7 @@ func (f *family) forgetGone() {
 	for _, child := range f.observedChildren() {
 		present[childDigest(child)] = true
 	}
-	f.memory.upToDate.prune(present)
+	f.memory.upToDate = slices.DeleteFunc(f.memory.upToDate, func(one upToDateChild) bool { return !present[one.child] })
 	maps.DeleteFunc(f.memory.coOwned, func(child uint64, _ bool) bool { return !present[child] })
 }
 

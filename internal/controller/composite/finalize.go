@@ -26,12 +26,6 @@ func (r *run) holdParent(ctx context.Context) error {
 	return nil
 }
 
-// finalized reports whether a response with finalized: true was applied. It stays true: later calls
-// may not find what the hook deleted.
-func (r *run) finalized() bool {
-	return r.Phase == controller.PhaseFinalizing && r.memory.finalResponse != nil
-}
-
 // noteFinalized keeps what the last response says about the parent until it is stored, which may take several runs.
 func (r *run) noteFinalized() bool {
 	r.memory.finalResponse = nil
@@ -81,7 +75,7 @@ func (r *run) completeFinalization(ctx context.Context) error {
 // It returns the error if the parent has to wait.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	stored, err := r.ReleaseAbandoned(ctx, controller.Abandoned{
-		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
+		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.Tools.Writer,
 		Left: len(r.Children(r.Stored)),
 	})
 	switch {

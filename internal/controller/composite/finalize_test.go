@@ -24,15 +24,16 @@ import (
 
 // newTestBase returns a Base without watches.
 func newTestBase(o controller.Observer) *controller.Base {
-	return controller.New(&Controller{Router: router.New(nil, router.Options{})}, controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	return controller.New(&Controller{Router: router.New(nil, router.Options{})}, controller.Options{}, controller.Tools{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
 // eventCounter counts events.
 type eventCounter int
 
-func (*eventCounter) Ran(record.Run)                                {}
-func (*eventCounter) Deleted(record.Run)                            {}
-func (w *eventCounter) OwnEvent(o *object.Object, event hook.Event) { w.Event(o, event) }
+func (*eventCounter) Ran(record.Run)                                            {}
+func (*eventCounter) Deleted(record.Run)                                        {}
+func (*eventCounter) Handled(string, string, hook.Reason, time.Duration, error) {}
+func (w *eventCounter) OwnEvent(o *object.Object, event hook.Event)             { w.Event(o, event) }
 
 func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 
@@ -40,7 +41,7 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{
-		Base: newTestBase(&reported), tools: Tools{Now: time.Now}, Router: router.New(nil, router.Options{}),
+		Base: newTestBase(&reported), Router: router.New(nil, router.Options{}),
 	}
 	key := queue.Key{Name: "p"}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
@@ -65,7 +66,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 // A run that the end of its context interrupts has not failed: it records no "context canceled".
 func TestInterruptedRunHasNoError(t *testing.T) {
 	var reported eventCounter
-	c := &Controller{Base: newTestBase(&reported), tools: Tools{Now: time.Now}, Router: router.New(nil, router.Options{})}
+	c := &Controller{Base: newTestBase(&reported), Router: router.New(nil, router.Options{})}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
 	if err != nil {
 		t.Fatal(err)

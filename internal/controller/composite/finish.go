@@ -27,7 +27,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 }
 
 func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	r.Memories.EndRun(r.Run, r.conflict(err), r.tools.Now())
+	r.Memories.EndRun(r.Run, r.conflict(err), r.Tools.Now())
 	if ctx.Err() == nil {
 		r.Record.Failed(err)
 	}
@@ -50,7 +50,7 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
 		return r.reportFailed(err), queue.NoRequeue()
-	case r.recoveryProbe.tryAcquire(r.Item.Key, err, r.tools.Now()):
+	case r.recoveryProbe.tryAcquire(r.Item.Key, err, r.Tools.Now()):
 		return r.reportFailed(err), queue.RetryAfter(probeInterval)
 	case errors.Is(err, errIncomplete):
 		return record.Postponed, queue.RetryAfter(time.Millisecond)
@@ -98,7 +98,7 @@ func (r *run) succeeded() record.Outcome {
 		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, delay)
 	}
 	if again := r.status.retryPruned(); !again.IsZero() {
-		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.tools.Now()), minResync))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.Tools.Now()), minResync))
 	}
 	r.scheduleResync(r.Item.Key)
 	if r.calls == 0 {
@@ -124,7 +124,7 @@ func (r *run) recordFailure(err error) {
 		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
 		RelatedMissing: controller.ReasonOf(err) == ReasonRelatedMissing,
 		Invalid:        controller.ReasonOf(err) == ReasonInvalidParent,
-		Message:        failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.Record.Refused(),
+		Message:        failure.OneLine(err), Fault: record.FaultOf(err), Since: r.Tools.Now(), Locations: r.Record.Refused(),
 	}
 	for _, a := range r.guarded.Withheld {
 		// The message may name these children.
@@ -134,7 +134,7 @@ func (r *run) recordFailure(err error) {
 		now.Locations = record.AddLocations(now.Locations, r.firstAt...)
 	}
 	r.recordResult(now, &controller.LastError{
-		Message: now.Message, Object: r.Item.Key.String(), Time: r.tools.Now(), Locations: now.Locations,
+		Message: now.Message, Object: r.Item.Key.String(), Time: r.Tools.Now(), Locations: now.Locations,
 	})
 }
 
@@ -148,7 +148,7 @@ func (r *run) syncReport() plan.StatusReport {
 		r.ReportWaiting(what)
 		return waitingReport(what)
 	}
-	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
+	if fits := r.memory.flapping.Children(r.Tools.Now()); len(fits) > 0 {
 		return plan.StatusReport{State: plan.Stalled, Reason: ReasonFlapping, Message: flappingMessage(fits[0])}
 	}
 	if r.rollout != nil && r.rollout.progress.Reason != "" && !r.rollout.progress.Done() {

@@ -123,7 +123,7 @@ func (a upToDateChildren) find(child uint64) (int, bool) {
 
 // add stores that a child matches the desired object.
 func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
-	now := upToDateChild{child: childDigest(stored), observed: contentDigest(stored), desired: desired}
+	now := upToDateChild{child: childDigest(stored), observed: stored.ContentDigest(), desired: desired}
 	at, found := a.find(now.child)
 	if found {
 		(*a)[at] = now
@@ -135,7 +135,7 @@ func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
 // contains reports whether that was stored.
 func (a upToDateChildren) contains(observed *object.Object, desired uint64) bool {
 	at, found := a.find(childDigest(observed))
-	return found && a[at].observed == contentDigest(observed) && a[at].desired == desired
+	return found && a[at].observed == observed.ContentDigest() && a[at].desired == desired
 }
 
 // grow allocates space once.
@@ -143,20 +143,6 @@ func (a *upToDateChildren) grow(children int) {
 	if cap(*a) < children {
 		*a = append(make(upToDateChildren, 0, children), *a...)
 	}
-}
-
-// prune drops children that no longer exist.
-func (a *upToDateChildren) prune(present map[uint64]bool) {
-	*a = slices.DeleteFunc(*a, func(one upToDateChild) bool { return !present[one.child] })
-}
-
-// contentDigest returns a digest of what desired objects can set. For kinds with generations it
-// does not include the status.
-func contentDigest(o *object.Object) uint64 {
-	if o.Generation() > 0 {
-		return o.IntentDigest()
-	}
-	return o.Digest()
 }
 
 // An update in the place of an apply is not enough for a child with a desired field that another manager owns

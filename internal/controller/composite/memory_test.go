@@ -178,7 +178,7 @@ func newTestControllerWith(t *testing.T, at http.Handler, tools Tools, method pl
 // The error of a refused write may quote the object. Its kind is known even without records.
 func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	for _, unrecorded := range []bool{false, true} {
-		c := newTestController(t, &forbiddingServer{}, Tools{Observer: &runRecorder{}, Unrecorded: unrecorded})
+		c := newTestController(t, &forbiddingServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}, Unrecorded: unrecorded}})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); c.Run(ctx) }()
@@ -201,8 +201,8 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 
 // A standby controller knows the objects, but not their state.
 func TestObjectStateWithoutLeadership(t *testing.T) {
-	c := newTestController(t, &fakeServer{}, Tools{Observer: &runRecorder{}})
-	<-c.parents.Ready()
+	c := newTestController(t, &fakeServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}}})
+	<-c.Watches()[0].View.Ready()
 	if all := c.ObjectStates(); len(all) != 1 || !all[0].Standby || all[0].Queued {
 		t.Errorf("managed: %+v", all)
 	}
@@ -225,7 +225,7 @@ func TestForgedChildrenDoNotCount(t *testing.T) {
 			"ownerReferences": [{"apiVersion": "example.org/v1", "kind": "Shop", "name": "a", "uid": %[2]q, "controller": true}], %[3]s}}`,
 			i+1, parent.UID(), fmt.Sprintf(metadata, parent.UID())))
 	}
-	if got := c.CountAllChildren(); got != 1 {
+	if got := c.CountChildren(false); got != 1 {
 		t.Errorf("%d children count, want 1", got)
 	}
 }

@@ -133,7 +133,7 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	if r.memory.version != r.logic.Version {
 		edits.Forget()
 	}
-	if edits.Explain(r.Stored, r.program.storesStatus(), r.tools.Now()) {
+	if edits.Explain(r.Stored, r.program.storesStatus(), r.Tools.Now()) {
 		return r.deletionGuard.FilterHeld(r.ID(r.Item.Key), removals)
 	}
 	return removals
@@ -155,17 +155,13 @@ func (r *run) withheldError() error {
 	return failure.WithReason(ReasonDeletionsHeld, err)
 }
 
-// CountAllChildren counts the cached children of all parents.
-func (c *Controller) CountAllChildren() int { return c.countChildren(false) }
-
-// countChildren counts the cached children of all parents, or of those that have moved in a rollout.
-func (c *Controller) countChildren(moved bool) int {
+// CountChildren counts the cached children of all parents, or of those that have moved in a rollout.
+func (c *Controller) CountChildren(moved bool) int {
 	n := 0
-	for parent := range c.parents.All() {
-		if c.PhaseOf(parent) == controller.PhaseIgnored || moved && !c.Router.Of(parent).Moved {
-			continue
+	for parent := range c.Managed() {
+		if !moved || c.Router.Of(parent).Moved {
+			n += c.countOwned(parent)
 		}
-		n += c.countOwned(parent)
 	}
 	return n
 }

@@ -51,7 +51,7 @@ func TestARecreateThatWaitsIsNoConflict(t *testing.T) {
 		{"recreated", []apply.Result{deleted, created}, false},
 		{"recreated twice", []apply.Result{deleted, created, deleted, created}, true},
 	} {
-		r := &run{writes: &writes{Controller: &Controller{tools: Tools{Now: time.Now}}, Run: &controller.Run{}, memory: remembered}}
+		r := &run{writes: &writes{Controller: &Controller{Base: &controller.Base{Tools: controller.Tools{Now: time.Now}}}, Run: &controller.Run{}, memory: remembered}}
 		for _, result := range c.results {
 			r.noteRecreation(result)
 		}

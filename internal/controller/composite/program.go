@@ -8,9 +8,7 @@
 package composite
 
 import (
-	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -18,18 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 	"github.com/setpoint-dev/setpoint/internal/selector"
-	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Program is a compiled controller of one kind of parent. A controller with several parent kinds
@@ -146,31 +140,13 @@ type Revisions struct {
 
 // Tools are the dependencies of a controller.
 type Tools struct {
-	Store *cache.Cache
-	// Resolve finds the resource that a customize hook names.
-	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Known returns a kind that Resolve has found before; may be nil.
-	Known  func(apiVersion, plural string) (object.Resource, bool)
-	Writer *apply.Writer
-	// Access reviews what Accounts may read; not used without an Account.
-	Access   *identity.Reviewer
-	Observer controller.Observer
+	controller.Tools
+
 	// Assignment and Reported are shared by the programs of one controller; nil for their own.
 	Assignment *router.Assignment
 	Reported   *router.Reported
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *guard.Guard
-	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
-	Unrecorded bool
-	Log        *slog.Logger
-	// Tracer is nil without traces.
-	Tracer *trace.Tracer
-	// Now is the clock; time.Now if nil.
-	Now func() time.Time
-	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
-	Queue queue.Options
-	// Sequential makes the calls of one run one after another, so that a run can be repeated exactly.
-	Sequential bool
 }
 
 // Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
@@ -228,7 +204,7 @@ func hasStatus(response *hook.Response) bool {
 
 // phaseOf returns the phase of a parent, whose version finalizes or not.
 func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phase {
-	selected, held := p.selects(parent), p.hasFinalizer(parent)
+	selected, held := anySelects(p.Selections, parent), p.hasFinalizer(parent)
 	phase := controller.PhaseOf(parent, selected, held)
 	switch {
 	case phase == controller.PhaseIgnored || phase == controller.PhasePaused:
@@ -243,8 +219,6 @@ func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phas
 	}
 	return controller.PhaseManaged
 }
-
-func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Selections, parent) }
 
 // anySelects reports whether a parent matches one of the selections, or there are none.
 func anySelects(all []Selection, parent *object.Object) bool {

@@ -52,7 +52,7 @@ func (r *run) attempt(ctx context.Context) error {
 
 // reconcileParent does what the phase of the parent requires.
 func (r *run) reconcileParent(ctx context.Context) error {
-	if err := r.checkReads(ctx); err != nil {
+	if err := r.CheckReads(ctx); err != nil {
 		return err
 	}
 	if r.Phase == controller.PhaseReleasing {
@@ -78,7 +78,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 		if pass == 0 {
 			r.initialChildren = r.family.countChildren()
 		}
-		if r.finalized() {
+		if r.Phase == controller.PhaseFinalizing && r.memory.finalResponse != nil {
 			return r.completeFinalization(ctx)
 		}
 		if err := r.relation.findRelated(ctx); err != nil {
@@ -132,7 +132,7 @@ func (r *run) notConvergedError() error {
 		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}
-	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
+	if fits := r.memory.flapping.Children(r.Tools.Now()); len(fits) > 0 {
 		return failure.WithReason(ReasonFlapping, errors.New(flappingMessage(fits[0])))
 	}
 	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+

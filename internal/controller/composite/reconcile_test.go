@@ -212,6 +212,8 @@ func (l *runRecorder) OwnEvent(o *object.Object, event hook.Event) { l.Event(o, 
 
 func (l *runRecorder) Event(*object.Object, hook.Event) {}
 
+func (l *runRecorder) Handled(string, string, hook.Reason, time.Duration, error) {}
+
 func (l *runRecorder) summaries() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +274,7 @@ func TestRunsAreRecorded(t *testing.T) {
 				Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"b"}}`)},
 			}, nil
 		}),
-	}, Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: recorder, Log: log})
+	}, Tools{Tools: controller.Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: recorder, Log: log}})
 	defer c.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

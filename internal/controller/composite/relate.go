@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -46,7 +45,7 @@ func (r *relation) findRelated(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := related.CheckReads(ctx, r.tools.Access, r.user(), r.related.Reads(r.Item.Key)); err != nil {
+	if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), r.related.Reads(r.Item.Key)); err != nil {
 		return err
 	}
 	if err := r.allListed(); err != nil {
@@ -58,11 +57,8 @@ func (r *relation) findRelated(ctx context.Context) error {
 
 // seeCached adds the values of the Secrets that the latest response was about: customize may fail on a copy of one.
 func (r *relation) seeCached() {
-	children := r.family.byKind
+	controller.SeeObjects(r.Secrets, r.family.byKind...)
 	r.Secrets.See(false, func(visit func(json.RawMessage)) {
-		for _, child := range slices.Concat(children...) {
-			visit(child.JSON())
-		}
 		for _, group := range r.related.Snapshot(r.Item.Key).Groups {
 			for i := range group.Objects {
 				visit(group.Objects[i].Object)
@@ -146,12 +142,12 @@ func relatedError(err error) error {
 
 // setRules sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
 func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error {
-	if r.user() != "" {
+	if r.Tools.UserFor(r.Stored.Namespace()) != "" {
 		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
 		if err != nil {
 			return err
 		}
-		if err := related.CheckReads(ctx, r.tools.Access, r.user(), reads); err != nil {
+		if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads); err != nil {
 			return err
 		}
 	}
@@ -248,8 +244,8 @@ func (r *relation) setReadable(ctx context.Context, missing *unread) error {
 func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
 	reads, err := r.related.ReadsOf(ctx, r.Item.Key, []hook.RelatedRule{rule})
 	if errors.Is(err, served.ErrNotServed) {
-		if r.tools.Known != nil {
-			if known, was := r.tools.Known(rule.APIVersion, rule.Resource); was {
+		if r.Tools.Known != nil {
+			if known, was := r.Tools.Known(rule.APIVersion, rule.Resource); was {
 				return known, served.ErrNotServed
 			}
 		}
@@ -258,13 +254,13 @@ func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (ob
 	if err != nil {
 		return object.Resource{}, err
 	}
-	return reads[len(reads)-1].Resource, related.CheckReads(ctx, r.tools.Access, r.user(), reads)
+	return reads[len(reads)-1].Resource, related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
 }
 
 // dropUnreadable drops the rules of the latest sync unless all of their objects may be read.
 func (r *relation) dropUnreadable(ctx context.Context, missing *unread) error {
 	reads := r.related.Reads(r.Item.Key)
-	err := related.CheckReads(ctx, r.tools.Access, r.user(), reads)
+	err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
 	if !errors.Is(err, identity.ErrForbidden) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -26,10 +27,10 @@ func (s *revisionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Fault U6: the tree of a parent includes its revisions, which are deleted with it.
 func TestChildrenIncludeRevisions(t *testing.T) {
-	c := newTestControllerWith(t, &revisionServer{}, Tools{Observer: &runRecorder{}}, plan.RollingInPlace)
-	<-c.parents.Ready()
+	c := newTestControllerWith(t, &revisionServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}}}, plan.RollingInPlace)
+	<-c.Watches()[0].View.Ready()
 	<-c.revisions.Ready()
-	for shop := range c.parents.All() {
+	for shop := range c.Managed() {
 		family := c.Children(shop)
 		if len(family) != 1 || family[0].Resource != plan.ControllerRevisions || family[0].Object.Name() != "a-1" {
 			t.Errorf("the family is %+v", family)

@@ -53,7 +53,7 @@ func (u *rollingUpdate) callFormer(parent *object.Object, do hookCall) (wait fun
 			continue
 		}
 		calling := func() { u.responses[i], errs[i] = u.callAt(parent, former, do) }
-		if u.tools.Sequential {
+		if u.Tools.Sequential {
 			calling()
 			continue
 		}

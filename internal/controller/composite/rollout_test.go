@@ -50,11 +50,11 @@ func webOf(name, image string) string {
 func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
-		program: Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
-		Base:    newTestBase(nil), tools: Tools{Now: time.Now},
+		program:   Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
+		Base:      newTestBase(nil),
 		revisions: &cache.View{},
 	}
-	c.Router = c.newRouter()
+	c.Router = c.newRouter(Tools{})
 	key := queue.Key{Namespace: "town", Name: "s"}
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
 	r.planner.Selector = labels.Everything()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -47,7 +48,7 @@ func (s *parentStatus) setConditions(now plan.StatusReport) error {
 		return nil
 	}
 	now.Message = s.Secrets.Text(now.Message)
-	said, err := plan.SetOwnConditions(s.wanted, s.Stored, now, s.memory.hookConditions, s.tools.Now())
+	said, err := plan.SetOwnConditions(s.wanted, s.Stored, now, s.memory.hookConditions, s.Tools.Now())
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
@@ -60,7 +61,7 @@ func (s *parentStatus) setConditions(now plan.StatusReport) error {
 func (s *parentStatus) overlay(response *hook.Response) (*object.Object, error) {
 	owner := s.program.statusOwner(s.Stored)
 	if owner == "" {
-		overlaid, err := s.planner.OverlayResponse(s.wanted, s.program.Parent, response, s.tools.Now())
+		overlaid, err := s.planner.OverlayResponse(s.wanted, s.program.Parent, response, s.Tools.Now())
 		if err != nil {
 			return nil, &hook.MalformedError{Path: "status", Err: err}
 		}
@@ -89,7 +90,7 @@ func (s *parentStatus) store(ctx context.Context) error {
 		return nil
 	}
 	began := s.Record.Now()
-	stored, err := s.writer().UpdateStatus(ctx, s.program.Parent, s.wanted)
+	stored, err := s.writer().Update(ctx, s.program.Parent, s.wanted, apply.Status)
 	s.Record.Wrote(began, record.Write{Resource: s.program.Parent, Part: "status", Before: s.Stored, After: stored, Err: err})
 	if err != nil {
 		return s.dropRejected(updateError("store the status of", s.Stored, err))
@@ -135,7 +136,7 @@ func (s *parentStatus) noteStatus(wanted, stored *object.Object) {
 	if missing, _ := object.Missing(want, have); missing == nil {
 		return
 	}
-	known.prunedAt = s.tools.Now()
+	known.prunedAt = s.Tools.Now()
 	_, field := object.Missing(s.returnedStatus(wanted), have)
 	s.ReportPruned(field)
 }
@@ -176,7 +177,7 @@ func (s *parentStatus) decorationChanged() bool {
 // still stored.
 func (s *parentStatus) isStatusStored() bool {
 	known, again := s.memory.status, s.retryPruned()
-	if !again.IsZero() && (s.Item.Causes.Has(queue.ReconcileRequested) || !again.After(s.tools.Now())) {
+	if !again.IsZero() && (s.Item.Causes.Has(queue.ReconcileRequested) || !again.After(s.Tools.Now())) {
 		return false
 	}
 	return known.wanted != 0 && known.wanted == statusDigest(s.wanted) && known.stored == statusDigest(s.Stored)

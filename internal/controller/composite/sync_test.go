@@ -192,8 +192,8 @@ func TestFinalizedSurvivesRuns(t *testing.T) {
 	if !strings.Contains(s.stored("shops/a", "metadata"), "example.org/test") {
 		t.Fatal("let go of before its child is gone")
 	}
-	gone := shops.children[0].watches[0].View.Get("town", "sign")
-	shops.children[0].watches[0].View.ObserveDelete(gone)
+	gone := slices.Concat(shops.OwnedBy(shops.Get(queue.Key{Namespace: "town", Name: "a"}))...)[0]
+	shops.OwnedView(signs, gone).ObserveDelete(gone)
 	s.refuse = func(string, string) int { return http.StatusConflict }
 	if ran := shops.run(queue.ChildChanged); ran.Outcome != record.Postponed {
 		t.Errorf("%s, %v", ran.Outcome, ran.Err)

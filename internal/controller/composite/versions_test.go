@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -152,10 +153,10 @@ func TestShadowDoesNotWaitForUnreadableRevisions(t *testing.T) {
 		return &hook.Response{}, nil
 	})}
 	r.logic = *r.program.Former
-	r.Router = r.newRouter()
+	r.Router = r.newRouter(Tools{})
 	r.Router.Assignment.SetShadow(true, 1)
 	r.family.revisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
-		"annotations":{"setpoint.dev/controller":"shops"}},"revision":"one"}`)}
+		"annotations":{"setpoint.dev/controller":"shops","setpoint.dev/children":"{"}},"revision":1}`)}
 	err := r.callHook(t.Context())
 	if err == nil {
 		t.Fatal("the revision can be read")
@@ -218,10 +219,10 @@ func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 	before := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
 	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Former: &controller.Logic{Version: "v1", Sync: before}})
 	shops.comparedRelated = related.New(related.Options{
-		Store: shops.tools.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
+		Store: shops.Tools.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
 		Resolve: func(context.Context, string, string) (object.Resource, error) { return signs, nil },
 	})
-	shops.Router = shops.newRouter()
+	shops.Router = shops.newRouter(Tools{})
 	key := queue.Key{Namespace: "town", Name: "a"}
 	ended := make(chan struct{})
 	var others sync.WaitGroup
@@ -249,4 +250,61 @@ func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 	if reads := shops.comparedRelated.Reads(key); len(reads) > 0 {
 		t.Errorf("it still reads %+v", reads)
 	}
+}
+
+// A other parent of fault H1: a response to one parent ended the backoff of all others, even of those
+// with an error from the hook.
+func TestRecoveryRetriesUnreachableParents(t *testing.T) {
+	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
+	for name, c := range map[string]outageCase{
+		"a response after no response":  {former: none, retries: true},
+		"an error after no response":    {former: none, now: wrong, retries: true},
+		"a response after an error":     {former: wrong},
+		"no response after no response": {former: none, now: none},
+		"a response after a response":   {},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { c.check(t) }) })
+	}
+}
+
+// outageCase is how the run of one parent ended, and how the former one did.
+type outageCase struct {
+	former, now controller.Result
+	// retries means that unreachable parents are retried.
+	retries bool
+}
+
+func (c outageCase) check(t *testing.T) {
+	t.Helper()
+	base := newTestBase(nil)
+	q, m := base.Queue, base.Memories
+	defer q.Close()
+	waits := map[bool]queue.Key{true: {Name: "without a response"}, false: {Name: "with an error"}}
+	for unanswered, key := range waits {
+		m.SetResult(memoryFor(m, key), controller.Result{Failing: true, HookFailing: true, Unreachable: unanswered}, nil)
+		q.Add(key, queue.Cause{Kind: queue.Start})
+		item, _ := q.Next(t.Context())
+		q.Done(item.Key, queue.RetryIn(time.Hour))
+	}
+	<-time.After(time.Minute)
+	key := queue.Key{Name: "subject"}
+	r := &run{writes: &writes{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}}
+	m.SetResult(r.memory, c.former, nil)
+	r.recordResult(c.now, nil)
+	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
+		t.Errorf("the wait of the parent without a response is over: %v", ended)
+	}
+	if q.RetryKeysNow([]queue.Key{waits[false]}) == 0 {
+		t.Error("the wait of the parent that got an error is over")
+	}
+}
+
+func memoryFor(m *controller.Memories, key queue.Key) *memory {
+	of, _ := m.Get(key, "u")
+	return of.(*memory)
+}
+
+// withMemory leaves out whether the memory is fresh.
+func withMemory(of *controller.Run, m controller.Remembered, _ bool) (*controller.Run, controller.Remembered) {
+	return of, m
 }

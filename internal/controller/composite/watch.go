@@ -15,31 +15,13 @@ func (c *Controller) watch() {
 	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0],
 		Managed: c.program.FullObjects}
 	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
-	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
-	c.AddObjects(parents, c.parents)
-	for _, rule := range c.program.Children {
-		kind := childKind{rule: rule}
-		if !rule.Resource.Unserved {
-			kind.watches = c.watchChildren(rule.Resource)
-		}
-		c.children = append(c.children, kind)
+	c.AddObjects(parents, c.Tools.Store.Watch(parents, c.parentChanged))
+	children := cache.Selection{Managed: c.program.FullObjects}
+	if c.program.GenerateSelector {
+		children.Labels = plan.UIDLabel // Every child has this label, so the watches need no other objects.
 	}
+	c.WatchOwned(children, c.childChanged)
 	c.watchRevisions()
-}
-
-// watchChildren starts the watches of a kind of children.
-func (c *Controller) watchChildren(resource object.Resource) (all childWatches) {
-	for _, namespace := range c.program.NamespacesOf(resource) {
-		selection := cache.Selection{Resource: resource, Namespace: namespace, Managed: c.program.FullObjects}
-		if c.program.GenerateSelector {
-			// Every child has this label, so the watch needs no other objects.
-			selection.Labels = plan.UIDLabel
-		}
-		view := c.tools.Store.Watch(selection, c.childChanged)
-		c.AddWatch(selection, view)
-		all = append(all, controller.Watch{Resource: resource, Namespace: namespace, View: view})
-	}
-	return all
 }
 
 // watchRevisions starts the watch of revisions if a child rule is rolling.
@@ -51,7 +33,7 @@ func (c *Controller) watchRevisions() {
 		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel,
 		Managed: c.program.FullObjects,
 	}
-	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
+	c.revisions = c.Tools.Store.Watch(selection, c.revisionChanged)
 	c.AddWatch(selection, c.revisions)
 }
 
@@ -154,14 +136,14 @@ func (c *Controller) ownerOf(child *object.Object) *object.Object {
 // enqueueAdopters enqueues the parents whose selectors match an orphan.
 func (c *Controller) enqueueAdopters(orphan *object.Object) {
 	for _, key := range c.orphanIndex.Matching(orphan, c.program.Parent.Namespaced) {
-		c.Queue.Add(key, c.ChildCause(orphan))
+		c.Queue.Add(key, c.CauseBy(queue.ChildChanged, orphan))
 	}
 }
 
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
 	for key := range c.nameWaiters.Take(childNameOf(gone)) {
-		c.Queue.Add(key, c.ChildCause(gone))
+		c.Queue.Add(key, c.CauseBy(queue.ChildChanged, gone))
 	}
 }
 
@@ -175,11 +157,11 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	if parent == nil {
 		return
 	}
-	for _, kind := range c.children {
-		if kind.rule.Resource.GroupKind() == child.GroupKind() {
+	for _, rule := range c.program.Children {
+		if rule.Resource.GroupKind() == child.GroupKind() {
 			// The strings are slices of the whole object.
 			c.lostChildren.add(controller.KeyOf(parent), lostChild{
-				kind.rule.Resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
+				rule.Resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
 			})
 		}
 	}
@@ -190,7 +172,7 @@ func (c *Controller) noteLostChild(child *object.Object) {
 func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
 	cause := queue.Cause{Kind: queue.RelatedChanged}
 	if changed != nil {
-		cause = c.RelatedCause(changed)
+		cause = c.CauseBy(queue.RelatedChanged, changed)
 	}
 	c.Queue.Add(parent, cause)
 }

@@ -36,14 +36,10 @@ type writes struct {
 	recreated map[object.Ref]int
 }
 
-// user is the user of the ServiceAccount; empty for Setpoint itself.
-func (w *writes) user() string { return w.program.Account.UserFor(w.Stored.Namespace()) }
-
 // writer reads from the API server and writes to it.
 type writer interface {
 	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
-	Update(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
-	UpdateStatus(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
+	Update(ctx context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error)
 	ApplyPlan(ctx context.Context, p plan.Plan) []apply.Result
 	LastManager(ctx context.Context, a plan.Action) (string, error)
 }
@@ -53,7 +49,7 @@ func (w *writes) writer() writer {
 	if w.dry != nil {
 		return w.dry
 	}
-	return w.tools.Writer.As(w.user())
+	return w.Tools.WriterFor(w.Stored.Namespace())
 }
 
 func (w *writes) apply(ctx context.Context, todo plan.Plan) []apply.Result {
@@ -224,7 +220,7 @@ func (w *writes) relabel(ctx context.Context, resource object.Resource, o *objec
 // update updates an object without its status, and puts the result into the cache.
 func (w *writes) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
 	began := w.Record.Now()
-	stored, err := w.writer().Update(ctx, resource, edited)
+	stored, err := w.writer().Update(ctx, resource, edited, "")
 	w.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: before, After: stored, Err: err})
 	if err != nil {
 		return nil, updateError(what, before, err)
@@ -243,9 +239,9 @@ func updateError(what string, o *object.Object, err error) error {
 // throttle removes writes to flapping children from a plan and requeues the parent for when they
 // are allowed again.
 func (w *writes) throttle(todo plan.Plan) plan.Plan {
-	throttled, until := w.memory.flapping.Throttle(todo, w.tools.Now())
+	throttled, until := w.memory.flapping.Throttle(todo, w.Tools.Now())
 	if !until.IsZero() {
-		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.tools.Now()))
+		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.Tools.Now()))
 	}
 	if first, there := throttled.First(); there {
 		w.first = first.Ref.String() + ": " + first.Reason
@@ -256,13 +252,13 @@ func (w *writes) throttle(todo plan.Plan) plan.Plan {
 
 // detectFlapping counts a write and sends an event if a child is flapping.
 func (w *writes) detectFlapping(ctx context.Context, action plan.Action) {
-	if !w.memory.flapping.RecordWrite(action, w.tools.Now()) {
+	if !w.memory.flapping.RecordWrite(action, w.Tools.Now()) {
 		return
 	}
 	if manager, err := w.writer().LastManager(ctx, action); err == nil {
 		w.memory.flapping.SetManager(action, manager)
 	}
-	for _, flapping := range w.memory.flapping.Children(w.tools.Now()) {
+	for _, flapping := range w.memory.flapping.Children(w.Tools.Now()) {
 		if flapping.Ref == action.Ref {
 			w.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
 				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
@@ -283,20 +279,20 @@ func (w *writes) conflict(err error) controller.Conflict {
 	if err != nil && controller.ReasonOf(err) == ReasonConflicting {
 		return controller.Conflict{Message: failure.OneLine(err), Locations: w.firstAt}
 	}
-	fits := w.memory.flapping.Children(w.tools.Now())
+	fits := w.memory.flapping.Children(w.Tools.Now())
 	if len(fits) == 0 {
 		return controller.Conflict{}
 	}
 	// No other event may show that the flapping has ended.
-	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.tools.Now()))
-	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.children, fits[0].Ref)}
+	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.Tools.Now()))
+	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.program.Children, fits[0].Ref)}
 }
 
 // locationsOf returns where a child may be: two kinds of children may have the same kind name.
-func locationsOf(kinds []childKind, child object.Ref) (all []record.Location) {
-	for _, kind := range kinds {
-		if kind.rule.Resource.GroupKind() == child.GroupKind() {
-			all = append(all, record.Location{Resource: kind.rule.Resource, Namespace: strings.Clone(child.Namespace)})
+func locationsOf(rules plan.Rules, child object.Ref) (all []record.Location) {
+	for _, rule := range rules {
+		if rule.Resource.GroupKind() == child.GroupKind() {
+			all = append(all, record.Location{Resource: rule.Resource, Namespace: strings.Clone(child.Namespace)})
 		}
 	}
 	return all
@@ -434,28 +430,6 @@ func withRecover[T any](w *writes, name string, do func() (T, error)) (response 
 		return err
 	})
 	return response, err
-}
-
-// checkReads returns an error unless the ServiceAccount may read the parent and the kinds of children: the caches have
-// what Setpoint itself may read. It does not depend on the objects that exist, so that others cannot make a
-// run fail by an object of theirs.
-func (w *writes) checkReads(ctx context.Context) error {
-	if err := w.tools.Access.CheckRead(ctx, w.user(), w.program.Parent, w.Stored.Namespace(), w.Stored.Name()); err != nil {
-		return err
-	}
-	for _, rule := range w.program.Children {
-		if rule.Resource.Unserved {
-			continue
-		}
-		namespaces := []string{w.Stored.Namespace()}
-		if !w.program.Parent.Namespaced {
-			namespaces = w.program.NamespacesOf(rule.Resource)
-		}
-		if err := w.tools.Access.CheckList(ctx, w.user(), rule.Resource, namespaces...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dryRun is what a run has in place of the API server and the caches when it writes nothing.

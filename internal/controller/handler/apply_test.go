@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // Objects are created or applied, also if the watch lags behind or does not cover them.
@@ -54,7 +55,9 @@ func TestCreateOrApply(t *testing.T) {
 	// Another client creates an object of that name while the watch is down: it is not taken
 	// over, and the name is used once it is free.
 	s.drop(configMaps, "eur")
-	eventually(t, "the watch knows that it is gone", func() bool { return st.owned[0].View.Get("town", "eur") == nil })
+	eventually(t, "the watch knows that it is gone", func() bool {
+		return len(slices.Concat(st.OwnedBy(st.Get(queue.Key{Namespace: "town", Name: "eur"}))...)) == 0
+	})
 	s.set(func() {
 		s.reject = func(method, path string, _ map[string]any) int {
 			if method == "POST" {

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -27,19 +25,13 @@ import (
 )
 
 // New returns a controller and starts its watches. Close stops them.
-func New(program Program, tools Tools) *Controller {
-	if tools.Now == nil {
-		tools.Now = time.Now
-	}
-	if tools.Queue.Random == nil {
-		tools.Queue.Random = rand.Float64
-	}
-	c := &Controller{program: program, tools: tools, eventBuffer: newEventBuffer()}
+func New(program Program, tools controller.Tools) *Controller {
+	c := &Controller{program: program, eventBuffer: newEventBuffer()}
 	c.Base = controller.New(c, controller.Options{
-		Name: program.Name, Resource: program.Resource, Workers: program.Workers, Queue: tools.Queue,
-		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
-	})
+		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
+		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
+		Account: program.Account,
+	}, tools)
 	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
 	c.rules = c.program.rules()
@@ -112,19 +104,9 @@ func (c *Controller) requeueFailing(cause queue.CauseKind) {
 // watch starts the watches: handled objects first, so that owned and related objects find them.
 func (c *Controller) watch() {
 	for _, selection := range c.program.Selections() {
-		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
+		c.AddObjects(selection, c.Tools.Store.Watch(selection, c.objectChanged))
 	}
-	for _, resource := range c.program.Owns {
-		if resource.Unserved {
-			continue
-		}
-		for _, namespace := range c.program.NamespacesOf(resource) {
-			selection := cache.Selection{Resource: resource, Namespace: namespace}
-			view := c.tools.Store.Watch(selection, c.ownedChanged)
-			c.AddWatch(selection, view)
-			c.owned = append(c.owned, controller.Watch{Resource: resource, Namespace: namespace, View: view})
-		}
-	}
+	c.WatchOwned(cache.Selection{}, c.ownedChanged)
 	c.watchRelated()
 }
 
@@ -145,7 +127,7 @@ func (c *Controller) objectChanged(e cache.Event) {
 // isEdit reports whether more than the status changed. For kinds without generations every
 // change counts.
 func isEdit(e cache.Event) bool {
-	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0 || e.Old.Deleting() != e.New.Deleting()
+	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
 }
 
 // ownedChanged queues the present or former owner of an owned object, if a handler needs the
@@ -155,23 +137,14 @@ func (c *Controller) ownedChanged(e cache.Event) {
 	if !c.rules.Handles(hook.ReasonDrift) {
 		return
 	}
-	if e.Old != nil && e.New != nil && unchanged(e.Old, e.New) {
-		return
+	if e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.ContentDigest() == e.New.ContentDigest() {
+		return // Nothing differs that would be drift.
 	}
 	for _, o := range []*object.Object{e.Old, e.New} {
 		if o != nil {
 			c.QueueOwner(o)
 		}
 	}
-}
-
-// unchanged reports whether nothing differs that would be drift. If the server counts
-// generations, that leaves out changes of the status.
-func unchanged(old, now *object.Object) bool {
-	if old.UID() != now.UID() || now.Generation() == 0 {
-		return old.Digest() == now.Digest()
-	}
-	return old.IntentDigest() == now.IntentDigest()
 }
 
 // Health returns the health of the controller. Handled objects are the parents, objects that
@@ -182,7 +155,7 @@ func (c *Controller) Health() controller.Health {
 		h.Parents = c.Memories.Len()
 	}
 	for key, uid := range c.Memories.UIDs() {
-		h.Children += c.countOwned(uid, key.Namespace)
+		h.Children += c.CountOwned(uid, key.Namespace)
 	}
 	if err := c.backend.StreamError(); err != nil {
 		h.StreamMessage = failure.OneLine(err)
@@ -197,10 +170,10 @@ func (c *Controller) Health() controller.Health {
 // than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
-	if c.tools.Backends == nil || p.Notifications == nil && p.Index == nil {
+	if c.Tools.Backends == nil || p.Notifications == nil && p.Index == nil {
 		return
 	}
-	c.backend = c.tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
+	c.backend = c.Tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
 		Indexed: p.Index != nil})
 	c.gate = index.NewGate(index.GateOptions{
 		IsReleased: func(key queue.Key) bool {
@@ -213,7 +186,7 @@ func (c *Controller) joinBackend() {
 		c.feed = index.NewFeed(index.Options{
 			Controller: c.program.Object, Resource: c.program.Resource, Selects: c.rules.Selects, Watch: c.watchForIndex,
 			CheckList: func(ctx context.Context, namespace string) error {
-				return c.tools.Access.CheckList(ctx, c.userFor(namespace), c.program.Resource, namespace)
+				return c.Tools.Access.CheckList(ctx, c.Tools.UserFor(namespace), c.program.Resource, namespace)
 			},
 			Send: p.Index, Backend: c.backend, Gate: c.gate, Log: c.Log,
 		})
@@ -223,7 +196,7 @@ func (c *Controller) joinBackend() {
 // watchForIndex opens watches of the handled objects of their own.
 func (c *Controller) watchForIndex(changed func(cache.Event)) (views []*cache.View) {
 	for _, selection := range c.program.Selections() {
-		views = append(views, c.tools.Store.Watch(selection, changed))
+		views = append(views, c.Tools.Store.Watch(selection, changed))
 	}
 	return views
 }
@@ -263,11 +236,11 @@ func (c backendController) SendEvent(n *hook.Notification) {
 	}
 	about, event := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}), n.Event
 	if about != nil {
-		values := c.ValuesOf(about, slices.Concat(c.ownedBy(about)...)...)
+		values := c.ValuesOf(about, slices.Concat(c.OwnedBy(about)...)...)
 		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
 	}
 	if o, err := object.Parse(text); err == nil {
-		c.tools.Observer.Event(o, event)
+		c.Tools.Observer.Event(o, event)
 	}
 }
 
@@ -313,7 +286,7 @@ func (c *Controller) watchRelated() {
 		for _, namespace := range d.WatchNamespaces() {
 			selection := cache.Selection{Resource: d.Resource, Namespace: namespace, Labels: d.Labels, Fields: d.Fields}
 			var view *cache.View
-			view = c.tools.Store.Watch(selection, func(e cache.Event) {
+			view = c.Tools.Store.Watch(selection, func(e cache.Event) {
 				c.AwaitWatches() // Until then, view is not set.
 				c.relatedChanged(d, view, e)
 			})
@@ -335,7 +308,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 		if o == nil {
 			continue
 		}
-		cause := c.RelatedCause(o)
+		cause := c.CauseBy(queue.RelatedChanged, o)
 		for _, name := range d.Map(o) {
 			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
 			if c.Get(key) != nil && !queued[key] {
@@ -407,13 +380,13 @@ func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
 	if err := c.backend.IndexError(); err != nil && c.gate.IsHeld(controller.KeyOf(o)) {
 		state.Waiting = failure.OneLine(err)
 	}
-	state.Children = c.countOwned(o.UID(), o.Namespace())
+	state.Children = c.CountOwned(o.UID(), o.Namespace())
 }
 
 // Children returns the owned objects, in the order of the kinds.
 func (c *Controller) Children(o *object.Object) []record.Child {
 	var children []record.Child
-	for i, owned := range c.ownedBy(o) {
+	for i, owned := range c.OwnedBy(o) {
 		for _, one := range owned {
 			children = append(children, record.Child{Resource: c.program.Owns[i], Object: one})
 		}

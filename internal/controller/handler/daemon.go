@@ -3,7 +3,6 @@ package handler
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -54,19 +53,19 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	d.finished = d.finished && desired && !reconnected
 	switch {
 	case d.running != nil && !desired:
-		d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
-		if !d.running.deadline.After(r.tools.Now()) {
+		d.running.cancel(r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
+		if !d.running.deadline.After(r.Tools.Now()) {
 			d.reportStuck(r, d.running)
 		}
 	case d.running != nil:
 		d.checkHealth(r)
 		d.running.object.Notify(r.Stored)
-	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.tools.Now())):
+	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Tools.Now())):
 		d.start(ctx, r)
 	case !desired && d.lost:
 		// Only the process knows whether it runs.
 		d.start(ctx, r)
-		d.running.cancel(r.tools.Now().Add(daemon.StopTimeout(d.Handler)))
+		d.running.cancel(r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
 	}
 }
 
@@ -103,7 +102,7 @@ func (d *daemonState) checkExit(r *run) {
 
 // restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
 func (d *daemonState) restartLater(r *run, err error) {
-	gaveUp := d.FailDaemon(err, r.tools.Now(), r.tools.Queue.Random)
+	gaveUp := d.FailDaemon(err, r.Tools.Now(), r.Tools.Queue.Random)
 	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
 	if gaveUp {
 		d.finished = true
@@ -115,7 +114,7 @@ func (d *daemonState) restartLater(r *run, err error) {
 
 // checkHealth records that a failed daemon is healthy again.
 func (d *daemonState) checkHealth(r *run) {
-	if d.Attempt.Count > 0 && !r.tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+	if d.Attempt.Count > 0 && !r.Tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
 		d.Succeed()
 	}
 }
@@ -142,7 +141,7 @@ func (d *daemonState) start(ctx context.Context, r *run) {
 	hostCtx := ctx
 	ctx, stop := context.WithCancel(ctx)
 	existing := daemon.NewLive(ctx, hostCtx, r.daemonHost, h, r.Stored)
-	w := &daemonRun{object: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
+	w := &daemonRun{object: existing, stop: stop, started: r.Tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.Stored)
 	n.Owned, n.Attempt = r.program.ownedGroups(r.dependents.byKind), d.Attempt.Count
 	c, key := r.Controller, r.Item.Key
@@ -161,7 +160,7 @@ func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, h *t
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
 	record.See(values, c.program.Resource, &asked, &record.Response{})
-	values.See(false, func(visit func(json.RawMessage)) { visit(existing.Seen().JSON()) })
+	controller.SeeObjects(values, []*object.Object{existing.Seen()})
 	if h.Do == nil {
 		n.Reader = reader{c, n.Namespace, values}
 		return c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), values, run)
@@ -202,15 +201,12 @@ func newDaemonHost(c *Controller) *daemon.Host {
 		Get: c.Get, NewDetachedRun: c.NewDetachedRun, Invoke: c.invoke, Write: c.writeOnce,
 		Request: func(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 			n := c.newRequest(h, o)
-			n.Owned = c.program.ownedGroups(c.ownedBy(o))
+			n.Owned = c.program.ownedGroups(c.OwnedBy(o))
 			return n
 		},
 		Accept: func(h *trigger.Handler, o *object.Object, a *hook.HandlerResponse) (*hook.HandlerResponse, error) {
 			a = withWholeNumbers(a)
 			return a, c.permissions.CheckResponse(c.newRequest(h, o), a)
-		},
-		CheckReads: func(ctx context.Context, of *controller.Run) error {
-			return c.newDetached(of).checkReads(ctx)
 		},
 		Calls: make(chan struct{}, cmp.Or(c.program.Workers, maxDaemonCalls)),
 	}

@@ -33,7 +33,7 @@ func (d *dependents) observe() {
 
 // ownedObjects returns what the object controls, by kind in the order of the program.
 func (d *dependents) ownedObjects() [][]*object.Object {
-	owned := d.ownedBy(d.Stored)
+	owned := d.OwnedBy(d.Stored)
 	if d.dry != nil {
 		for i, resource := range d.program.Owns {
 			owned[i] = d.dry.Owned(resource, d.Stored.UID(), owned[i])
@@ -120,7 +120,7 @@ func (d *dependents) createOrApply(ctx context.Context, resource object.Resource
 	if !watched || !d.isOwned(desired) || known != nil && d.isOwned(known) {
 		return writer.Apply(ctx, resource, desired, manager)
 	}
-	stored, err := writer.CreateFor(ctx, resource, desired, manager)
+	stored, err := writer.Create(ctx, resource, desired, manager)
 	if !apply.AlreadyExists(err) {
 		return stored, err
 	}
@@ -154,12 +154,11 @@ func (d *dependents) checkOwnership(ctx context.Context, resource object.Resourc
 // watchedObject returns an object from the watches, or nil. watched is false if the watches do
 // not cover it, so that nil means nothing.
 func (d *dependents) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
-	for _, w := range d.owned {
-		if w.Covers(resource, o) {
-			return w.View.Get(o.Namespace(), o.Name()), true
-		}
+	view := d.OwnedView(resource, o)
+	if view == nil {
+		return nil, false
 	}
-	return nil, false
+	return view.Get(o.Namespace(), o.Name()), true
 }
 
 // desiredObject returns an object in the form to apply, and its kind.

@@ -93,7 +93,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	}
 	r := c.newRun(controller.NewDryRun(c.Base, queue.Item{Key: of.Key}, first))
 	r.dry = &dryRun{
-		DryWriter: apply.NewDryWriter(r.writerFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
+		DryWriter: apply.NewDryWriter(r.Tools.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
 	r.writer, r.object.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry, r.dry
 	for _, h := range r.memory.Handlers {

@@ -39,8 +39,8 @@ func (r *run) setFinalizer(ctx context.Context) error {
 // Else it returns the error of the run.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	a := controller.Abandoned{
-		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
-		Left: r.countOwned(r.Stored.UID(), r.Stored.Namespace()),
+		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.Tools.Writer,
+		Left: r.CountOwned(r.Stored.UID(), r.Stored.Namespace()),
 	}
 	if failed := r.memory.firstError(); cause == nil && failed != nil && failed.Fault != nil {
 		a.Forbidden, a.Why = failed.Fault.Kind == failure.Forbidden, failed.Message
@@ -121,7 +121,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	}
 	if status != nil {
 		back.Status, err = json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": o.UID()}, statusPart: map[string]any{lasthandled.StatusField: status},
+			"metadata": map[string]any{"uid": o.UID()}, apply.Status: map[string]any{lasthandled.StatusField: status},
 		})
 	}
 	return back, err

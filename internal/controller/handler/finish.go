@@ -20,7 +20,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	}
 	next := r.nextRun()
 	if !next.IsZero() {
-		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.Tools.Now()), time.Millisecond))
 	}
 	if r.Phase == controller.PhaseManaged {
 		r.ReportManualReconcile()
@@ -43,7 +43,7 @@ func (r *run) nextRun() time.Time {
 	if r.Phase == controller.PhasePaused {
 		return time.Time{}
 	}
-	now := r.tools.Now()
+	now := r.Tools.Now()
 	next := r.nextWrite(now)
 	for _, d := range r.memory.daemons {
 		next = trigger.Earliest(next, d.nextDaemon())
@@ -95,7 +95,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 // recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
-	now := controller.Result{HookFailing: failed != nil, Since: r.tools.Now()}
+	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	var last *controller.LastError
 	switch {
@@ -112,7 +112,7 @@ func (r *run) recordResult() {
 	if r.memory.Throttle.IsActive() {
 		conflict.Message = conflictSummary
 	}
-	r.Memories.EndRun(r.Run, conflict, r.tools.Now())
+	r.Memories.EndRun(r.Run, conflict, r.Tools.Now())
 }
 
 // conflictSummary is the state of an object whose handlers are throttled.
@@ -125,5 +125,5 @@ func (r *run) lastError(message string) *controller.LastError {
 			among = record.AddLocations(among, h.Failed.Refused...)
 		}
 	}
-	return &controller.LastError{Message: message, Object: r.Item.Key.String(), Time: r.tools.Now(), Locations: among}
+	return &controller.LastError{Message: message, Object: r.Item.Key.String(), Time: r.Tools.Now(), Locations: among}
 }

@@ -36,7 +36,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		return false
 	}
 	for range controller.MaxConflicts {
-		existing, err := c.writerFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		existing, err := c.Tools.WriterFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
 		if err != nil || existing.UID() != o.UID() {
 			return false
 		}
@@ -47,7 +47,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		metadata["finalizers"] = c.rules.WithoutOwnFinalizers(existing)
 		body, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err == nil {
-			_, err = c.writerFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body)
+			_, err = c.Tools.WriterFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body, "")
 		}
 		if err == nil {
 			return true
@@ -67,7 +67,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 	if reason == hook.ReasonEvent {
 		n.Event = hook.EventDeleted
 	}
-	n.Owned = c.program.ownedGroups(c.ownedBy(o))
+	n.Owned = c.program.ownedGroups(c.OwnedBy(o))
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
 	r := c.newDetached(of)
 	var response *hook.HandlerResponse
@@ -75,7 +75,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 	if err == nil && !holds {
 		return
 	}
-	err = cmp.Or(err, r.checkReads(ctx))
+	err = cmp.Or(err, r.CheckReads(ctx))
 	if err == nil {
 		response, err = c.invoke(ctx, of, n, h)
 	}

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -27,7 +26,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		defer cancel()
 		ctx = limited
 	}
-	started := c.tools.Now()
+	started := c.Tools.Now()
 	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
 	span.Set(trace.AttrReason, string(n.Reason))
 	var output *hookcall.Output
@@ -59,7 +58,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		of.Record.Called(started, record.Call{Name: h.Title(), Reason: n.Reason, Request: asked,
 			Response: record.Response{Handler: response}, Err: failed, Output: output})
 	}
-	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
+	c.Tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {
 		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
 	}
@@ -129,18 +128,14 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		if resource.Unserved {
 			return group, nil
 		}
-		found, err := r.controller.writerFor(r.namespace).List(ctx, resource, namespace, selector)
+		found, err := r.controller.Tools.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
 		if err != nil {
 			return group, fmt.Errorf("list %s: %w", resource, err)
 		}
 		for _, o := range found {
 			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
 		}
-		r.values.See(false, func(visit func(json.RawMessage)) {
-			for _, o := range found {
-				visit(o.JSON())
-			}
-		})
+		controller.SeeObjects(r.values, found)
 		r.values.Found() // It reads them: a daemon lists as long as it runs.
 		return group, nil
 	}

@@ -222,7 +222,7 @@ func (w *objectWriter) statusPatch(applied []*trigger.Response) map[string]any {
 		list, _ = object.DecodeOrEmpty(w.Stored.Field("status"))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
-		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.tools.Now()),
+		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.Tools.Now()),
 	})
 }
 
@@ -289,7 +289,7 @@ func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, ch
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	err := w.sendPatch(ctx, statusPart, map[string]any{statusPart: patch}, checkVersion)
+	err := w.sendPatch(ctx, apply.Status, map[string]any{apply.Status: patch}, checkVersion)
 	return want, err
 }
 
@@ -302,22 +302,19 @@ func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, ch
 	return w.sendPatch(ctx, part, patch, checkVersion)
 }
 
-// statusPart is the part of the object that has requests of its own.
-const statusPart = "status"
-
 // sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
 // if another client has written the object.
 func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
-	send, what := w.writer.Patch, "patch"
-	if part == statusPart {
-		send, what = w.writer.PatchStatus, "store the status of"
+	subresource, what := "", "patch"
+	if part == apply.Status {
+		subresource, what = part, "store the status of"
 	}
 	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
 	if err != nil {
 		return err
 	}
 	began := w.Record.Now()
-	stored, err := send(ctx, w.program.Resource, w.Stored, body)
+	stored, err := w.writer.Patch(ctx, w.program.Resource, w.Stored, body, subresource)
 	w.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: w.program.Resource, Part: part, Before: w.Stored, After: stored,
 		Err: err})
 	if apply.Conflict(err) {
@@ -327,7 +324,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
 	}
 	w.setStored(stored)
-	_, status := patch[statusPart]
+	_, status := patch[apply.Status]
 	if o := w.writing; o != nil && (o.ChangesObject() || status && o.Call.Handler.WatchesStatus()) {
 		w.pass.ChangeWritten(o.Call.Handler, patch)
 	}
@@ -369,10 +366,10 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 		return
 	}
 	delete(want, lasthandled.StatusField)
-	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(statusPart)))
+	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.Status)))
 	w.memory.prunedStatus = missing
 	if missing != nil && w.memory.prunedNext.IsZero() {
-		w.memory.prunedNext = w.tools.Now().Add(controller.PrunedRetry)
+		w.memory.prunedNext = w.Tools.Now().Add(controller.PrunedRetry)
 	}
 	if missing == nil {
 		w.memory.prunedNext = time.Time{}

@@ -2,7 +2,9 @@ package handler
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -113,4 +115,128 @@ func TestExpressionOfChanges(t *testing.T) {
 			t.Errorf("calls %v, events %q", calls, w.eventLines())
 		}
 	})
+}
+
+// updateHandler returns a handler of updates of one field.
+func updateHandler(do hook.Handler) trigger.Handler {
+	return trigger.Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "n"}}, Do: do}
+}
+
+// Edits within the debounce period make one call, and a reverted edit makes none.
+func TestDebounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		s.create(rates, "usd", `{"spec":{"n":1}}`)
+		h := updateHandler(nil)
+		h.Debounce = 10 * time.Second
+		var calls []string
+		w := startEnv(s, program(h), s, map[string]handlerFunc{"u": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			calls = append(calls, fmt.Sprint(n.Reason, " ", n.Name, " ", n.Changes))
+			return &hook.HandlerResponse{}, nil
+		}})
+		defer w.stop()
+		pass(time.Second)
+		s.edit(rates, "usd", `{"spec":{"n":2}}`)
+		pass(time.Second)
+		s.edit(rates, "usd", `{"spec":{"n":1}}`)
+		for _, n := range []string{"2", "3", "4"} {
+			pass(4 * time.Second)
+			s.edit(rates, "eur", `{"spec":{"n":`+n+`}}`)
+		}
+		pass(9 * time.Second)
+		if early := w.callsOf("u", ""); len(early) > 0 {
+			t.Errorf("called within the period: %+v", early)
+		}
+		pass(time.Minute)
+		if want := []string{"Update eur [spec.n: 1 -> 4]"}; !slices.Equal(calls, want) {
+			t.Errorf("called %q, want %q", calls, want)
+		}
+	})
+}
+
+// A handler that requested another call is called at once when the object changes, but not
+// because of its own write.
+func TestRetryAfterUpdate(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("u", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if strings.Contains(string(n.Object), `"mended"`) {
+			return &hook.HandlerResponse{}, nil
+		}
+		return &hook.HandlerResponse{Patch: []byte(`{"metadata":{"annotations":{"looked":"yes"}}}`), RetryAfter: time.Hour}, nil
+	})
+	st := e.start(t, s, program(updateHandler(e)))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "first sight", func() bool { return stateIn(s.get(rates, "eur"))["u"].Digest != "" })
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expectCalls(t, "u update eur spec.n:1->2")
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"mended":"yes"}}}`)
+	st.expectCalls(t, "u update eur spec.n:1->2", "u update eur spec.n:1->2")
+	if under := stateIn(s.get(rates, "eur"))["u"].InProgress; under != "" {
+		t.Errorf("still under way: %s", under)
+	}
+}
+
+// A revert calls a handler with an update in progress, because it has done a part of the work.
+// This survives a restart.
+func TestRevertedUpdate(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("u", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{RetryAfter: time.Hour}, nil
+	})
+	st := e.start(t, s, program(updateHandler(e)))
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "first sight", func() bool { return stateIn(s.get(rates, "eur"))["u"].Digest != "" })
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	eventually(t, "under way", func() bool { return stateIn(s.get(rates, "eur"))["u"].InProgress != "" })
+	st.stop()
+
+	at := stateIn(s.get(rates, "eur"))["u"].InProgressSince
+	since := make(chan time.Time, 1)
+	e.respond("u", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		since <- n.Since
+		return &hook.HandlerResponse{RetryAfter: time.Hour}, nil
+	})
+	st = e.start(t, s, program(updateHandler(e)))
+	if got := <-since; got.Unix() != at {
+		t.Errorf("since %s in the second process, and %s in the first", got, time.Unix(at, 0))
+	}
+	e.respond("u", nil)
+	s.edit(rates, "eur", `{"spec":{"n":1}}`)
+	eventually(t, "done", func() bool { return stateIn(s.get(rates, "eur"))["u"].InProgress == "" })
+	st.expectCalls(t, "u update eur", "u update eur")
+}
+
+// Handlers list the kinds that the program declares, where it may.
+func TestHandlersRead(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	p := program(trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Reads = append(p.Reads, pods)
+	p.Namespaces = []string{"town"}
+	type result struct {
+		of  string
+		all hook.Group
+		err error
+	}
+	results := make(chan result, 3)
+	e.respond("c", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		for _, of := range []string{"Pod town", "Secret town", "Pod other"} {
+			kind, namespace, _ := strings.Cut(of, " ")
+			all, err := n.Reader.List(t.Context(), "v1", kind, namespace, "app=web")
+			results <- result{of, all, err}
+		}
+		return &hook.HandlerResponse{}, nil
+	})
+	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
+	s.create(pods, "db", `{"metadata":{"labels":{"app":"db"}}}`)
+	s.create(rates, "eur", `{}`)
+	e.start(t, s, p)
+	for _, want := range []string{"", "does not declare it", "limited to [town]"} {
+		switch r := <-results; {
+		case want != "" && (!hook.IsTerminal(r.err) || !strings.Contains(r.err.Error(), want)):
+			t.Errorf("%s: got %v, want a terminal error about %q", r.of, r.err, want)
+		case want == "" && (len(r.all.Objects) != 1 || r.all.Objects[0].Name != "web"):
+			t.Errorf("%s: got %+v, %v", r.of, r.all, r.err)
+		}
+	}
 }

@@ -2,13 +2,12 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -53,7 +52,7 @@ func (r *run) reconcileObject(ctx context.Context) error {
 
 // prepare takes the steps before the calls.
 func (r *run) prepare(ctx context.Context) error {
-	if err := r.checkReads(ctx); err != nil {
+	if err := r.CheckReads(ctx); err != nil {
 		return err
 	}
 	switch asked, err := r.dependents.findApplied(ctx); {
@@ -83,7 +82,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	r.memory = remembered.(*memory)
 	r.pass = trigger.NewPass(trigger.Observation{
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
-		Now: c.tools.Now, Random: c.tools.Queue.Random, Fail: r.recordError,
+		Now: c.Tools.Now, Random: c.Tools.Queue.Random, Fail: r.recordError,
 	}, &r.memory.States)
 	r.object.pass, r.object.memory = r.pass, r.memory
 	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
@@ -104,7 +103,7 @@ func (r *run) observe() {
 		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
 	if r.pass.Observe(r.Stored, digest) {
-		r.memory.noteStateRemoval(r.tools.Now(), r.tools.Queue.Random)
+		r.memory.noteStateRemoval(r.Tools.Now(), r.Tools.Queue.Random)
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
 }
@@ -112,13 +111,8 @@ func (r *run) observe() {
 // seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
 // responses of earlier runs.
 func (r *run) seeCached() {
-	stored, owned := r.Stored, r.dependents.byKind
-	r.Secrets.See(false, func(visit func(json.RawMessage)) {
-		visit(stored.JSON())
-		for _, o := range slices.Concat(owned...) {
-			visit(o.JSON())
-		}
-	})
+	controller.SeeObjects(r.Secrets, []*object.Object{r.Stored})
+	controller.SeeObjects(r.Secrets, r.dependents.byKind...)
 	for _, o := range r.memory.Responses {
 		if !o.Fresh {
 			r.See(&record.Request{}, &record.Response{Handler: o.Response})

@@ -2,16 +2,11 @@ package handler
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -32,9 +27,6 @@ const (
 
 // maxRevisionBytes limits the size of a stored state. A request to etcd is limited to 1.5 MiB.
 const maxRevisionBytes = 1_400_000
-
-// hashLength is the number of hash digits in a revision's name.
-const hashLength = 32
 
 // ValidateKeepPreviousState returns an error if the fields of a kind must not be stored in
 // ControllerRevisions.
@@ -66,17 +58,7 @@ func (p *Program) annotationName() string {
 // revisionName returns a name such as "rates.example.org-5f2b…". The hash includes the object,
 // the record and the digest in the entry, so that a wrong revision is never used.
 func (p *Program) revisionName(uid, seen string) string {
-	h := sha256.New()
-	for _, part := range []string{uid, p.HandledAnnotation, seen} {
-		// The length keeps ("ab", "c") and ("a", "bc") apart.
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	kind := p.Resource.Plural
-	if p.Resource.Group != "" {
-		kind += "." + p.Resource.Group
-	}
-	kind = kind[:min(len(kind), validation.DNS1123SubdomainMaxLength-hashLength-1)]
-	return strings.TrimRight(kind, ".-") + "-" + hex.EncodeToString(h.Sum(nil))[:hashLength]
+	return plan.RevisionName(p.Resource.GroupResource(), uid, p.HandledAnnotation, seen)
 }
 
 // revisionOf returns the ControllerRevision with the watched part of an object. The object
@@ -103,13 +85,6 @@ func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any,
 func revisionState(revision *object.Object, seen string) (map[string]any, bool) {
 	part := object.DecodeOrEmpty(revision.Field("data", "object"))
 	return part, lasthandled.Digest(part) == seen
-}
-
-// revisionNumber returns a revision's number; zero if it has none.
-func revisionNumber(revision *object.Object) int64 {
-	var number int64
-	_ = json.Unmarshal(revision.Field("revision"), &number)
-	return number
 }
 
 // previousObject returns an object with the watched fields of an earlier state.
@@ -186,7 +161,7 @@ func (s *previousStates) create(ctx context.Context, seen string, part map[strin
 		return errTooLarge
 	}
 	began := s.Record.Now()
-	stored, err := s.writerFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+	stored, err := s.Tools.WriterFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision, "")
 	if apply.AlreadyExists(err) {
 		stored, err = s.reuse(ctx, revision, seen)
 	}
@@ -215,7 +190,7 @@ func (s *previousStates) reuse(ctx context.Context, revision *object.Object, see
 			return nil, err
 		}
 	}
-	return s.writerFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision)
+	return s.Tools.WriterFor(s.Stored.Namespace()).Create(ctx, plan.ControllerRevisions, revision, "")
 }
 
 // prune deletes the revisions that no entry names any more. A failed deletion is
@@ -255,7 +230,7 @@ func (k *revisionHistory) has(name string) bool {
 func (k *revisionHistory) nextNumber() int64 {
 	last := int64(0)
 	for _, revision := range k.revisions {
-		last = max(last, revisionNumber(revision))
+		last = max(last, revision.Revision())
 	}
 	return last + 1
 }
@@ -265,7 +240,7 @@ func (k *revisionHistory) add(revision *object.Object) error {
 	small, err := object.Encode(map[string]any{
 		"apiVersion": revision.APIVersion(), "kind": revision.Kind(),
 		"metadata": map[string]any{"name": revision.Name(), "namespace": revision.Namespace(), "uid": revision.UID()},
-		"revision": revisionNumber(revision),
+		"revision": revision.Revision(),
 	})
 	if err == nil {
 		k.revisions = append(k.revisions, small)

@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -113,9 +114,9 @@ func (s *server) setReject(reject func(method, path string, body map[string]any)
 // clock returns the time plus clockOffset.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 
-func (s *server) tools(o Observer) Tools { return s.toolsFor(s.client(), o) }
+func (s *server) tools(o controller.Observer) controller.Tools { return s.toolsFor(s.client(), o) }
 
-func (s *server) toolsFor(client rest.Interface, o Observer) Tools {
+func (s *server) toolsFor(client rest.Interface, o controller.Observer) controller.Tools {
 	log := cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	st := cache.New(client, cache.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)
@@ -123,7 +124,7 @@ func (s *server) toolsFor(client rest.Interface, o Observer) Tools {
 		s.backends = backend.New(log, func(backend.Result) {})
 		s.backends.SetKnown()
 	}
-	return Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Tracer: s.tracer, Now: s.clock}
+	return controller.Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Tracer: s.tracer, Now: s.clock}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,10 +1,16 @@
+// Package handler calls handlers when objects change, and writes their responses.
+//
+// The package decides which handlers to call, records what each has handled, runs timers and
+// daemons, retries, and writes responses. It does not know how a hook is reached or what a
+// controller's spec looks like. Package composite has the way from a parent to its children.
+//
+// The host makes a Controller of every Program; package compile and the SDK make Programs.
 package handler
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,7 +34,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Controller runs one program.
@@ -40,11 +45,8 @@ type Controller struct {
 	rules *trigger.Rules
 	// permissions are for what responses write.
 	permissions permit.Set
-	tools       Tools
 	eventBuffer *eventBuffer
-	// owned are the watches of owned objects.
-	owned   []controller.Watch
-	daemons sync.WaitGroup
+	daemons     sync.WaitGroup
 	// daemonHost is what daemons need of the controller.
 	daemonHost *daemon.Host
 	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
@@ -205,12 +207,11 @@ type writer interface {
 	Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error)
 	List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error)
 	Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*apply.Ownership, error)
-	CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
+	Create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
 	Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error)
 	Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error)
 	Evict(ctx context.Context, resource object.Resource, pod *object.Object) error
-	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
-	PatchStatus(ctx context.Context, resource object.Resource, o *object.Object, patch []byte) (*object.Object, error)
+	Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object, error)
 }
 
 // errGone ends a run whose object was deleted. The watch delivers the deletion soon.
@@ -245,38 +246,11 @@ type revisionHistory struct {
 	revisions []*object.Object
 }
 
-// userFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
-func (c *Controller) userFor(namespace string) string { return c.program.Account.UserFor(namespace) }
-
-// writerFor writes, and reads from the API server, as the controller's ServiceAccount.
-func (c *Controller) writerFor(namespace string) *apply.Writer {
-	return c.tools.Writer.As(c.userFor(namespace))
-}
-
 // newRequest returns a request with only the object. Who makes the call adds the Reader.
 func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
 	}
-}
-
-// ownedBy returns the owned objects that an object controls, one list for each kind.
-func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
-	all := make([][]*object.Object, len(c.program.Owns))
-	for _, w := range c.owned {
-		i := slices.Index(c.program.Owns, w.Resource)
-		all[i] = append(all[i], w.View.Owned(o)...)
-	}
-	return all
-}
-
-// countOwned returns the number of objects that a UID in a namespace owns.
-func (c *Controller) countOwned(uid, namespace string) int {
-	n := 0
-	for _, w := range c.owned {
-		n += w.View.CountOwned(uid, namespace)
-	}
-	return n
 }
 
 // recordError records the error of a handler and sends an event. The state is nil if the error is about an event.
@@ -353,34 +327,6 @@ type Program struct {
 	Backend Backend
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
-}
-
-// Tools are the dependencies of a controller.
-type Tools struct {
-	Store  *cache.Cache
-	Writer *apply.Writer
-	// Access reviews what Accounts may read; not used without an Account.
-	Access *identity.Reviewer
-	// Backends are those of all controllers; nil for programs that do not run.
-	Backends *backend.Backends
-	Observer Observer
-	// Unrecorded means that no history is kept: the Observer gets only the cause, the duration
-	// and the outcome of runs.
-	Unrecorded bool
-	Log        *slog.Logger
-	// Tracer is nil without traces.
-	Tracer *trace.Tracer
-	// Now is the clock; time.Now if nil.
-	Now func() time.Time
-	// Queue has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
-	Queue queue.Options
-}
-
-// Observer receives what a controller does.
-type Observer interface {
-	controller.Observer
-	// Handled receives each call of a handler; err is nil if it succeeded.
-	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
 }
 
 // Backend is what the process of the handlers does besides serving their calls.
@@ -465,7 +411,7 @@ type DryRunCall struct {
 
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	w, owned := c.writerFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
+	w, owned := c.Tools.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
 	owned.writer = w
 	return &run{
 		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
@@ -509,7 +455,7 @@ func (r *run) fail(err error) {
 	case err != nil:
 		r.failure = err
 		r.Record.Failed(err)
-		r.memory.writeAttempt.Failed(r.tools.Now(), r.tools.Queue.Random)
+		r.memory.writeAttempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
 		r.reportFailure(err)
 	}
 }
@@ -546,4 +492,23 @@ func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 		groups[i] = group
 	}
 	return groups
+}
+
+// Selections returns the watches of the handled kind. Controllers with equal selections share
+// a watch.
+func (p *Program) Selections() []cache.Selection {
+	var all []cache.Selection
+	for _, namespace := range p.NamespacesOf(p.Resource) {
+		all = append(all, cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields})
+	}
+	return all
+}
+
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
+// all.
+func (p *Program) NamespacesOf(resource object.Resource) []string {
+	if len(p.Namespaces) == 0 || !resource.Namespaced {
+		return []string{""}
+	}
+	return p.Namespaces
 }

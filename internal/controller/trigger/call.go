@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -30,9 +29,6 @@ type Call struct {
 	// Repeated means that the handler was called for the same input before.
 	Repeated bool
 }
-
-// changed returns the object of the event, or the current one.
-func (c *Call) changed() *object.Object { return cmp.Or(c.Event.New, c.Object) }
 
 // digestAfter returns the digest of the input once the watched fields have a digest.
 func (c *Call) digestAfter(watched string) string {
@@ -135,4 +131,35 @@ type due struct {
 // Includes reports whether a handler is to be called, now or later.
 func (a *due) Includes(h *State) bool {
 	return slices.Contains(a.waiting, h) || a.Calls.Includes(h)
+}
+
+// TakeEvents adds the events to those that each handler has not seen: what this run does not
+// reach, the next run does.
+func (p *Pass) TakeEvents(events []Event) {
+	// The watch may deliver our own write before the request returns.
+	external := func(o *object.Object) bool {
+		return o.UID() == p.Object.UID() && p.Rules.Selects(o) && !slices.Contains(p.ownVersions, o.Version())
+	}
+	for _, h := range p.Handlers {
+		if !h.handles(hook.ReasonEvent) {
+			continue
+		}
+		if !p.Managed {
+			h.Events = nil
+			continue
+		}
+		for _, e := range events {
+			if e.New != nil && external(e.New) && h.matches(e.Old, e.New) && p.holds(h, hook.ReasonEvent, e.Old, e.New) {
+				h.Events = AppendEvent(h.Events, e)
+			}
+		}
+		if p.Throttled() {
+			h.Events = mergeEvents(h.Events)
+		}
+	}
+}
+
+// EventCall returns the call for one event. The object in it may be newer than the event.
+func (v *Observation) EventCall(h *State, e Event) Call {
+	return Call{Handler: h, Reason: hook.ReasonEvent, Object: v.Object, watched: h.watched, Previous: e.Old, Event: e}
 }

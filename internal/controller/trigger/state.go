@@ -166,11 +166,8 @@ func (m *State) isAt(seen basis) bool {
 // hasChanged reports whether the watched fields are not as they were handled, or have been different meanwhile and a
 // call may have done a part of the work for that: it failed, or the process ended.
 func (m *State) hasChanged() bool {
-	return !m.isHandled() || m.editUndone || m.Attempt.reason == hook.ReasonUpdate && m.Attempt.Count > 0
+	return !m.isAt(basis{m.Entry().Digest, m.Handled}) || m.editUndone || m.Attempt.reason == hook.ReasonUpdate && m.Attempt.Count > 0
 }
-
-// isHandled reports whether the watched fields have been handled.
-func (m *State) isHandled() bool { return m.isAt(basis{m.Entry().Digest, m.Handled}) }
 
 // isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored
 // them.

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (p *Pass) ConflictMessage() string {
 		"%s on %s",
 		maxInterval, c.Handler.Title(), c.Reason)
 	var paths []string
-	for _, change := range c.Handler.Changes(c.Previous, c.changed()) {
+	for _, change := range c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object)) {
 		paths = append(paths, change.Path)
 	}
 	const most = 3

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -21,7 +21,7 @@ type observer struct {
 	events []SentEvent
 }
 
-var _ handler.Observer = &observer{}
+var _ controller.Observer = &observer{}
 
 // Ran keeps the record of a run.
 func (o *observer) Ran(run record.Run) { o.runs = append(o.runs, run) }

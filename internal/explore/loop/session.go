@@ -68,17 +68,18 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 }
 
 func (p *Process) newComposite(s *session, i int, options queue.Options) *composite.Controller {
-	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{
-		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
-		Unrecorded: p.options.Unrecorded, Log: silent, Now: options.Now, Queue: options, Sequential: true,
-	})
+	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{Tools: p.tools(s, options)})
 }
 
 func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.Controller {
-	return handler.New(s.handle(p.programs.Handle[i]), handler.Tools{
-		Store: s.cache.Cache, Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
-		Log: silent, Now: options.Now, Queue: options,
-	})
+	return handler.New(s.handle(p.programs.Handle[i]), p.tools(s, options))
+}
+
+func (p *Process) tools(s *session, options queue.Options) controller.Tools {
+	return controller.Tools{
+		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
+		Unrecorded: p.options.Unrecorded, Log: silent, Now: options.Now, Queue: options, Sequential: true,
+	}
 }
 
 // index fills the indexes of functions in Go, before anything reads them.

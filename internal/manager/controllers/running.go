@@ -75,12 +75,13 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
-		tools := cs.composeTools(compiled.Account)
-		tools.DeletionGuard, tools.Assignment, tools.Reported = r.deletions, r.assignment, r.reported
+		tools := composite.Tools{
+			Tools: cs.dependencies(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
+		}
 		r.workers = append(r.workers, composite.New(cs.InFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.handlerTools(compiled.Account)))
+		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.dependencies(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.Webhooks, p.Name})

@@ -5,8 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
@@ -17,25 +16,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
-func (cs *Set) handlerTools(account identity.Account) handler.Tools {
-	return handler.Tools{
-		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Backends: cs.Backends,
-		Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
-	}
-}
-
-// composeTools returns the dependencies of programs of hooks that act as a ServiceAccount.
-func (cs *Set) composeTools(account identity.Account) composite.Tools {
-	return composite.Tools{
-		Store:    cs.Store,
-		Writer:   cs.writer(),
-		Access:   cs.Permissions.Accounts,
-		Observer: cs.observer(account), Unrecorded: cs.Unrecorded,
-		Log:     cs.Log,
-		Tracer:  cs.Tracer,
-		Resolve: cs.Resolver.Resolve,
-		Known:   cs.Resolver.Known.Find,
+// dependencies returns the dependencies of programs that act as a ServiceAccount.
+func (cs *Set) dependencies(account identity.Account) controller.Tools {
+	return controller.Tools{
+		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Resolve: cs.Resolver.Resolve, Known: cs.Resolver.Known.Find,
+		Backends: cs.Backends, Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
 	}
 }
 

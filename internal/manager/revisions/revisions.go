@@ -53,10 +53,10 @@ func (s *Store) Put(ctx context.Context, declared *object.Object, version *compi
 	if err != nil {
 		return fmt.Errorf("list the ControllerRevisions in %s: %w", s.Namespace, err)
 	}
-	slices.SortFunc(stored, func(a, b *object.Object) int { return cmp.Compare(rollout.Number(a), rollout.Number(b)) })
+	slices.SortFunc(stored, func(a, b *object.Object) int { return cmp.Compare(a.Revision(), b.Revision()) })
 	number := int64(1)
 	if len(stored) > 0 {
-		number = rollout.Number(stored[len(stored)-1]) + 1
+		number = stored[len(stored)-1].Revision() + 1
 	}
 	i := slices.IndexFunc(stored, func(o *object.Object) bool { return o.Name() == version.Version })
 	switch {
@@ -66,7 +66,7 @@ func (s *Store) Put(ctx context.Context, declared *object.Object, version *compi
 		// It is the latest again, as with kubectl rollout undo.
 		var again *object.Object
 		if again, err = stored[i].With(strconv.AppendInt(nil, number, 10), "revision"); err == nil {
-			_, err = s.Writer.Update(ctx, plan.ControllerRevisions, again)
+			_, err = s.Writer.Update(ctx, plan.ControllerRevisions, again, "")
 		}
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) create(ctx context.Context, declared *object.Object, version *co
 	if err != nil {
 		return err
 	}
-	_, err = s.Writer.Create(ctx, plan.ControllerRevisions, revision)
+	_, err = s.Writer.Create(ctx, plan.ControllerRevisions, revision, "")
 	if apply.AlreadyExists(err) {
 		return fmt.Errorf("%w; it does not have the label %s of this controller: delete it", err, setpoint.LabelControllerUID)
 	}

@@ -446,14 +446,14 @@ func (r *Remover) writeHandBack(ctx context.Context, resource object.Resource, o
 	if r.DryRun {
 		return nil
 	}
-	_, err := r.Writer.Patch(ctx, resource, o, back.Object)
+	_, err := r.Writer.Patch(ctx, resource, o, back.Object, "")
 	if err = ignoreNotFound(err); err != nil {
 		return fmt.Errorf("leave %s to its former controller: %w", o.Ref(), err)
 	}
 	if back.Status == nil {
 		return nil
 	}
-	_, err = r.Writer.PatchStatus(ctx, resource, o, back.Status)
+	_, err = r.Writer.Patch(ctx, resource, o, back.Status, apply.Status)
 	if err = ignoreNotFound(err); err != nil {
 		return fmt.Errorf("remove the record of %s: %w", o.Ref(), err)
 	}

@@ -1,8 +1,6 @@
 package rolling
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -85,23 +83,12 @@ func (k Revisions) current(parent *object.Object) (Revision, error) {
 		object.SetField(fields, value, path...)
 	}
 	patch, err := json.Marshal(fields)
-	return Revision{Name: k.name(parent, patch), patch: patch}, err
+	return Revision{Name: k.name(parent, string(patch)), patch: patch}, err
 }
 
-// hashLength is how many hex digits of a hash a name has.
-const hashLength = 32
-
-// name returns text such as "shops.example.org-5f2b…". The prefix is for users, and cut to the maximum
-// length of a name.
-func (k Revisions) name(parent *object.Object, patch []byte) string {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(parent.UID()), []byte(k.Controller), patch} {
-		// The length of each part keeps parts apart.
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	kind := k.Parents.Plural + "." + groupName(k.Parents.Group)
-	kind = kind[:min(len(kind), validation.DNS1123SubdomainMaxLength-hashLength-1)]
-	return strings.TrimRight(kind, ".-") + "-" + hex.EncodeToString(h.Sum(nil))[:hashLength]
+// name returns the name of the revision of a parent with a patch.
+func (k Revisions) name(parent *object.Object, patch string) string {
+	return plan.RevisionName(k.Parents.Plural+"."+groupName(k.Parents.Group), parent.UID(), k.Controller, patch)
 }
 
 func groupName(group string) string {

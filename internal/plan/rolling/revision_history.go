@@ -47,7 +47,7 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 	}
 	if len(h.Former) == 0 && h.Latest.Stored == nil {
 		// Nothing is known about the origin of existing children.
-		h.Former = []Revision{{Name: k.name(f.Parent, []byte(unknown)), Claims: Claims{}}}
+		h.Former = []Revision{{Name: k.name(f.Parent, unknown), Claims: Claims{}}}
 	}
 	slices.SortFunc(h.Former, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
@@ -170,9 +170,8 @@ func (h *History) storeLatest() (plan.Action, error) {
 		return plan.Action{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: created.Ref(), After: created,
 			Reason: "the parent is at a new revision"}, nil
 	}
-	number, err := numberOf(r.Stored)
-	if err != nil || number == r.Number && plan.Annotation(r.Stored, claimsAnnotation) == "" {
-		return plan.Action{}, err
+	if r.Stored.Revision() == r.Number && plan.Annotation(r.Stored, claimsAnnotation) == "" {
+		return plan.Action{}, nil
 	}
 	again, err := r.Stored.Edited(
 		object.Edit{Value: strconv.AppendInt(nil, r.Number, 10), Path: []string{"revision"}},
@@ -183,22 +182,10 @@ func (h *History) storeLatest() (plan.Action, error) {
 }
 
 func readRevision(o *object.Object, rules plan.Rules) (Revision, error) {
-	number, err := numberOf(o)
-	if err != nil {
-		return Revision{}, err
-	}
 	claims, err := readClaims(plan.Annotation(o, claimsAnnotation), rules)
 	if err != nil {
 		return Revision{}, fmt.Errorf("%s: metadata.annotations[%q]: %w; without it, the children it lists follow the latest revision",
 			o.Ref(), claimsAnnotation, err)
 	}
-	return Revision{Name: o.Name(), Number: number, Claims: claims, Stored: o}, nil
-}
-
-func numberOf(o *object.Object) (int64, error) {
-	number, err := strconv.ParseInt(string(o.Field("revision")), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s: revision: %w", o.Ref(), err)
-	}
-	return number, nil
+	return Revision{Name: o.Name(), Number: o.Revision(), Claims: claims, Stored: o}, nil
 }

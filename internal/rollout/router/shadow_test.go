@@ -2,6 +2,7 @@ package router
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
@@ -97,7 +100,7 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 		"the version before selects it": {relatedBefore: selected},
 		"the new version selects it":    {request: hook.Request{Related: selected}},
 	} {
-		c.Router = New(controller.New(loop{}, controller.Options{Log: slog.New(slog.DiscardHandler)}), Options{})
+		c.Router = New(controller.New(loop{}, controller.Options{}, controller.Tools{Log: slog.New(slog.DiscardHandler)}), Options{})
 		c.parent, c.before = parent, response
 		compared, err := c.compareWith(response, nil)
 		if err != nil {
@@ -128,5 +131,101 @@ func TestShadowBeginsAnew(t *testing.T) {
 	v.SetShadow(true, 1)
 	if len(v.shadow.parents) != 0 {
 		t.Errorf("begins with %d results", len(v.shadow.parents))
+	}
+}
+
+// What counts as a failure of a new version: three in a row, or one that no retry fixes; not those of the parent, or
+// that it had before. Those that may be of other clients or the API server stop a rollout, unless it had them before.
+func TestMovedParentObserved(t *testing.T) {
+	ok, postponed := End{Outcome: record.Synced}, End{Outcome: record.Postponed, Err: controller.ErrConflict}
+	fails := func(blame Blame) End {
+		return End{Outcome: record.Failed, Err: errors.New("sync hook: broken"), Blame: blame}
+	}
+	broken, unselective, elsewhere, held := fails(Version), fails(Parent), fails(Elsewhere), fails(DeletionGuard)
+	failed := rollout.Observed{Failed: 1, Failure: "Shop a: sync hook: broken"}
+	reconciled := rollout.Observed{Reconciled: 1}
+	blocked := rollout.Observed{Blocked: "Shop a: sync hook: broken"}
+	brokenBefore, elsewhereBefore := failures{attempts: maxFlakes + 1}, failures{elsewhere: maxFlakes + 1}
+	for name, c := range map[string]struct {
+		before failures
+		ends   []End
+		want   rollout.Observed
+	}{
+		"reconciled":             {ends: []End{ok}, want: reconciled},
+		"postponed":              {ends: []End{postponed}, want: rollout.Observed{}},
+		"two flakes":             {ends: []End{broken, broken}, want: rollout.Observed{}},
+		"three failures":         {ends: []End{broken, broken, broken}, want: failed},
+		"flakes apart":           {ends: []End{broken, broken, ok, broken}, want: rollout.Observed{}},
+		"a terminal failure":     {ends: []End{fails(VersionForGood)}, want: failed},
+		"after a success":        {ends: []End{ok, broken, broken, broken}, want: failed},
+		"failed before":          {before: brokenBefore, ends: []End{broken, broken, broken}, want: reconciled},
+		"failed before, and now": {before: brokenBefore, ends: []End{ok, broken, broken, broken}, want: failed},
+		"failed elsewhere":       {before: elsewhereBefore, ends: []End{broken, broken, broken}, want: failed},
+
+		"its own selector":             {ends: []End{unselective}, want: reconciled},
+		"its own selector, and flakes": {ends: []End{broken, unselective, broken, unselective}, want: rollout.Observed{}},
+		"fails, then its own selector": {ends: []End{broken, broken, broken, unselective}, want: failed},
+		"its own selector is mended":   {ends: []End{unselective, broken}, want: rollout.Observed{}},
+
+		"another client":                  {ends: []End{elsewhere, elsewhere, elsewhere}, want: blocked},
+		"another client, for a moment":    {ends: []End{elsewhere, elsewhere}, want: rollout.Observed{}},
+		"another client, no longer":       {ends: []End{elsewhere, elsewhere, elsewhere, ok}, want: reconciled},
+		"another client, before too":      {before: elsewhereBefore, ends: []End{elsewhere, elsewhere, elsewhere}, want: reconciled},
+		"another client, again":           {before: elsewhereBefore, ends: []End{ok, elsewhere, elsewhere, elsewhere}, want: blocked},
+		"another client, and broken":      {ends: []End{elsewhere, elsewhere, elsewhere, broken, broken, broken}, want: failed},
+		"another client of a broken hook": {before: brokenBefore, ends: []End{elsewhere, elsewhere, elsewhere}, want: blocked},
+
+		"another client, after it": {ends: []End{ok, elsewhere, elsewhere}, want: reconciled},
+
+		"held deletions":        {ends: []End{held}, want: rollout.Observed{Held: "the deletion guard holds deletions of children of Shop a"}},
+		"deletions held before": {ends: []End{held, ok}, want: reconciled},
+	} {
+		m := movedParent{before: c.before}
+		for _, e := range c.ends {
+			m.add(&e)
+		}
+		if diff := cmp.Diff(c.want, m.report("Shop a")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestDelayAt(t *testing.T) {
+	if delayAt(5, 0) != 0 || delayAt(5, 10) != 500*time.Millisecond {
+		t.Errorf("%v, %v", delayAt(5, 0), delayAt(5, 10))
+	}
+}
+
+// A hook that has no version any more has none in the status; one that has it for some parents only keeps it.
+func TestSettledLogicVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		restored string
+		// responses are the versions in responses about two parents, one after the other.
+		responses [][2]string
+		want      ReportedState
+	}{
+		"no response":          {"", nil, ReportedState{}},
+		"none since a restart": {"one", nil, ReportedState{Known: true, Current: "one"}},
+		"none ever":            {"", [][2]string{{"", ""}}, ReportedState{Known: true}},
+		"the first":            {"", [][2]string{{"one", "one"}}, ReportedState{Known: true, Current: "one"}},
+		"another one":          {"one", [][2]string{{"two", "two"}}, ReportedState{Known: true, Current: "two", Before: "one"}},
+		"no longer":            {"", [][2]string{{"one", "one"}, {"", ""}}, ReportedState{Known: true}},
+		"not since a restart":  {"one", [][2]string{{"", ""}}, ReportedState{Known: true}},
+		"not for all":          {"", [][2]string{{"one", "one"}, {"one", ""}}, ReportedState{Known: true, Current: "one"}},
+		"again":                {"", [][2]string{{"one", "one"}, {"", ""}, {"two", "two"}}, ReportedState{Known: true, Current: "two"}},
+		"of another parent":    {"", [][2]string{{"one", ""}, {"", "one"}}, ReportedState{Known: true, Current: "one"}},
+	} {
+		v, now := NewReported("v1", c.restored), time.Now()
+		state := v.Settle("v1", now)
+		for _, versions := range c.responses {
+			for i, version := range versions {
+				v.note(parent{controller.ObjectID{Key: queue.Key{Name: []string{"a", "b"}[i]}}, "u"}, "v1", version, nil, now)
+			}
+			now = now.Add(rollout.SettleTime)
+			state = v.Settle("v1", now)
+		}
+		if diff := cmp.Diff(c.want, state); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }

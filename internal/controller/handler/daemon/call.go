@@ -164,7 +164,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 // invoke makes a call, if the ServiceAccount may still read the object. A daemon is stopped anyway.
 func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook.DaemonCall) (*hook.HandlerResponse, error) {
 	if what != hook.DaemonStop {
-		if err := d.host.CheckReads(ctx, of); err != nil {
+		if err := of.CheckReads(ctx); err != nil {
 			return nil, lostError{err}
 		}
 	}
@@ -177,15 +177,10 @@ func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook
 	n := d.setSeen(of.Stored)
 	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
 	response, err := d.host.Invoke(ctx, of, n, d.handler)
-	if err != nil && !isHandlersOwn(err) {
+	if hook.IsUnreachable(err) || hook.IsMalformed(err) || hook.StatusCode(err) != 0 { // It is not the handler's own.
 		err = lostError{err}
 	}
 	return response, err
-}
-
-// isHandlersOwn reports whether the handler itself returned the error.
-func isHandlersOwn(err error) bool {
-	return !hook.IsUnreachable(err) && !hook.IsMalformed(err) && hook.StatusCode(err) == 0
 }
 
 // writeResponse writes a response. It retries as long as the API server does not reject it,

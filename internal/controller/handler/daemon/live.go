@@ -32,8 +32,6 @@ type Host struct {
 	Accept func(*trigger.Handler, *object.Object, *hook.HandlerResponse) (*hook.HandlerResponse, error)
 	// NewDetachedRun begins a run outside of the worker of the object. Its record names the reason.
 	NewDetachedRun func(ctx context.Context, o *object.Object, reason string) (context.Context, *controller.Run)
-	// CheckReads returns an error unless the ServiceAccount may read what a request has.
-	CheckReads func(context.Context, *controller.Run) error
 	// Invoke calls a handler.
 	Invoke func(context.Context, *controller.Run, *hook.HandlerRequest, *trigger.Handler) (*hook.HandlerResponse, error)
 	// Write writes a response to the object of a run.
