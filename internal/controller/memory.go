@@ -269,34 +269,33 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var forbidden, missing, invalid queue.Key
+	type group struct {
+		is      func(*Result) bool
+		count   *int
+		message *string
+		first   queue.Key
+	}
+	groups := []*group{
+		{is: (*Result).forbidden, count: &h.Forbidden, message: &h.ForbiddenMessage},
+		{is: func(r *Result) bool { return r.RelatedMissing }, count: &h.RelatedMissing, message: &h.RelatedMessage},
+		{is: func(r *Result) bool { return r.Invalid }, count: &h.Invalid, message: &h.InvalidMessage},
+	}
 	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
 		h.Children += c.children
 		h.Paused += boolToInt(c.paused)
 		h.Failing += boolToInt(c.Result.Failing)
-		if c.Result.RelatedMissing {
-			if h.RelatedMissing == 0 || key.String() < missing.String() {
-				missing, h.RelatedMessage = key, c.Result.Message
+		for _, g := range groups {
+			if !g.is(&c.Result) {
+				continue
 			}
-			h.RelatedMissing++
-		}
-		if c.Result.Invalid {
-			if h.Invalid == 0 || key.String() < invalid.String() {
-				invalid, h.InvalidMessage = key, c.Result.Message
+			if *g.count == 0 || key.String() < g.first.String() { // The first by name: a condition must not flap.
+				g.first, *g.message = key, c.Result.Message
 			}
-			h.Invalid++
+			*g.count++
 		}
-		if !c.Result.forbidden() {
-			continue
-		}
-		// The first by name: a condition must not flap.
-		if h.Forbidden == 0 || key.String() < forbidden.String() {
-			forbidden, h.ForbiddenMessage = key, c.Result.Message
-		}
-		h.Forbidden++
-		if key.Namespace != "" {
+		if c.Result.forbidden() && key.Namespace != "" {
 			namespaces[key.Namespace] = true
 		}
 	}

@@ -103,14 +103,6 @@ func (c *Controller) Close() {
 	}
 }
 
-// scheduleResync plans the next periodic resync, with jitter so that parents spread out.
-func (c *Controller) scheduleResync(key queue.Key) {
-	if period := c.program.Resync; period > 0 {
-		spread := time.Duration(c.Tools.Queue.Random() * 0.1 * float64(period))
-		c.Queue.AddAfter(key, queue.Cause{Kind: queue.Resync}, period-spread)
-	}
-}
-
 // Drop drops the state of a parent.
 func (c *Controller) Drop(key queue.Key) {
 	c.nameWaiters.drop(key)

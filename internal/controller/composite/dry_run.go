@@ -54,7 +54,10 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	}
 	for known := c.NewMemory(); ; {
 		r := newDryRun(c, key, parent, known)
-		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.skipReason(), Secrets: r.Secrets}
+		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
+		if r.callsNothing() {
+			result.SkipReason = "no sync hook; the finalize hook is called when the object is deleted"
+		}
 		if r.Phase == controller.PhasePaused || r.Phase == controller.PhaseIgnored {
 			return result, nil
 		}
@@ -75,14 +78,6 @@ func newDryRun(c *Controller, key queue.Key, parent *object.Object, known contro
 	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.Tools.WriterFor(parent.Namespace()), parent)}
 	r.Phase = r.PhaseOf(parent)
 	return r
-}
-
-// skipReason says why no hook will be called; empty if one may be.
-func (r *run) skipReason() string {
-	if r.callsNothing() {
-		return "no sync hook; the finalize hook is called when the object is deleted"
-	}
-	return r.Phase.SkipReason()
 }
 
 // addTo adds what the run has done.

@@ -118,13 +118,6 @@ func blameFor(err error) router.Blame {
 	return router.Version
 }
 
-func (p *Program) warningEvent(reason, message string) hook.Event {
-	if p.FailureReason == "" {
-		return hook.Event{Type: controller.Warning, Reason: reason, Message: message}
-	}
-	return hook.Event{Type: controller.Warning, Reason: p.FailureReason, Message: "Sync error: " + reason + ": " + message}
-}
-
 // errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
 // parent.
 var errRelatedPending = errors.New("related objects are being listed")

@@ -11,13 +11,13 @@ import (
 // holdParent adds the finalizer before the first hook call, so that the parent cannot be deleted
 // without a call of the finalize hook. What that call needs must have been there once.
 func (r *run) holdParent(ctx context.Context) error {
-	if r.logic.Finalize == nil || r.Phase != controller.PhaseManaged || r.program.hasFinalizer(r.Stored) {
+	if r.logic.Finalize == nil || r.Phase != controller.PhaseManaged || r.Stored.HasFinalizer(r.program.Finalizer) {
 		return nil
 	}
 	if err := r.relation.findRelated(ctx); err != nil {
 		return err
 	}
-	if err := r.status.addFinalizer(ctx); err != nil {
+	if err := r.status.storeFinalizers(ctx, "add the finalizer to", append(r.Stored.Finalizers(), r.program.Finalizer)); err != nil {
 		return err
 	}
 	if r.related != nil {

@@ -67,9 +67,11 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 // reportFailed reports a failure. Held deletions are reported once: only a user can end them.
 func (r *run) reportFailed(err error) record.Outcome {
 	reason := controller.ReasonOf(err)
-	r.ReportFailure(controller.Failure{
-		Err: err, Event: r.program.warningEvent(reason, failure.OneLine(err)), Once: reason == ReasonDeletionsHeld,
-	})
+	event := hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)}
+	if named := r.program.FailureReason; named != "" {
+		event.Reason, event.Message = named, "Sync error: "+reason+": "+event.Message
+	}
+	r.ReportFailure(controller.Failure{Err: err, Event: event, Once: reason == ReasonDeletionsHeld})
 	r.recordFailure(err)
 	return record.Failed
 }
@@ -100,7 +102,10 @@ func (r *run) succeeded() record.Outcome {
 	if again := r.status.retryPruned(); !again.IsZero() {
 		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.Tools.Now()), minResync))
 	}
-	r.scheduleResync(r.Item.Key)
+	if period := r.program.Resync; period > 0 { // With jitter, so that parents spread out.
+		spread := time.Duration(r.Tools.Queue.Random() * 0.1 * float64(period))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.Resync}, period-spread)
+	}
 	if r.calls == 0 {
 		return record.Skipped
 	}

@@ -204,7 +204,7 @@ func hasStatus(response *hook.Response) bool {
 
 // phaseOf returns the phase of a parent, whose version finalizes or not.
 func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phase {
-	selected, held := anySelects(p.Selections, parent), p.hasFinalizer(parent)
+	selected, held := anySelects(p.Selections, parent), parent.HasFinalizer(p.Finalizer)
 	phase := controller.PhaseOf(parent, selected, held)
 	switch {
 	case phase == controller.PhaseIgnored || phase == controller.PhasePaused:
@@ -232,9 +232,6 @@ func (s Selection) Matches(parent *object.Object) bool {
 	}
 	return s.Annotations == nil || s.Annotations.Matches(annotationsOf(parent))
 }
-
-// hasFinalizer reports whether a parent has the program's finalizer.
-func (p *Program) hasFinalizer(parent *object.Object) bool { return parent.HasFinalizer(p.Finalizer) }
 
 // annotationsOf returns all annotations of an object. It parses them each time, because few
 // controllers select by annotation.

@@ -185,11 +185,6 @@ func (s *parentStatus) isStatusStored() bool {
 
 func statusDigest(o *object.Object) uint64 { return object.DigestOf(o.Field("status")) }
 
-// addFinalizer adds the controller's finalizer.
-func (s *parentStatus) addFinalizer(ctx context.Context) error {
-	return s.storeFinalizers(ctx, "add the finalizer to", append(s.Stored.Finalizers(), s.program.Finalizer))
-}
-
 func (s *parentStatus) removeFinalizer(ctx context.Context) error {
 	ours := func(name string) bool { return name == s.program.Finalizer }
 	return s.storeFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(s.Stored.Finalizers(), ours))

@@ -61,7 +61,9 @@ func (c *Controller) parentChanged(e cache.Event) {
 		c.orphanIndex.Drop(controller.KeyOf(e.Old))
 		c.ownWrites.Take(controller.KeyOf(e.Old))
 	} else {
-		c.indexSelector(e.New)
+		if !c.program.isDecorator() { // Decorators adopt nothing.
+			c.orphanIndex.Set(controller.KeyOf(e.New), e.New, c.program.GenerateSelector)
+		}
 	}
 	c.QueueObject(e, cause)
 }
@@ -73,13 +75,6 @@ func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 		return queue.Unspecified
 	}
 	return cause
-}
-
-// indexSelector indexes the selector of a parent. Decorators adopt nothing.
-func (c *Controller) indexSelector(parent *object.Object) {
-	if !c.program.isDecorator() {
-		c.orphanIndex.Set(controller.KeyOf(parent), parent, c.program.GenerateSelector)
-	}
 }
 
 // isEdit reports whether another client changed more than the status. For kinds without generations
@@ -106,7 +101,9 @@ func (c *Controller) childChanged(e cache.Event) {
 		return
 	}
 	if _, owned := e.New.Controller(); !owned {
-		c.enqueueAdopters(e.New)
+		for _, key := range c.orphanIndex.Matching(e.New, c.program.Parent.Namespaced) {
+			c.Queue.Add(key, c.CauseBy(queue.ChildChanged, e.New))
+		}
 		return
 	}
 	if e.Old == nil || !sameOwner(e.Old, e.New) || e.Old.Digest() != e.New.Digest() {
@@ -131,13 +128,6 @@ func (c *Controller) ownerOf(child *object.Object) *object.Object {
 		return nil
 	}
 	return c.OwnerOf(child)
-}
-
-// enqueueAdopters enqueues the parents whose selectors match an orphan.
-func (c *Controller) enqueueAdopters(orphan *object.Object) {
-	for _, key := range c.orphanIndex.Matching(orphan, c.program.Parent.Namespaced) {
-		c.Queue.Add(key, c.CauseBy(queue.ChildChanged, orphan))
-	}
 }
 
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.

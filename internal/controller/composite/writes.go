@@ -124,13 +124,9 @@ func (w *writes) observeResult(ctx context.Context, result apply.Result) error {
 	if err == nil {
 		w.noteRecreation(result)
 	}
-	w.logWrite(result)
+	w.Log.Debug("child written", "verb", string(action.Verb), "child", action.Ref.String(), "parent", w.Stored.Ref().String(), "reason",
+		action.Reason)
 	return nil
-}
-
-func (w *writes) logWrite(result apply.Result) {
-	w.Log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
-		"parent", w.Stored.Ref().String(), "reason", result.Action.Reason)
 }
 
 // handleExisting handles a create that failed because the name is taken. The object may be a child

@@ -170,7 +170,7 @@ func (d *Guard) decidePending(of controller.ObjectID, want *pendingOf, now time.
 	}
 	for _, uid := range want.uids {
 		if _, again := d.recent[uid]; !again {
-			d.countRecent(want.moved, 1)
+			d.count(want.moved, 0, 1)
 		}
 		d.recent[uid] = deletion{now, want.moved}
 	}
@@ -203,13 +203,13 @@ func (d *Guard) setPending(of controller.ObjectID, want *pendingOf, now time.Tim
 	}
 	if before := d.pending[of]; before != nil {
 		d.pendingSum -= before.sum
-		d.countPending(before.moved, -len(before.uids))
+		d.count(before.moved, -len(before.uids), 0)
 		delete(d.pending, of)
 	}
 	if want != nil {
 		d.pending[of] = want
 		d.pendingSum += want.sum
-		d.countPending(want.moved, len(want.uids))
+		d.count(want.moved, len(want.uids), 0)
 	}
 	d.updateHolding(now)
 }
@@ -231,15 +231,10 @@ func (d *Guard) tallies(moved bool) []*tally {
 	return []*tally{&d.all}
 }
 
-func (d *Guard) countPending(moved bool, n int) {
+// count adds to the deletions that are pending, or were made recently.
+func (d *Guard) count(moved bool, pending, recent int) {
 	for _, t := range d.tallies(moved) {
-		t.pending += n
-	}
-}
-
-func (d *Guard) countRecent(moved bool, n int) {
-	for _, t := range d.tallies(moved) {
-		t.recent += n
+		t.pending, t.recent = t.pending+pending, t.recent+recent
 	}
 }
 
@@ -339,7 +334,7 @@ func (d *Guard) expire(now time.Time) {
 	maps.DeleteFunc(d.confirmed, func(_ uint64, done deletion) bool { return now.Sub(done.at) >= window })
 	for uid, done := range d.recent {
 		if now.Sub(done.at) >= window {
-			d.countRecent(done.moved, -1)
+			d.count(done.moved, 0, -1)
 			delete(d.recent, uid)
 		}
 	}

@@ -58,7 +58,9 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 			d.reportStuck(r, d.running)
 		}
 	case d.running != nil:
-		d.checkHealth(r)
+		if d.Attempt.Count > 0 && !r.Tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+			d.Succeed() // It failed before, and is healthy again.
+		}
 		d.running.object.Notify(r.Stored)
 	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Tools.Now())):
 		d.start(ctx, r)
@@ -110,13 +112,6 @@ func (d *daemonState) restartLater(r *run, err error) {
 		return
 	}
 	r.recordError(d.State, failure.WithReason(trigger.ReasonHandlerFailed, err))
-}
-
-// checkHealth records that a failed daemon is healthy again.
-func (d *daemonState) checkHealth(r *run) {
-	if d.Attempt.Count > 0 && !r.Tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
-		d.Succeed()
-	}
 }
 
 // reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no
