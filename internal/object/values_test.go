@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/setpoint-dev/setpoint/internal/must"
+	"math"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Fault S4: a size in bytes does not bound the tree of a text.
@@ -135,5 +137,58 @@ func texts() []string {
 		"\"\x01\"", "\"\x1f234567\"", "\"1234567\x7f\"", "\"\xff\"", "\"é and €\"", "\"\xed\xa0\x80\"", "\"12345678\\\"12345678\"",
 		`0`, `-0`, `01`, `1.`, `1.5`, `.5`, `1e5`, `1E+5`, `1e`, `-`, `+1`, `123456789012345678901234567890`, `1 2`, `{}A`, ``, ` `,
 		strings.Repeat("[", 99) + strings.Repeat("]", 99), strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat(`{"a":`, 9) + "1" + strings.Repeat("}", 9),
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	for from, want := range map[string]string{
+		`{"a":2.0,"b":[1e3,-4.00,1.5],"c":"2.0","2.0":"1e3"}`: `{"a":2,"b":[1000,-4,1.5],"c":"2.0","2.0":"1e3"}`,
+		`2.0`: `2`, `1e3`: `1000`, `1E+3`: `1000`, `-0.0`: `0`, `0e5`: `0`, `120e-1`: `12`, `1.50e1`: `15`, `1.5e3`: `1500`,
+		`10e-2`: `10e-2`, `0.5`: `0.5`, `1e-1`: `1e-1`, `7`: `7`, `-7`: `-7`, `0.0e-3`: `0`, `100e-2`: `1`,
+		`9223372036854775807.0`: `9223372036854775807`, `9223372036854775808.0`: `9223372036854775808.0`,
+		`9007199254740993.0`: `9007199254740993`, `-9223372036854775808.0`: `-9223372036854775808`,
+		`1e18`: `1000000000000000000`, `1e19`: `1e19`, `1e999999999`: `1e999999999`, `1e-999999999`: `1e-999999999`,
+		`["a\\",2.0]`: `["a\\",2]`, `["a\"2.0",true,false,null]`: `["a\"2.0",true,false,null]`, ``: ``, `"2.0`: `"2.0`,
+	} {
+		if got := string(WholeNumbers([]byte(from))); got != want {
+			t.Errorf("%s: got %s, want %s", from, got, want)
+		}
+	}
+}
+
+func FuzzWholeNumbers(f *testing.F) {
+	for _, seed := range []string{`{"a":2.0}`, `[1e3,"1e3",-0.0]`, `120e-1`, `-.`, `1e`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := WholeNumbers([]byte(text))
+		var before, after float64
+		if json.Unmarshal([]byte(text), &before) != nil {
+			return
+		}
+		if err := json.Unmarshal(got, &after); err != nil || after != before {
+			t.Errorf("%s became %s: %v", text, got, err)
+		}
+		if math.Trunc(before) == before && math.Abs(before) < 1<<53 && !json.Valid(got) {
+			t.Errorf("%s became %s", text, got)
+		}
+	})
+}
+
+func TestMissing(t *testing.T) {
+	for _, c := range []struct{ want, have, missing, first string }{
+		{`{"a":1}`, `{"a":2}`, `null`, ""},
+		{`{"a":1,"b":null}`, `{"a":2,"c":1}`, `null`, ""},
+		{`{"a":1,"b":{"c":1,"d":2}}`, `{"b":{"c":3}}`, `{"a":1,"b":{"d":2}}`, "a"},
+		{`{"b":{"c":1,"d":2}}`, `{"b":{"c":3}}`, `{"b":{"d":2}}`, "b.d"},
+		{`{"b":{"c":1}}`, `{"b":"text"}`, `null`, ""},
+		{`{"b":{"c":1}}`, `{}`, `{"b":{"c":1}}`, "b"},
+	} {
+		want, _ := Decode([]byte(c.want))
+		have, _ := Decode([]byte(c.have))
+		missing, first := Missing(want, have)
+		if text, _ := json.Marshal(missing); string(text) != c.missing || first != c.first {
+			t.Errorf("%s in %s: %s at %q, want %s at %q", c.want, c.have, text, first, c.missing, c.first)
+		}
 	}
 }

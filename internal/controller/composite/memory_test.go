@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -227,5 +230,214 @@ func TestForgedChildrenDoNotCount(t *testing.T) {
 	}
 	if got := c.CountChildren(false); got != 1 {
 		t.Errorf("%d children count, want 1", got)
+	}
+}
+
+// Fault U7: a deletion of a managed parent is recorded when the watch delivers it, unless the
+// object may only have left the selector of the watch.
+func TestDeletionsAreRecorded(t *testing.T) {
+	some, err := labels.Parse("a=b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		program Program
+		text    string
+		want    int
+	}{
+		{"managed", Program{}, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"namespace":"town","name":"a","uid":"1"}}`, 1},
+		{"narrowed", Program{Selections: []Selection{{Labels: some}}}, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"namespace":"town","name":"a","uid":"1","labels":{"a":"b"}}}`, 0},
+		{"by fields", Program{Fields: "metadata.name=a"}, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"namespace":"town","name":"a","uid":"1"}}`, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := shopsOf(t, newCluster(t), c.program)
+			gone, err := object.Parse([]byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.parentChanged(cache.Event{Old: gone})
+			got := s.runRecorder.deletions
+			if len(got) != c.want {
+				t.Fatalf("recorded %+v, want %d", got, c.want)
+			}
+			if c.want > 0 && (got[0].Outcome != record.Deleted || got[0].UID != "1" || got[0].Key != controller.KeyOf(gone) || got[0].StartTime.IsZero() || got[0].IsNoop()) {
+				t.Errorf("recorded %+v", got[0])
+			}
+		})
+	}
+}
+
+func parse(t testing.TB, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return o
+}
+
+// A taken name is a fault of its own kind, whatever wraps its error: its advice is another name, not a retry.
+func TestTakenNameIsAFault(t *testing.T) {
+	err := failure.WithReason(controller.ReasonWriteFailed, nameTakenError("create Namespace a: it already exists and has no owner"))
+	if fault := record.FaultOf(err); fault == nil || fault.Kind != failure.NameTaken {
+		t.Errorf("classified as %+v", fault)
+	}
+}
+
+// After an update that was not enough, the next writes of the child are applies at once, those of others are not.
+func TestCoOwnedChildrenAreAppliedAtOnce(t *testing.T) {
+	const text = `{"kind":"ConfigMap","metadata":{"name":"c","uid":"c-1","resourceVersion":"1"}}`
+	mine, other := parse(t, text), parse(t, `{"kind":"ConfigMap","metadata":{"name":"d","uid":"d-1","resourceVersion":"1"}}`)
+	m := &memory{}
+	updates := func() (all []bool) {
+		stage := []plan.Action{{Verb: plan.Apply, Before: mine, Update: mine}, {Verb: plan.Apply, Before: other, Update: other}, {Verb: plan.Create}}
+		m.skipUpdates(plan.Plan{Stages: [][]plan.Action{stage}})
+		return []bool{stage[0].Update != nil, stage[1].Update != nil}
+	}
+	m.noteOwners(apply.Result{Updated: other})
+	if got := updates(); !got[0] || !got[1] {
+		t.Errorf("updates before: %v", got)
+	}
+	m.noteOwners(apply.Result{Updated: mine, CoOwned: true})
+	if got := updates(); got[0] || !got[1] {
+		t.Errorf("updates after: %v", got)
+	}
+}
+
+// A run that has used its calls because a recreated child is slow goes on in the next one. One that recreates a child
+// again and again has a conflict.
+func TestARecreateThatWaitsIsNoConflict(t *testing.T) {
+	pod := object.Ref{Kind: object.NewKind("v1", "Pod"), Namespace: "town", Name: "a"}
+	deleted := apply.Result{Action: plan.Action{Verb: plan.Delete, DryRunVerb: plan.Update, Ref: pod}}
+	removed := apply.Result{Action: plan.Action{Verb: plan.Delete, Ref: pod}}
+	created := apply.Result{Action: plan.Action{Verb: plan.Create, Ref: pod}}
+	remembered := &memory{}
+	for _, c := range []struct {
+		name      string
+		results   []apply.Result
+		conflicts bool
+	}{
+		{"nothing was recreated", []apply.Result{removed, created}, true},
+		{"deleted", []apply.Result{deleted}, false},
+		{"created in the next run", []apply.Result{created}, false},
+		{"the run after", nil, true},
+		{"recreated", []apply.Result{deleted, created}, false},
+		{"recreated twice", []apply.Result{deleted, created, deleted, created}, true},
+	} {
+		r := &run{writes: &writes{Controller: &Controller{Base: &controller.Base{Tools: controller.Tools{Now: time.Now}}}, Run: &controller.Run{}, memory: remembered}}
+		for _, result := range c.results {
+			r.noteRecreation(result)
+		}
+		if err := r.notConvergedError(); errors.Is(err, errIncomplete) == c.conflicts {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// revisionServer is a fakeServer with a revision of the shop.
+type revisionServer struct{ fakeServer }
+
+func (s *revisionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if !strings.HasSuffix(r.URL.Path, "/controllerrevisions") || query.Get("sendInitialEvents") != "" || query.Get("watch") != "" {
+		s.fakeServer.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"apiVersion":"apps/v1","kind":"ControllerRevisionList","metadata":{"resourceVersion":"10"},"items":[`+
+		`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"a-1","namespace":"town","uid":"r","resourceVersion":"6","labels":{"`+plan.ParentUIDLabel+`":"u-a"},`+
+		`"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]},"revision":1}]}`)
+}
+
+// Fault U6: the tree of a parent includes its revisions, which are deleted with it.
+func TestChildrenIncludeRevisions(t *testing.T) {
+	c := newTestControllerWith(t, &revisionServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}}}, plan.RollingInPlace)
+	<-c.Watches()[0].View.Ready()
+	<-c.revisions.Ready()
+	for shop := range c.Managed() {
+		family := c.Children(shop)
+		if len(family) != 1 || family[0].Resource != plan.ControllerRevisions || family[0].Object.Name() != "a-1" {
+			t.Errorf("the family is %+v", family)
+		}
+		return
+	}
+	t.Error("there is no shop")
+}
+
+// A field of the status that the schema does not have is reported once, and stored once the schema has it.
+func TestPrunedStatusIsWrittenAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark  plan.Mark
+		cause queue.CauseKind
+		wait  bool
+	}{
+		"composite, a user asks": {plan.Mark{}, queue.ReconcileRequested, false},
+		"composite, later":       {plan.Mark{}, queue.RequeueAfter, true},
+		"decorator, a user asks": {plan.Mark{Key: "d", Value: "d"}, queue.ReconcileRequested, false},
+		"decorator, later":       {plan.Mark{Key: "d", Value: "d"}, queue.RequeueAfter, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+			s.prune = func(status map[string]any) { delete(status, "late") }
+			b := &statusHook{respond: func(int, *hook.Request) *hook.Response {
+				return &hook.Response{Status: json.RawMessage(`{"late":1,"ready":true}`)}
+			}}
+			shops := shopsOf(t, s, Program{Sync: b, Mark: c.mark})
+			shops.run(queue.Start)
+			shops.run(queue.Resync)
+			if events := strings.Count(strings.Join(shops.events, "\n"), controller.ReasonStatusPruned); events != 1 {
+				t.Errorf("%d events: %q", events, shops.events)
+			}
+			s.prune = nil
+			shops.run(queue.Resync)
+			if status := s.stored("shops/a", "status"); strings.Contains(status, "late") {
+				t.Errorf("%s, although no user asked", status)
+			}
+			if c.wait {
+				shops.clockOffset += controller.PrunedRetry
+			}
+			shops.run(c.cause)
+			if status := s.stored("shops/a", "status"); !strings.Contains(status, `"late":1`) {
+				t.Errorf("left %s", status)
+			}
+			s.wrote()
+			shops.clockOffset += controller.PrunedRetry
+			shops.run(queue.Resync)
+			if wrote := s.wrote(); wrote != "" {
+				t.Errorf("then wrote %s", wrote)
+			}
+		})
+	}
+}
+
+// What Setpoint itself adds to a status is nothing that an author could leave out: only what the response has is reported.
+func TestPrunedStatusOfSetpoint(t *testing.T) {
+	decorator := plan.Mark{Key: "d", Value: "d"}
+	for name, c := range map[string]struct {
+		mark          plan.Mark
+		returns, want string
+	}{
+		"nothing of the hook":         {plan.Mark{}, `{"ready":true}`, ""},
+		"a later field of the hook":   {plan.Mark{}, `{"ready":true,"zone":"a"}`, "status.zone was not stored"},
+		"its own kind of condition":   {plan.Mark{}, `{"conditions":[{"type":"Open","status":"True"}]}`, "status.conditions was not stored"},
+		"a condition like Setpoint's": {plan.Mark{}, `{"conditions":[{"type":"Synced","status":"True"}]}`, "status.conditions was not stored"},
+		"what a decorator returns":    {decorator, `{"observedGeneration":1}`, "status.observedGeneration was not stored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newCluster(t, newShop)
+			s.prune = func(status map[string]any) {
+				for _, field := range [...]string{"observedGeneration", "conditions", "zone"} {
+					delete(status, field)
+				}
+			}
+			b := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Status: json.RawMessage(c.returns)} }}
+			shops := shopsOf(t, s, Program{Sync: b, Mark: c.mark, Conditions: c.mark == plan.Mark{}})
+			shops.run(queue.Start)
+			events := strings.Join(shops.events, "\n")
+			if reported := strings.Contains(events, controller.ReasonStatusPruned); reported != (c.want != "") || !strings.Contains(events, c.want) {
+				t.Errorf("%q, want %q", shops.events, c.want)
+			}
+		})
 	}
 }
