@@ -104,15 +104,15 @@ func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object
 	return w.send(ctx, resource, "create", w.createRequest(resource, o, manager))
 }
 
-// Status is the part of an object that Update and Patch write alone.
-const Status = "status"
+// StatusPart is the part of an object that Update and Patch write alone.
+const StatusPart = "status"
 
-// Update replaces an object, or its Status, if it still has the resource version of o.
+// Update replaces an object, or its status, if it still has the resource version of o.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error) {
 	return w.send(ctx, resource, verbOf("update", part), w.updateRequest(resource, o, part))
 }
 
-// Patch sends a JSON merge patch for the object with the name of o, or for its Status. If the patch has a UID or
+// Patch sends a JSON merge patch for the object with the name of o, or for its status. If the patch has a UID or
 // resource version, a mismatch is a Conflict.
 func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object, error) {
 	request := w.writeRequest(w.client.Patch(types.MergePatchType), "").SetHeader("Content-Type", string(types.MergePatchType))

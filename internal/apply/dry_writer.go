@@ -79,7 +79,7 @@ func (d *DryWriter) Patch(_ context.Context, resource object.Resource, o *object
 		return nil, err
 	}
 	maps.DeleteFunc(change, func(name string, _ any) bool {
-		return part == "" && resource.Status && name == Status || part != "" && name != part
+		return part == "" && resource.Status && name == StatusPart || part != "" && name != part
 	})
 	if metadata, has := change["metadata"].(map[string]any); has { // What it is a precondition of is stored already.
 		delete(metadata, "uid")

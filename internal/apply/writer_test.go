@@ -95,7 +95,7 @@ func writes(t *testing.T) map[string]write {
 			return w.Update(ctx, configMaps, o, "")
 		},
 		"update_status": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
-			return w.Update(ctx, shops, o, apply.Status)
+			return w.Update(ctx, shops, o, apply.StatusPart)
 		},
 		"delete": func(ctx context.Context, w *apply.Writer) (*object.Object, error) {
 			return w.Delete(ctx, configMaps, o)
@@ -316,7 +316,7 @@ func TestRequestsWithoutAPlan(t *testing.T) {
 			return err
 		}, `PATCH /api/v1/namespaces/town/configmaps/a?fieldManager=setpoint {"a":1}`, "application/merge-patch+json"},
 		"status": {func(ctx context.Context, w *apply.Writer) error {
-			_, err := w.Patch(ctx, shops, o, []byte(`{"status":{}}`), apply.Status)
+			_, err := w.Patch(ctx, shops, o, []byte(`{"status":{}}`), apply.StatusPart)
 			return err
 		}, `PATCH /apis/example.org/v1/namespaces/town/shops/a/status?fieldManager=setpoint&fieldValidation=Ignore {"status":{}}`, "application/merge-patch+json"},
 		"apply": {func(ctx context.Context, w *apply.Writer) error {

@@ -211,7 +211,7 @@ func (r *run) updateObject(ctx context.Context, resource object.Resource, stored
 	if err != nil || !resource.Status {
 		return tried, err
 	}
-	status, err := r.Writer.Update(ctx, resource, wanted, apply.Status)
+	status, err := r.Writer.Update(ctx, resource, wanted, apply.StatusPart)
 	if err != nil {
 		return nil, err
 	}

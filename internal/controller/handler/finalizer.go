@@ -121,7 +121,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	}
 	if status != nil {
 		back.Status, err = json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": o.UID()}, apply.Status: map[string]any{lasthandled.StatusField: status},
+			"metadata": map[string]any{"uid": o.UID()}, apply.StatusPart: map[string]any{lasthandled.StatusField: status},
 		})
 	}
 	return back, err

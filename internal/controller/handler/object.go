@@ -289,7 +289,7 @@ func (w *objectWriter) storeStatus(ctx context.Context, patch map[string]any, ch
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	err := w.sendPatch(ctx, apply.Status, map[string]any{apply.Status: patch}, checkVersion)
+	err := w.sendPatch(ctx, apply.StatusPart, map[string]any{apply.StatusPart: patch}, checkVersion)
 	return want, err
 }
 
@@ -306,7 +306,7 @@ func (w *objectWriter) patchObject(ctx context.Context, patch map[string]any, ch
 // if another client has written the object.
 func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
 	subresource, what := "", "patch"
-	if part == apply.Status {
+	if part == apply.StatusPart {
 		subresource, what = part, "store the status of"
 	}
 	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
@@ -324,7 +324,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 		return fmt.Errorf("%s %s: %w", what, w.Stored.Ref(), err)
 	}
 	w.setStored(stored)
-	_, status := patch[apply.Status]
+	_, status := patch[apply.StatusPart]
 	if o := w.writing; o != nil && (o.ChangesObject() || status && o.Call.Handler.WatchesStatus()) {
 		w.pass.ChangeWritten(o.Call.Handler, patch)
 	}
@@ -366,7 +366,7 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 		return
 	}
 	delete(want, lasthandled.StatusField)
-	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.Status)))
+	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)))
 	w.memory.prunedStatus = missing
 	if missing != nil && w.memory.prunedNext.IsZero() {
 		w.memory.prunedNext = w.Tools.Now().Add(controller.PrunedRetry)

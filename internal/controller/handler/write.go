@@ -161,7 +161,7 @@ func (r *run) retryPruned(ctx context.Context) error {
 	if r.program.Resource.Status {
 		_, err = r.object.storeStatus(ctx, r.memory.prunedStatus, true)
 	} else {
-		err = r.object.patchObject(ctx, map[string]any{apply.Status: r.memory.prunedStatus}, true)
+		err = r.object.patchObject(ctx, map[string]any{apply.StatusPart: r.memory.prunedStatus}, true)
 	}
 	if err != nil {
 		return r.writeError(ctx, err)

@@ -76,12 +76,12 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 	}
 	for _, program := range compiled.Programs {
 		tools := composite.Tools{
-			Tools: cs.dependencies(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
+			Tools: cs.toolsFor(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
 		}
 		r.workers = append(r.workers, composite.New(cs.InFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.dependencies(compiled.Account)))
+		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.toolsFor(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.Webhooks, p.Name})

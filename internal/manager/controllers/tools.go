@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-// dependencies returns the dependencies of programs that act as a ServiceAccount.
-func (cs *Set) dependencies(account identity.Account) controller.Tools {
+// toolsFor returns the dependencies of programs that act as a ServiceAccount.
+func (cs *Set) toolsFor(account identity.Account) controller.Tools {
 	return controller.Tools{
 		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Resolve: cs.Resolver.Resolve, Known: cs.Resolver.Known.Find,
 		Backends: cs.Backends, Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,

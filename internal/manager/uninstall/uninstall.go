@@ -453,7 +453,7 @@ func (r *Remover) writeHandBack(ctx context.Context, resource object.Resource, o
 	if back.Status == nil {
 		return nil
 	}
-	_, err = r.Writer.Patch(ctx, resource, o, back.Status, apply.Status)
+	_, err = r.Writer.Patch(ctx, resource, o, back.Status, apply.StatusPart)
 	if err = ignoreNotFound(err); err != nil {
 		return fmt.Errorf("remove the record of %s: %w", o.Ref(), err)
 	}
