@@ -236,17 +236,6 @@ func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb s
 	return body, err
 }
 
-// outcome returns the label of an error in metrics.
-func outcome(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if reason := apierrors.ReasonForError(err); reason != "" {
-		return string(reason)
-	}
-	return "Error"
-}
-
 // Conflict reports whether the object changed since it was read. That is no failure, only a reason
 // to retry.
 func Conflict(err error) bool { return apierrors.IsConflict(err) }

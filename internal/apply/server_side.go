@@ -2,8 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // serverSideApply applies the desired fields. If the server rejects them because of fields that are not
@@ -79,63 +76,4 @@ func (w *Writer) applyRequest(a plan.Action, o *object.Object) *rest.Request {
 // ownFields takes over the fields that a manager owns by updates.
 func ownFields(manager string) *plan.TakeOver {
 	return &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}
-}
-
-// takeOver transfers the fields of former managers to the manager in managedFields, and removes
-// their annotations. The apply that follows changes the rest. It returns the new resource version.
-func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, err error) {
-	if a.TakeOver == nil {
-		return a.Before.ResourceVersion(), nil
-	}
-	live, err := w.getManagedMetadata(ctx, a)
-	if err != nil {
-		return "", err
-	}
-	if a.Verb == plan.Delete && live.ResourceVersion != a.Before.ResourceVersion() {
-		return "", newConflict("the object has changed since it was read")
-	}
-	return w.takeOverFields(ctx, a, live)
-}
-
-// takeOverFields sends the patch that transfers fields.
-func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
-	edits := live.transferEdits(w.managerOr(a.Manager), a.TakeOver)
-	if len(edits) == 0 {
-		return live.ResourceVersion, nil
-	}
-	// The resource version in the patch makes a concurrent change a conflict.
-	body, err := json.Marshal(append(edits, jsonPatchOp{"replace", "/metadata/resourceVersion", live.ResourceVersion}))
-	if err != nil {
-		return "", err
-	}
-	request := w.writeRequest(w.client.Patch(types.JSONPatchType), a.Manager).SetHeader("Content-Type", string(types.JSONPatchType)).
-		AbsPath(pathOf(a)).Body(body)
-	stored, err := w.send(ctx, a.Resource, "take_over", request)
-	if err != nil {
-		return "", fmt.Errorf("take over the fields of former managers: %w", err)
-	}
-	return stored.ResourceVersion(), nil
-}
-
-func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
-
-// getManagedMetadata reads the owners of the fields of an action's object.
-func (w *Writer) getManagedMetadata(ctx context.Context, a plan.Action) (*managedMetadata, error) {
-	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", request.Metadata)
-	body, err := w.doRequest(ctx, a.Resource, "get", request)
-	if err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
-	}
-	return parseManagedMetadata(body, a)
-}
-
-func parseManagedMetadata(body []byte, a plan.Action) (*managedMetadata, error) {
-	var live struct{ Metadata managedMetadata }
-	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
-	}
-	if a.Before != nil && live.Metadata.UID != a.Before.UID() {
-		return nil, newConflict("the object was replaced by another one with the same name")
-	}
-	return &live.Metadata, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -79,4 +80,15 @@ func endSpan(s trace.Sent, body []byte, err error) {
 		version, _ := strconv.ParseUint(stored.Metadata.ResourceVersion, 10, 64)
 		s.Stored(string(stored.Metadata.UID), version)
 	}
+}
+
+// outcome returns the label of an error in metrics.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "Error"
 }

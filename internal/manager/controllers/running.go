@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -87,6 +88,14 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 		r.workers = append(r.workers, admissionWorker{cs.Webhooks, p.Name})
 	}
 	return r
+}
+
+// toolsFor returns the dependencies of programs that act as a ServiceAccount.
+func (cs *Set) toolsFor(account identity.Account) controller.Tools {
+	return controller.Tools{
+		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Resolve: cs.Resolver.Resolve, Known: cs.Resolver.Known.Find,
+		Backends: cs.Backends, Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
+	}
 }
 
 // launch runs the controller whenever this replica leads: after the replaced one has stopped,

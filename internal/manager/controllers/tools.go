@@ -5,7 +5,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
@@ -15,14 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
-
-// toolsFor returns the dependencies of programs that act as a ServiceAccount.
-func (cs *Set) toolsFor(account identity.Account) controller.Tools {
-	return controller.Tools{
-		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Resolve: cs.Resolver.Resolve, Known: cs.Resolver.Known.Find,
-		Backends: cs.Backends, Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
-	}
-}
 
 func (cs *Set) writer() *apply.Writer {
 	return apply.New(cs.Client, apply.Options{Observe: cs.Metrics.ObserveRequest})
