@@ -40,8 +40,6 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		"--update --replay calls":                 "--update is for cases, and --replay runs none",
 		"--run x --replay calls":                  "--run chooses by names, which recordings do not have",
 		"--update --replay calls --only replay":   "--update is for cases; add cases to --only",
-		"--on-cluster --update --only cases":      "--on-cluster replays stories; omit --only",
-		"--kubeconfig x --update --only explore":  "--kubeconfig requires --on-cluster",
 		"--timeline none/x --update --only cases": "--timeline: the folder none does not exist",
 	} {
 		var shown bytes.Buffer

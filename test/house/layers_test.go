@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"internal/manager/uninstall"},
 	{"internal/manager", "internal/inspect/locate/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver/...", "dashboard"},
-	{"internal/explore/realcluster", "internal/explore/environment", "internal/explore/loop"},
+	{"internal/explore/environment", "internal/explore/loop"},
 	{"internal/explore/world", "internal/explore/phrase"},
 	{"internal/explore/property", "internal/explore/outcome"},
 	{"internal/explore/state", "internal/explore/counterexample"},
@@ -157,7 +157,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiserver", []string{"internal/explore/apiserver/kinds"}},
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/sdk/...", "internal/workspace",
-		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/realcluster", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
+		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/cli-runtime", nil},

@@ -4,29 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
-	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/explore/document"
-	"github.com/setpoint-dev/setpoint/internal/explore/playback"
-	"github.com/setpoint-dev/setpoint/internal/explore/realcluster"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -75,8 +65,6 @@ type testPlan struct {
 	known []*document.Exploration
 	// progress shows how far explorations are; only on a terminal.
 	progress *progress.Reporter
-	// cluster is where stories are replayed too; nil for nowhere.
-	cluster *rest.Config
 	// timelines is the page of --timeline; nil without the flag.
 	timelines *dashboard.StoryPage
 }
@@ -114,11 +102,8 @@ func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testP
 	return t, nil
 }
 
-// runs reports whether a part is chosen; recordings alone are, if there are any, and stories on a cluster.
+// runs reports whether a part is chosen; recordings alone are, if there are any.
 func (f *testFlags) runs(part string) bool {
-	if f.cluster.on {
-		return part == partReplay
-	}
 	return len(f.only) == 0 && len(f.recordings) == 0 || slices.Contains(f.only, part)
 }
 
@@ -136,8 +121,9 @@ func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
 	}
 	for _, s := range t.stories {
 		if ctx.Err() == nil {
-			result := t.replay(ctx, s, &f.limits)
-			report.addStory(ctx, &result)
+			if result := t.replay(ctx, s, &f.limits); ctx.Err() == nil { // One that Ctrl-C has ended says nothing about the story.
+				report.Stories = append(report.Stories, result)
+			}
 		}
 	}
 	for _, e := range t.explorations {
@@ -148,68 +134,33 @@ func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
 	return report, nil
 }
 
-// addStory adds the result of a replay. One that Ctrl-C has ended says nothing about the story; its error is that of
-// the removal of what it has created on a cluster.
-func (r *testReport) addStory(ctx context.Context, result *storyResult) {
-	switch {
-	case ctx.Err() == nil:
-		r.Stories = append(r.Stories, *result)
-	case result.Error != "":
-		r.Notes = append(r.Notes, result.Name+": "+strings.ReplaceAll(result.Error, "\n", "; ")) // A note is one line.
-	}
-}
-
-// uninterrupted returns an error without the parts that the end of the context has caused.
-func uninterrupted(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	if joined, is := err.(interface{ Unwrap() []error }); is {
-		rest := lists.Map(joined.Unwrap(), func(part error) error { return uninterrupted(ctx, part) })
-		return errors.Join(rest...)
-	}
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
-}
-
 // replay makes the steps of a story, with the kinds and bounds of the exploration that found it.
 func (t *testPlan) replay(ctx context.Context, s *story, f *exploreFlags) storyResult {
 	result := storyResult{Name: s.Metadata.Name, File: s.document.File, Line: s.document.Line}
 	began := time.Now()
-	replayed, onCluster, err := t.replayed(ctx, s, f)
+	replayed, err := t.replayed(ctx, s, f)
 	result.Seconds = time.Since(began).Seconds()
-	if err = uninterrupted(ctx, err); err != nil {
+	if err != nil {
 		result.Error = err.Error()
 		return result
 	}
-	if ctx.Err() != nil {
-		return result
-	}
-	result.OnCluster = onCluster
 	result.Passed, result.Violation, result.Stopped, result.Notes = !replayed.Violated, replayed.Violation, replayed.Stopped, replayed.Notes
 	return result
 }
 
-// replayed returns what came of a story in memory and, in words, on the cluster.
-func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (replay *explore.Replayed, onCluster string, err error) {
+func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (*explore.Replayed, error) {
 	e, err := document.ForStory(t.workspace, t.known, &s.Story)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	options, err := t.options(ctx, e, f)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if err := t.addTimeline(ctx, s.Metadata.Name, options, &s.Story); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if t.cluster != nil {
-		return t.replayedOn(ctx, s, options)
-	}
-	replay, err = explore.Replay(ctx, options, s.Story)
-	return replay, "", err
+	return explore.Replay(ctx, options, s.Story)
 }
 
 // options returns the options of a search.
@@ -235,13 +186,13 @@ func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *expl
 			err = errors.Join(err, t.addTimeline(ctx, e.Name+"-"+found.Metadata.Name, options, found))
 		}
 	}
-	result.conclude(ctx, uninterrupted(ctx, err))
+	result.conclude(ctx, err)
 	return result
 }
 
 // conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
 func (e *explorationResult) conclude(ctx context.Context, err error) {
-	if err != nil {
+	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
 		e.Error = err.Error()
 		return
 	}
@@ -271,90 +222,4 @@ func runCases(ctx context.Context, cases []*testcase.Case) []testcase.Result {
 	}
 	_ = group.Wait() // No function returns an error.
 	return slices.DeleteFunc(results, func(r testcase.Result) bool { return r.Name == "" })
-}
-
-// testClusterFlags are for the replay of stories on a real API server.
-type testClusterFlags struct {
-	on bool
-	client.ClusterFlags
-}
-
-func (f *testClusterFlags) register(c *cobra.Command) {
-	c.Flags().BoolVar(&f.on, "on-cluster", false, "replay only stories, also on a real API server, in namespaces that are then removed")
-	f.Register(c)
-}
-
-// check reports flags that do not fit.
-func (f *testFlags) checkCluster() error {
-	switch on := f.cluster; {
-	case !on.on && on.Kubeconfig != "":
-		return errors.New("--kubeconfig requires --on-cluster")
-	case !on.on && on.Context != "":
-		return errors.New("--context requires --on-cluster")
-	case on.on && len(f.only) > 0 && !slices.Contains(f.only, partReplay):
-		return errors.New("--on-cluster replays stories; omit --only")
-	case on.on && len(f.recordings) > 0:
-		return errors.New("--on-cluster replays stories; omit --replay, which is for recordings")
-	case on.on && f.update:
-		return errors.New("--on-cluster replays stories; omit --update, which is for cases")
-	}
-	return nil
-}
-
-// config returns the cluster to replay on; nil for none. It is one of this machine, as that of `setpoint dev`, or one
-// that the user names.
-func (f *testClusterFlags) config() (*rest.Config, error) {
-	if !f.on {
-		return nil, nil //nolint:nilnil // Most tests need no cluster.
-	}
-	found, err := f.Find()
-	if err != nil {
-		return nil, err
-	}
-	if f.Context == "" && !isLocal(found.Host) {
-		return nil, command.UsageErrorf("--on-cluster creates and removes CRDs and namespaces; name the cluster by --context, since "+
-			"%s is not on this machine", found.Host)
-	}
-	return found.Config, nil
-}
-
-// isLocal reports whether an API server is on this machine.
-func isLocal(server string) bool {
-	at, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	return at.Hostname() == "localhost" || net.ParseIP(at.Hostname()).IsLoopback()
-}
-
-// replayedOn makes the steps of a story on a cluster, too. It returns what came of it there in words.
-func (t *testPlan) replayedOn(ctx context.Context, s *story, options explore.Options) (replay *explore.Replayed, there string, err error) {
-	place, err := realcluster.Open(ctx, realcluster.Options{Config: t.cluster, CRDs: t.workspace.CRDs, Story: s.Metadata.Name})
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { err = errors.Join(err, place.Close(ctx)) }()
-	made, err := playback.ReplayOn(ctx, options, s.Story, place)
-	if err != nil {
-		return nil, "", err
-	}
-	return &made.Replayed, describeReplay(made), nil
-}
-
-// describeReplay says what came of a story on a cluster.
-func describeReplay(made *playback.ClusterReplay) string {
-	switch {
-	case made.Difference != "":
-		return made.Difference
-	case made.Stopped != "":
-		return "Nothing was done on the cluster: not all steps can be made in memory."
-	case !made.Violated:
-		return "Nothing was done on the cluster: the property is not violated in memory any more."
-	}
-	text := fmt.Sprintf("The cluster did the same in all %d steps.", made.Made)
-	if made.Later > 0 {
-		text += fmt.Sprintf(" The property is violated %s later, at rest, which only the replay in memory made.",
-			output.Plural(made.Later, "step", "steps"))
-	}
-	return text
 }

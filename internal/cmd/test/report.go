@@ -198,8 +198,6 @@ type storyResult struct {
 	// Violation says how the property is still violated, Stopped why the steps are not possible any more.
 	Violation string `json:"violation,omitempty"`
 	Stopped   string `json:"stopped,omitempty"`
-	// OnCluster says whether a real API server did the same.
-	OnCluster string   `json:"onCluster,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 	Error     string   `json:"error,omitempty"`
 }
@@ -255,7 +253,7 @@ func (s testStyle) writeExploration(b *strings.Builder, e *explorationResult) {
 
 func (s testStyle) writeStory(b *strings.Builder, r *storyResult) {
 	s.writeName(b, r.Passed, r.Name, r.File, r.Line)
-	for _, text := range append([]string{r.Error, r.Violation, r.Stopped, r.OnCluster}, r.Notes...) {
+	for _, text := range append([]string{r.Error, r.Violation, r.Stopped}, r.Notes...) {
 		if text != "" {
 			b.WriteString(indentLines(diff.EscapeInvisible(text)))
 		}

@@ -44,7 +44,6 @@ type testFlags struct {
 	junit      string
 	timeline   string
 	hooks      []string
-	cluster    testClusterFlags
 	processes  hooks.Processes
 	output.PrintFlags
 }
@@ -96,7 +95,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
   setpoint test . stories/rollout-settles.yaml
   setpoint test . --replay calls           # what would be different
   setpoint test . stories/ --timeline stories.html
-  setpoint test . stories/ --on-cluster    # make the steps of stories on a real API server
   setpoint test . --junit report.xml       # for a CI system`,
 		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
@@ -114,7 +112,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 		"`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	f.processes.RegisterMemory(set)
-	f.cluster.register(c)
 	f.Register(c)
 	return c
 }
@@ -129,7 +126,7 @@ func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 			return nil, command.UsageErrorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))
 		}
 	}
-	if err := cmp.Or(f.limits.check(), f.checkCluster(), f.checkParts(), checkOutput("--junit", f.junit),
+	if err := cmp.Or(f.limits.check(), f.checkParts(), checkOutput("--junit", f.junit),
 		checkOutput("--timeline", f.timeline)); err != nil {
 		return nil, command.UsageError(err)
 	}
@@ -182,10 +179,6 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	}
 	ctx, stop := command.UntilSignal(ctx)
 	defer stop()
-	config, err := f.cluster.config()
-	if err != nil {
-		return err
-	}
 	began := time.Now()
 	printed := &programOutput{}
 	defer func() {
@@ -202,7 +195,6 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	if err != nil {
 		return err
 	}
-	plan.cluster = config
 	if plan.size() == 0 {
 		return command.WithHint(fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), f.missing(w))
 	}

@@ -13,11 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The type of stories in files.
@@ -187,102 +184,4 @@ func (s *Story) Outdated(version string, files map[string]string) []string {
 		}
 	}
 	return notes
-}
-
-// FitsCluster reports what a cluster would not do at the time at which the story has it.
-func (s *Story) FitsCluster() error {
-	for i, step := range slices.Concat(s.Steps, s.Other) {
-		if step.Step == world.MakeEdit && step.Object.GroupKind() == loop.OutageResource.GroupKind() {
-			return fmt.Errorf("step %d takes a kind or a right away, which is not done to a cluster that others use: %s", i+1, step.Text)
-		}
-		if step.Step == world.Proceed && slices.Contains(kindsOfControllers, step.Object.GroupKind()) {
-			return fmt.Errorf("step %d is one of a controller of Kubernetes, which does not wait for the story: %s", i+1, step.Text)
-		}
-	}
-	for i, raw := range s.Objects {
-		if o, err := object.Parse(raw); err == nil && o.GroupKind() == object.Namespaces.GroupKind() {
-			return fmt.Errorf("objects[%d]: is a Namespace; a replay on a cluster has namespaces of its own", i)
-		}
-	}
-	return nil
-}
-
-// kindsOfControllers are the kinds whose steps are those of controllers that every cluster has. They do not stop
-// where a story does.
-var kindsOfControllers = []object.GroupKind{
-	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
-	{Group: "batch", Kind: "Job"}, {Kind: "PersistentVolumeClaim"},
-}
-
-// Namespaces returns those of the objects and edits of a story, sorted.
-func (s *Story) Namespaces() []string {
-	var all []string
-	for _, raw := range s.Objects {
-		if o, err := object.Parse(raw); err == nil && o.Namespace() != "" {
-			all = append(all, o.Namespace())
-		}
-	}
-	for _, e := range s.Edits {
-		if e.Object.Namespace != "" {
-			all = append(all, e.Object.Namespace)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// In returns the story of one way in other namespaces.
-func (s Story) In(namespaces map[string]string, way []StoryStep) (Story, error) {
-	moved := func(name string) string {
-		if to, known := namespaces[name]; known {
-			return to
-		}
-		return name
-	}
-	objects := s.Objects
-	s.Objects, s.Edits, s.Steps, s.Other = nil, slices.Clone(s.Edits), slices.Clone(way), nil
-	for _, name := range slices.Sorted(maps.Values(namespaces)) {
-		s.Objects = append(s.Objects, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name))
-	}
-	for i, raw := range objects {
-		o, err := object.Parse(raw)
-		if err == nil {
-			o, err = withNamespace(o, moved(o.Namespace()))
-		}
-		if err != nil {
-			return s, fmt.Errorf("objects[%d]: %w", i, err)
-		}
-		s.Objects = append(s.Objects, o.JSON())
-	}
-	for i := range s.Edits {
-		e := &s.Edits[i]
-		e.Object.Namespace = moved(e.Object.Namespace)
-		if e.Create == nil {
-			continue
-		}
-		var err error
-		if e.Create, err = withNamespace(e.Create, moved(e.Create.Namespace())); err != nil {
-			return s, fmt.Errorf("edits[%d].create: %w", i, err)
-		}
-	}
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		if namespace, name, found := strings.Cut(step.Key, "/"); found {
-			step.Key = moved(namespace) + "/" + name
-		}
-		if step.Object != nil {
-			ref := *step.Object
-			ref.Namespace = moved(ref.Namespace)
-			step.Object = &ref
-		}
-	}
-	return s, nil
-}
-
-// withNamespace returns an object in a namespace.
-func withNamespace(o *object.Object, namespace string) (*object.Object, error) {
-	if o.Namespace() == namespace {
-		return o, nil
-	}
-	return o.With(phrase.JSON(namespace), "metadata", "namespace")
 }
