@@ -16,17 +16,15 @@ func TestOutputsAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must.Succeed(t, os.WriteFile(file, nil, 0o600))
-	for _, flag := range []string{"--junit", "--timeline"} {
-		for value, want := range map[string]string{
-			filepath.Join(dir, "none", "x"): "the folder " + filepath.Join(dir, "none") + " does not exist",
-			filepath.Join(file, "x"):        file + " is no folder",
-			dir:                             dir + " is a folder; give a file",
-		} {
-			var shown bytes.Buffer
-			p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
-			if code := execute(t.Context(), p, Extras{}, []string{"test", dir, flag, value}); code != command.WrongUsage || !strings.Contains(shown.String(), "error: "+flag+": ") || !strings.Contains(shown.String(), want) {
-				t.Errorf("%s %s: exit code %d, %s", flag, value, code, shown.String())
-			}
+	for value, want := range map[string]string{
+		filepath.Join(dir, "none", "x"): "the folder " + filepath.Join(dir, "none") + " does not exist",
+		filepath.Join(file, "x"):        file + " is no folder",
+		dir:                             dir + " is a folder; give a file",
+	} {
+		var shown bytes.Buffer
+		p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
+		if code := execute(t.Context(), p, Extras{}, []string{"test", dir, "--junit", value}); code != command.WrongUsage || !strings.Contains(shown.String(), "error: --junit: ") || !strings.Contains(shown.String(), want) {
+			t.Errorf("%s: exit code %d, %s", value, code, shown.String())
 		}
 	}
 }
@@ -34,13 +32,12 @@ func TestOutputsAreChecked(t *testing.T) {
 // TestFlagsWithoutEffect are wrong usage.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for args, want := range map[string]string{
-		"--replay calls --only cases":             "--replay requires --only replay, or no --only",
-		"--replay calls --only explore,cases":     "--replay requires --only replay, or no --only",
-		"--update --only explore":                 "--update is for cases; add cases to --only, or omit --update",
-		"--update --replay calls":                 "--update is for cases, and --replay runs none",
-		"--run x --replay calls":                  "--run chooses by names, which recordings do not have",
-		"--update --replay calls --only replay":   "--update is for cases; add cases to --only",
-		"--timeline none/x --update --only cases": "--timeline: the folder none does not exist",
+		"--replay calls --only cases":           "--replay requires --only replay, or no --only",
+		"--replay calls --only explore,cases":   "--replay requires --only replay, or no --only",
+		"--update --only explore":               "--update is for cases; add cases to --only, or omit --update",
+		"--update --replay calls":               "--update is for cases, and --replay runs none",
+		"--run x --replay calls":                "--run chooses by names, which recordings do not have",
+		"--update --replay calls --only replay": "--update is for cases; add cases to --only",
 	} {
 		var shown bytes.Buffer
 		p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}

@@ -215,12 +215,3 @@ func Guarded[T any](do func() (T, error)) (result T, err error) {
 	}()
 	return do()
 }
-
-// Begin returns what makes the steps of a story, and the state before them.
-func Begin(options Options, story *counterexample.Story) (*state.Worker, state.State, error) {
-	s, err := replayed(options, story)
-	if err != nil {
-		return nil, state.State{}, err
-	}
-	return s.workers[0], s.Unpack(s.Nodes[0].State), nil
-}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
-	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
@@ -65,8 +64,6 @@ type testPlan struct {
 	known []*document.Exploration
 	// progress shows how far explorations are; only on a terminal.
 	progress *progress.Reporter
-	// timelines is the page of --timeline; nil without the flag.
-	timelines *dashboard.StoryPage
 }
 
 // size is the number of tests. The recordings are one.
@@ -157,9 +154,6 @@ func (t *testPlan) replayed(ctx context.Context, s *story, f *exploreFlags) (*ex
 	if err != nil {
 		return nil, err
 	}
-	if err := t.addTimeline(ctx, s.Metadata.Name, options, &s.Story); err != nil {
-		return nil, err
-	}
 	return explore.Replay(ctx, options, s.Story)
 }
 
@@ -181,10 +175,6 @@ func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *expl
 	}
 	if err == nil {
 		result.Saved, err = counterexample.Save(f.stories, e.Name+"-", result.Report.Violations)
-		for i := range result.Report.Violations {
-			found := &result.Report.Violations[i]
-			err = errors.Join(err, t.addTimeline(ctx, e.Name+"-"+found.Metadata.Name, options, found))
-		}
 	}
 	result.conclude(ctx, err)
 	return result

@@ -196,8 +196,8 @@ type storyResult struct {
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	// Violation says how the property is still violated, Stopped why the steps are not possible any more.
-	Violation string `json:"violation,omitempty"`
-	Stopped   string `json:"stopped,omitempty"`
+	Violation string   `json:"violation,omitempty"`
+	Stopped   string   `json:"stopped,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 	Error     string   `json:"error,omitempty"`
 }

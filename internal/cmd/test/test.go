@@ -42,7 +42,6 @@ type testFlags struct {
 	update     bool
 	verbose    bool
 	junit      string
-	timeline   string
 	hooks      []string
 	processes  hooks.Processes
 	output.PrintFlags
@@ -94,7 +93,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
   setpoint test . --only explore --time 5m --faults 2
   setpoint test . stories/rollout-settles.yaml
   setpoint test . --replay calls           # what would be different
-  setpoint test . stories/ --timeline stories.html
   setpoint test . --junit report.xml       # for a CI system`,
 		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
@@ -108,8 +106,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
-	set.StringVar(&f.timeline, "timeline", "",
-		"`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	f.processes.RegisterMemory(set)
 	f.Register(c)
@@ -126,8 +122,7 @@ func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 			return nil, command.UsageErrorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))
 		}
 	}
-	if err := cmp.Or(f.limits.check(), f.checkParts(), checkOutput("--junit", f.junit),
-		checkOutput("--timeline", f.timeline)); err != nil {
+	if err := cmp.Or(f.limits.check(), f.checkParts(), checkOutput("--junit", f.junit)); err != nil {
 		return nil, command.UsageError(err)
 	}
 	names, err := regexp.Compile(f.run)
@@ -198,13 +193,13 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	if plan.size() == 0 {
 		return command.WithHint(fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), f.missing(w))
 	}
-	plan.progress, plan.timelines = output.NewReporter(p.Stderr), f.newTimelines()
+	plan.progress = output.NewReporter(p.Stderr)
 	report, err := plan.run(ctx, f)
 	if err != nil {
 		return err
 	}
 	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
-	return errors.Join(finish(ctx, p, f, report), plan.writeTimelines(f.timeline))
+	return finish(ctx, p, f, report)
 }
 
 func (f *testFlags) filtered() string {

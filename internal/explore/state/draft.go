@@ -24,9 +24,7 @@ func (w *Worker) draft(from State) *draft {
 }
 
 func (d *draft) finish() State {
-	if !d.Unrenamed {
-		d.rename()
-	}
+	d.rename()
 	return State{Stored: d.stored, processes: d.processesOf(d.processes), Spent: d.spent}
 }
 

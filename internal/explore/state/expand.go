@@ -17,12 +17,7 @@ import (
 
 // Expand returns all steps from a state, in an order that depends on the state alone.
 func (w *Worker) Expand(from State) []Transition {
-	return w.ExpandTo(from, nil)
-}
-
-// ExpandTo returns the step from a state with an action; all steps if there is none.
-func (w *Worker) ExpandTo(from State, only *world.Action) []Transition {
-	x := &expansion{Worker: w, from: from, only: only}
+	x := &expansion{Worker: w, from: from}
 	for i := range from.processes.all {
 		x.deliveries(i)
 		x.begins(i)
@@ -38,19 +33,7 @@ type expansion struct {
 	*Worker
 
 	from State
-	// only is the action to look for; nil for all.
-	only *world.Action
 	all  []Transition
-}
-
-// wants reports whether a step is looked for.
-func (x *expansion) wants(a action) bool {
-	return x.only == nil || world.SameAction(x.Export(a), *x.only)
-}
-
-// wantsOf reports whether a step of one of these kinds may be looked for.
-func (x *expansion) wantsOf(kinds ...world.ActionKind) bool {
-	return x.only == nil || slices.Contains(kinds, x.only.Step)
 }
 
 // add adds a step. Steps that lead nowhere else are left out.
@@ -72,12 +55,9 @@ func (x *expansion) deliveries(i int) {
 		return
 	}
 	for _, at := range p.events.heads() {
-		a := action{kind: world.Deliver, process: i, name: p.events.all[at].Name}
-		if x.wants(a) {
-			d := x.draft(x.from)
-			d.deliver(i, at)
-			x.add(a, d, Effect{})
-		}
+		d := x.draft(x.from)
+		d.deliver(i, at)
+		x.add(action{kind: world.Deliver, process: i, name: p.events.all[at].Name}, d, Effect{})
 	}
 }
 
@@ -116,8 +96,7 @@ func (p *process) runOf(item world.Item) *run {
 func (x *expansion) begins(i int) {
 	p := x.from.processes.all[i]
 	for at, item := range p.keys.items {
-		a := action{kind: world.Reconcile, process: i, controller: item.Controller, key: item.Key}
-		if p.runOf(item) != nil || !x.wants(a) {
+		if p.runOf(item) != nil {
 			continue
 		}
 		d := x.draft(x.from)
@@ -125,7 +104,7 @@ func (x *expansion) begins(i int) {
 		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
 		r := x.begin(i, item, x.cached(p))
 		findings := d.goOn(i, nil, r)
-		x.add(a, d, Effect{}, findings...)
+		x.add(action{kind: world.Reconcile, process: i, controller: item.Controller, key: item.Key}, d, Effect{}, findings...)
 	}
 }
 
@@ -163,14 +142,10 @@ func (x *expansion) restarts(i int) {
 		return
 	}
 	crashed := func(text string, start func(d *draft)) {
-		a := action{kind: world.Restart, process: i, text: text}
-		if !x.wants(a) {
-			return
-		}
 		d := x.draft(x.from)
 		d.spent.Crashes++
 		start(d)
-		x.add(a, d, Effect{Deviation: true})
+		x.add(action{kind: world.Restart, process: i, text: text}, d, Effect{Deviation: true})
 	}
 	crashed(newList, func(d *draft) { d.restart(i) })
 	// Of a process with other objects, something else may be in flight.
@@ -312,15 +287,13 @@ func (w *Worker) interferenceWith(at *Contents) []move {
 // byOthers are the steps of other controllers and of the garbage collector, of users, and of other clients.
 func (x *expansion) byOthers() {
 	at, spent := x.from.Stored, x.from.Spent
-	if x.wantsOf(world.Proceed, world.Collect) {
-		x.change(x.movesFrom(at))
-	}
-	if spent.Edits < x.Most.Edits && x.wantsOf(world.MakeEdit) {
+	x.change(x.movesFrom(at))
+	if spent.Edits < x.Most.Edits {
 		x.change(once(at, &at.edits, func() []move {
 			return x.made(at, world.MakeEdit, Budget{Edits: 1}, x.Edits, x.Attempts.add)
 		}))
 	}
-	if spent.Faults < x.Most.Faults && x.wantsOf(world.Interfere) {
+	if spent.Faults < x.Most.Faults {
 		x.change(x.interferenceWith(at))
 	}
 }
@@ -331,7 +304,7 @@ func (x *expansion) change(all []move) {
 		d := x.draft(x.from)
 		d.spent.Edits += m.spends.Edits
 		d.spent.Faults += m.spends.Faults
-		if d.spent.Faults <= x.Most.Faults && x.wants(m.action) {
+		if d.spent.Faults <= x.Most.Faults {
 			d.store(m.after)
 			x.add(m.action, d, m.effect)
 		}
@@ -406,23 +379,18 @@ func effectOn(changed []Change) Effect {
 // responses are the steps in which the API server handles the next requests of runs, or fails them.
 func (x *expansion) responses(i int) {
 	for _, r := range x.from.processes.all[i].runs {
-		if a := r.action(world.Send, ""); x.wants(a) {
-			done := x.Do(x.from.Stored, r.request)
-			x.respond(r, a, done.after, done.Response)
-		}
+		done := x.Do(x.from.Stored, r.request)
+		x.respond(r, r.action(world.Send, ""), done.after, done.Response)
 		if r.request.Method == http.MethodGet || x.from.Spent.Faults >= x.Most.Faults {
 			continue
 		}
 		for _, f := range failures {
-			a, after := r.action(world.Reject, f.name), x.from.Stored
-			if !x.wants(a) {
-				continue
-			}
+			after := x.from.Stored
 			if f.lands {
-				after = x.Do(x.from.Stored, r.request).after
+				after = done.after
 			}
 			if !f.lands || after != x.from.Stored {
-				x.respond(r, a, after, f.response)
+				x.respond(r, r.action(world.Reject, f.name), after, f.response)
 			}
 		}
 	}

@@ -102,21 +102,6 @@ func (r *run) action(kind world.ActionKind, text string) action {
 	return action{kind: kind, process: r.process, controller: r.item.Controller, key: r.item.Key, text: text}
 }
 
-// RequestOf returns the request of a step; nil if it is none.
-func (s State) RequestOf(a *world.Action) *Request {
-	if a.Step != world.Send && a.Step != world.Reject {
-		return nil
-	}
-	for _, p := range s.processes.all {
-		for _, r := range p.runs {
-			if r.item.Controller == a.Controller && r.item.Key.String() == a.Key {
-				return r.request
-			}
-		}
-	}
-	return nil
-}
-
 // itemsAtStart returns what a process queues that has just listed objects.
 func (w *Worker) itemsAtStart(i int, v *view) []world.Item {
 	v.mu.Lock()

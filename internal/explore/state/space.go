@@ -38,8 +38,6 @@ type System struct {
 	LateWrites bool
 	// Unreduced explores every interleaving, also those that cannot differ in what they lead to.
 	Unreduced bool
-	// Unrenamed leaves versions and UIDs as they are: those of a real server, or as readers expect them.
-	Unrenamed bool
 	// Apart is set if other objects are explored apart.
 	Apart bool
 }

@@ -205,39 +205,20 @@ type Action struct {
 	Name string `json:"name,omitempty"`
 }
 
-// The lanes of a timeline.
-const (
-	LaneUsers    = "Users and other clients"
-	LaneSetpoint = "Setpoint"
-	LaneServer   = "API server"
-	LaneOthers   = "Other controllers"
-)
-
-// kindsOfActions say who makes a step of each kind, and which fields it needs, in the order of their names in errors.
+// kindsOfActions say which fields a step of each kind needs, in the order of their names in errors.
 var kindsOfActions = []struct {
 	kind                            ActionKind
-	lane                            string
 	controller, key, object, naming bool
 }{
-	{kind: Deliver, lane: LaneServer, object: true},
-	{kind: Reconcile, lane: LaneSetpoint, controller: true, key: true},
-	{kind: Send, lane: LaneSetpoint, controller: true, key: true},
-	{kind: Reject, lane: LaneServer, controller: true, key: true, naming: true},
-	{kind: Restart, lane: LaneSetpoint, naming: true},
-	{kind: MakeEdit, lane: LaneUsers, object: true, naming: true},
-	{kind: Interfere, lane: LaneUsers, object: true, naming: true},
-	{kind: Proceed, lane: LaneOthers, object: true, naming: true},
-	{kind: Collect, lane: LaneOthers, object: true, naming: true},
-}
-
-// Lane returns the one who makes the step.
-func (a *Action) Lane() string {
-	for _, k := range kindsOfActions {
-		if k.kind == a.Step {
-			return k.lane
-		}
-	}
-	return LaneOthers
+	{kind: Deliver, object: true},
+	{kind: Reconcile, controller: true, key: true},
+	{kind: Send, controller: true, key: true},
+	{kind: Reject, controller: true, key: true, naming: true},
+	{kind: Restart, naming: true},
+	{kind: MakeEdit, object: true, naming: true},
+	{kind: Interfere, object: true, naming: true},
+	{kind: Proceed, object: true, naming: true},
+	{kind: Collect, object: true, naming: true},
 }
 
 // Check reports a step that no exploration makes, by the name of its field.
