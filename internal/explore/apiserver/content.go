@@ -19,8 +19,7 @@ type content struct {
 	// data is the JSON with managed fields.
 	data []byte
 	// version is where the resource version goes.
-	version     int
-	fingerprint Fingerprint
+	version int
 }
 
 // newContent returns the content of an object.
@@ -41,7 +40,7 @@ func (s *Server) sharedContent(data []byte, version int) *content {
 	if known, found := s.contents.Get(key); found {
 		return known.(*content) //nolint:forcetypeassert // The cache has nothing else.
 	}
-	c := &content{data: data, version: version, fingerprint: fingerprintOf(data)}
+	c := &content{data: data, version: version}
 	s.contents.Add(key, c)
 	return c
 }

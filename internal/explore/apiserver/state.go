@@ -45,9 +45,6 @@ type Stored struct {
 // Resource returns the kind as it is stored.
 func (s *Stored) Resource() object.Resource { return s.resource }
 
-// Fingerprint returns a digest of all that is stored.
-func (s *Stored) Fingerprint() Fingerprint { return s.content.fingerprint }
-
 // Get returns the object of a name; nil if there is none.
 func (s *State) Get(resource object.Resource, namespace, name string) *object.Object {
 	if stored := s.Stored(resource, namespace, name); stored != nil {

@@ -3,6 +3,8 @@ package loop
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
+	"strconv"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -21,99 +23,63 @@ func (d digests) with(text []byte) digests {
 	return digests{maphash.Comparable(seed, [2]uint64{d.exact, hash}), maphash.Comparable(seed, [2]uint64{d.versionless, hash}), d.intent}
 }
 
-// requestDigest computes digests.
-type requestDigest struct{ exact, versionless maphash.Hash }
-
-func newRequestDigest() *requestDigest {
-	d := &requestDigest{}
-	d.exact.SetSeed(seed)
-	d.versionless.SetSeed(seed)
-	return d
+// newDigests returns the digests of a request about an object, with related ones.
+func newDigests(about []byte, related []hook.Group, parts ...[]byte) digests {
+	return digests{maphash.Bytes(seed, bytes.Join(parts, []byte{0})), versionless(parts), func() uint64 { return intentOf(about, related) }}
 }
 
-// done returns the digests of a request about an object, with related ones.
-func (d *requestDigest) done(about []byte, related []hook.Group) digests {
-	return digests{d.exact.Sum64(), d.versionless.Sum64(), func() uint64 { return intentOf(about, related) }}
+// versionless returns the digest of parts of a request, without resource versions.
+func versionless(parts [][]byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	field := []byte(`"resourceVersion":"`)
+	for _, data := range parts {
+		for at := bytes.Index(data, field); at >= 0; at = bytes.Index(data, field) {
+			_, _ = h.Write(data[:at]) // It never returns an error, here and below.
+			data = data[at+len(field):]
+			data = data[bytes.IndexByte(data, '"')+1:]
+		}
+		_, _ = h.Write(data)
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
 }
 
 // intentOf returns the digest of what users want.
 func intentOf(about []byte, related []hook.Group) uint64 {
-	d := newRequestDigest()
-	d.groups(related)
+	others := versionless(partsOf(related))
 	o, err := object.Parse(about)
 	if err != nil {
-		return d.versionless.Sum64()
+		return others
 	}
 	wanted := o.IntentDigest()
 	if spec := o.Field("spec"); spec != nil {
 		wanted = object.DigestOf(spec)
 	}
-	return maphash.Comparable(seed, [2]uint64{d.versionless.Sum64(), wanted})
+	return maphash.Comparable(seed, [2]uint64{others, wanted})
 }
 
-// text adds strings that are no objects.
-func (d *requestDigest) text(parts ...string) {
-	for _, part := range parts {
-		maphash.WriteComparable(&d.exact, part)
-		maphash.WriteComparable(&d.versionless, part)
-	}
-}
-
-func (d *requestDigest) flag(value bool) {
-	maphash.WriteComparable(&d.exact, value)
-	maphash.WriteComparable(&d.versionless, value)
-}
-
-var versionField = []byte(`"resourceVersion":"`)
-
-// object adds an object as JSON.
-func (d *requestDigest) object(data []byte) {
-	maphash.WriteComparable(&d.exact, len(data))
-	_, _ = d.exact.Write(data) // It never returns an error, here and below.
-	for {
-		at := bytes.Index(data, versionField)
-		if at < 0 {
-			break
-		}
-		_, _ = d.versionless.Write(data[:at])
-		data = data[at+len(versionField):]
-		data = data[bytes.IndexByte(data, '"')+1:]
-	}
-	_, _ = d.versionless.Write(data)
-	maphash.WriteComparable(&d.versionless, len(data))
-}
-
-func (d *requestDigest) groups(groups []hook.Group) {
-	d.text("groups")
+// partsOf returns the parts of groups of objects.
+func partsOf(groups []hook.Group) [][]byte {
+	parts := [][]byte{[]byte("groups")}
 	for _, group := range groups {
-		d.text(group.APIVersion, group.Kind)
+		parts = append(parts, []byte(group.APIVersion), []byte(group.Kind))
 		for _, entry := range group.Objects {
-			d.text(entry.Namespace, entry.Name)
-			d.object(entry.Object)
+			parts = append(parts, []byte(entry.Namespace), []byte(entry.Name), entry.Object)
 		}
 	}
+	return parts
 }
 
 func digestsOf(r *hook.Request) digests {
-	d := newRequestDigest()
-	d.object(r.Controller)
-	d.object(r.Parent)
-	d.flag(r.Finalizing)
-	d.groups(r.Children)
-	d.groups(r.Related)
-	return d.done(r.Parent, r.Related)
+	own := [][]byte{r.Controller, r.Parent, strconv.AppendBool(nil, r.Finalizing)}
+	return newDigests(r.Parent, r.Related, slices.Concat(own, partsOf(r.Children), partsOf(r.Related))...)
 }
 
 func customizeDigests(r *hook.CustomizeRequest) digests {
-	d := newRequestDigest()
-	d.object(r.Controller)
-	d.object(r.Parent)
-	return d.done(r.Parent, nil)
+	return newDigests(r.Parent, nil, r.Controller, r.Parent)
 }
 
 func handlerDigests(r *hook.HandlerRequest) digests {
-	d := newRequestDigest()
-	d.object(r.AppendJSON(nil))
-	d.text(r.Since.String())
-	return d.done(r.Object, nil)
+	return newDigests(r.Object, nil, r.AppendJSON(nil), []byte(r.Since.String()))
 }

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"bytes"
-	"hash/maphash"
 	"io"
 	"net/http"
 
@@ -95,17 +94,4 @@ type Exchange struct {
 	Response Response
 	// Events reach the cache after the response, before the run goes on.
 	Events []Event
-}
-
-func (e *Exchange) writeTo(h *maphash.Hash) {
-	maphash.WriteComparable(h, e.Response.Code)
-	maphash.WriteComparable(h, len(e.Response.Body))
-	_, _ = h.Write(e.Response.Body) // It never returns an error.
-	if e.Response.Err != nil {
-		maphash.WriteComparable(h, e.Response.Err.Error())
-	}
-	for _, event := range e.Events {
-		maphash.WriteComparable(h, event.Deleted)
-		writeObject(h, event.Object)
-	}
 }

@@ -2,13 +2,11 @@ package loop
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -79,7 +77,7 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 	p.transport.begin(run.Exchanges, s.useExchange, stop)
 	p.calls.begin(ctx)
 	if len(p.programs.Indexes) > 0 {
-		p.calls.indexed = run.View.digestOf(nil)
+		p.calls.indexed = run.View.digest()
 	}
 	outcome, err := s.runItem(ctx, run.Item)
 	step := Step{Request: p.transport.request, Err: p.transport.diverged, Calls: p.calls.made}
@@ -138,43 +136,4 @@ func (s *session) end(item Item, outcome queue.Outcome, err error) *End {
 	}
 	end.Requeue.Cause, end.Requeue.After, _ = s.workers[item.Program].Queue.Delayed(item.Key)
 	return end
-}
-
-// Digest identifies what a run does next, for searches that remember steps: equal digests mean equal
-// steps. It leaves out what the run cannot read.
-func (p *Process) Digest(run Run) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	maphash.WriteComparable(&h, run.Item.Digest())
-	maphash.WriteComparable(&h, run.Now.UnixNano())
-	maphash.WriteComparable(&h, p.relevantDigest(run))
-	for i := range run.Exchanges {
-		run.Exchanges[i].writeTo(&h)
-	}
-	return h.Sum64()
-}
-
-// relevantDigest is the digest of what a run can read in the view. A composite reads its parent, what the
-// parent controls, and what nothing controls.
-func (p *Process) relevantDigest(run Run) uint64 {
-	if run.View == nil {
-		return 0
-	}
-	alone := len(p.programs.Compose) == 1 && len(p.programs.Handle) == 0
-	if !alone || p.programs.Compose[0].Customize != nil {
-		return run.View.digest
-	}
-	program, key := &p.programs.Compose[0], run.Item.Key
-	kind, parent := program.Parent.GroupKind(), run.View.Get(program.Parent, key.Namespace, key.Name)
-	_, nested := program.Children.For(kind)
-	return run.View.digestOf(func(resource object.Resource, o *object.Object) bool {
-		owner, owned := o.Controller()
-		switch {
-		case resource == OutageResource, resource.GroupKind() == kind && controller.KeyOf(o) == key:
-			return true
-		case owned:
-			return parent != nil && owner.UID == parent.UID()
-		}
-		return nested || resource.GroupKind() != kind
-	})
 }

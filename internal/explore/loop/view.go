@@ -16,13 +16,12 @@ type View struct {
 	// kinds are sorted by resource.
 	kinds  []seenKind
 	writes []cache.Write
-	digest uint64
 }
 
 // seenKind is what events have said of one kind.
 type seenKind struct {
 	resource object.Resource
-	// objects and gone are sorted by namespace and name. The digest leaves out gone: it follows from what is stored.
+	// objects and gone are sorted by namespace and name.
 	objects, gone []*object.Object
 }
 
@@ -48,7 +47,6 @@ func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
 	for i := range v.kinds {
 		slices.SortFunc(v.kinds[i].objects, compareNames)
 	}
-	v.digest = v.digestOf(nil)
 	return v
 }
 
@@ -59,7 +57,6 @@ func (v *View) Restarted() *View {
 	for i := range next.kinds {
 		next.kinds[i].gone = nil
 	}
-	next.digest = next.digestOf(nil)
 	return next
 }
 
@@ -90,7 +87,6 @@ func (v *View) After(e Event) *View {
 		kind.objects, kind.gone = with(kind.objects, e.Object), without(kind.gone, e.Object)
 	}
 	next.writes = next.pending(next.writes)
-	next.digest = next.digestOf(nil)
 	return next
 }
 
@@ -118,7 +114,6 @@ func without(objects []*object.Object, o *object.Object) []*object.Object {
 func (v *View) Observe(writes ...cache.Write) *View {
 	next := v.clone()
 	next.writes = next.pending(slices.Concat(next.writes, writes))
-	next.digest = next.digestOf(nil)
 	return next
 }
 
@@ -196,32 +191,14 @@ func (v *View) Get(resource object.Resource, namespace, name string) *object.Obj
 	return nil
 }
 
-// Digest identifies the view in this process.
-func (v *View) Digest() uint64 {
-	if v == nil {
-		return 0
-	}
-	return v.digest
-}
-
-// digestOf returns the digest of what a function selects; nil selects everything.
-func (v *View) digestOf(selects func(object.Resource, *object.Object) bool) uint64 {
+// digest identifies what is in the view, in this process.
+func (v *View) digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for i := range v.kinds {
-		kind := &v.kinds[i]
+	for _, kind := range v.observed() {
 		maphash.WriteComparable(&h, kind.resource)
 		for _, o := range kind.objects {
-			if selects == nil || selects(kind.resource, o) {
-				writeObject(&h, o)
-			}
-		}
-	}
-	for _, w := range v.writes {
-		if selects == nil || selects(w.Selection.Resource, w.Object) {
-			maphash.WriteComparable(&h, w.Selection)
-			maphash.WriteComparable(&h, w.Deleted)
-			writeObject(&h, w.Object)
+			writeObject(&h, o)
 		}
 	}
 	return h.Sum64()

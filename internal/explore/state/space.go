@@ -218,7 +218,7 @@ func (e *Space) versionOf(o *object.Object, gone bool) *Version {
 	// The member is as the API server writes it. If the text is elsewhere too, versions differ that could be equal.
 	field := []byte(`"resourceVersion":"` + o.ResourceVersion() + `"`)
 	content := e.bodies.add(bytes.Replace(data, field, nil, 1), func(id uint32) *body {
-		return &body{id: id, uids: apiserver.NewFingerprint(o).UIDs}
+		return &body{id: id, uids: apiserver.UIDsIn(o)}
 	})
 	n := e.nameOf(o.Ref())
 	if n.uid.Load() == nil && len(o.UID()) > birthSize {
