@@ -86,7 +86,7 @@ func TestCarelessControllers(t *testing.T) {
 		property.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
 	} {
 		options := system(t, numbered)
-		options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return test.process, nil }}}
+		options.Memo, options.Controller = nil, world.Controller{Name: "careless", Start: func() (world.Process, error) { return test.process, nil }}
 		options.Edits, options.Bounds = []world.Edit{test.edit}, explore.Bounds{Edits: 1}
 		options.Unchecked = []property.Property{property.SameEnd} // Both mistakes also make the end depend on the way.
 		report := run(t, options)
@@ -98,7 +98,7 @@ func TestCarelessControllers(t *testing.T) {
 // TestOwnedAtEachRest shows that what one object left behind is found while another one is still there.
 func TestOwnedAtEachRest(t *testing.T) {
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return careless{}, nil }}}
+	options.Memo, options.Controller = nil, world.Controller{Name: "careless", Start: func() (world.Process, error) { return careless{}, nil }}
 	other := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`
 	options.Objects = append(options.Objects, apiservertest.Parse(t, other))
 	options.Edits, options.Bounds = []world.Edit{deletion()}, explore.Bounds{Edits: 1}
@@ -148,7 +148,7 @@ func (s scripted) Step(run world.Run) world.Step {
 func (s scripted) explore(t *testing.T, bounds explore.Bounds, unchecked ...property.Property) *explore.Report {
 	t.Helper()
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []world.Controller{{Name: "scripted", Start: func() (world.Process, error) { return s, nil }}}
+	options.Memo, options.Controller = nil, world.Controller{Name: "scripted", Start: func() (world.Process, error) { return s, nil }}
 	options.Bounds, options.Unchecked = bounds, unchecked
 	return run(t, options)
 }
@@ -219,7 +219,7 @@ func (o overtaking) Deliver(_ []*object.Object, own []world.Event, event world.E
 func TestOvertakenEventsArrive(t *testing.T) {
 	noticed := false
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []world.Controller{{Name: "careless", Start: func() (world.Process, error) { return overtaking{noticed: &noticed}, nil }}}
+	options.Memo, options.Controller = nil, world.Controller{Name: "careless", Start: func() (world.Process, error) { return overtaking{noticed: &noticed}, nil }}
 	options.Edits, options.Bounds = []world.Edit{editOf("other text", map[string]any{"text": "y"})}, explore.Bounds{Edits: 1}
 	options.Workers = 1
 	wantViolations(t, run(t, options))
@@ -276,7 +276,7 @@ func (c creating) Moves(stored world.Stored) []world.Move {
 func TestTheOrderOfEvents(t *testing.T) {
 	l := &listener{orders: map[string]bool{}}
 	options := system(t, numbered)
-	options.Memo, options.Controllers = nil, []world.Controller{{Name: "listener", Start: func() (world.Process, error) { return l, nil }}}
+	options.Memo, options.Controller = nil, world.Controller{Name: "listener", Start: func() (world.Process, error) { return l, nil }}
 	options.Workers, options.Unchecked = 1, property.Properties
 	pod := apiservertest.Parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)
 	configMapOf := func(name string) *object.Object {

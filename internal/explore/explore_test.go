@@ -38,39 +38,6 @@ func TestACorrectControllerHolds(t *testing.T) {
 	}
 }
 
-// moving has at most one ConfigMap: when the text changes, it deletes the old one before it creates the new one.
-func moving(parent thing, r *hook.Request) *hook.Response {
-	for _, child := range r.Children[0].Objects {
-		if child.Name != parent.Spec.Text {
-			return &hook.Response{}
-		}
-	}
-	return &hook.Response{Children: []json.RawMessage{configMap(parent.Spec.Text, "")}}
-}
-
-// TestReadYourWritesIsNecessary runs one hook under Setpoint, and under a runtime whose caches have their own writes
-// only when the events arrive, as those of other runtimes do.
-func TestReadYourWritesIsNecessary(t *testing.T) {
-	options := func() explore.Options {
-		options := system(t, moving)
-		options.Edits = []world.Edit{editOf("other text", map[string]any{"text": "y"})}
-		options.Invariants = []property.Invariant{{Name: "at most one", Always: "children.size() <= 1"}}
-		options.Bounds = explore.Bounds{Edits: 1, Crashes: 1}
-		return options
-	}
-	wantViolations(t, run(t, options()))
-
-	late := options()
-	late.LateWrites = true
-	report := run(t, late)
-	wantViolations(t, report, property.NoRecreate, "at most one")
-	story := report.Violations[1]
-	if len(story.Steps) > 9 {
-		t.Errorf("the story has %d steps", len(story.Steps))
-	}
-	wantText(t, report.Text(), "Setpoint: create ConfigMap default/x", "A user edits Thing default/a: other text", "Setpoint: create ConfigMap default/y")
-}
-
 // ending is an environment in which pods succeed.
 type ending struct{ server world.Server }
 
@@ -212,7 +179,7 @@ func TestBadOptions(t *testing.T) {
 			o.Objects = []*object.Object{apiservertest.Parse(t, string(configMap("C!", "a")))}
 		},
 		"start broken: no such program": func(o *explore.Options) {
-			o.Controllers = []world.Controller{{Name: "broken", Start: func() (world.Process, error) { return nil, errors.New("no such program") }}}
+			o.Controller = world.Controller{Name: "broken", Start: func() (world.Process, error) { return nil, errors.New("no such program") }}
 		},
 	} {
 		options := system(t, numbered)

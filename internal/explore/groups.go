@@ -59,7 +59,7 @@ func groupsOf(options Options) []group {
 		g := at(e.Object)
 		g.edits = append(g.edits, e)
 	}
-	if options.Unreduced || options.Together || len(options.Controllers) > 1 {
+	if options.Unreduced || options.Together {
 		return groups[:min(1, len(groups))]
 	}
 	return groups

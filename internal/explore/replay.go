@@ -96,7 +96,7 @@ func replayed(options Options, story *counterexample.Story) (*search, error) {
 		}
 		options.Objects = append(options.Objects, o)
 	}
-	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.WithFunctions(options.Invariants), story.LateWrites
+	options.Edits, options.Invariants = story.Edits, story.WithFunctions(options.Invariants)
 	options.Unreduced, options.Workers, options.Unchecked = true, 1, nil
 	all := len(story.Steps) + len(story.Other)
 	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, MaxBudget), min(all, MaxBudget), min(all, MaxBudget)

@@ -40,7 +40,7 @@ func TestStoriesReplay(t *testing.T) {
 				t.Errorf("the steps are now %+v\nand were %+v", again.Steps, story.Steps)
 			}
 			mended := m.options(t)
-			mended.Controllers = system(t, func(thing, *hook.Request) *hook.Response { return &hook.Response{} }).Controllers
+			mended.Controller = system(t, func(thing, *hook.Request) *hook.Response { return &hook.Response{} }).Controller
 			if again, err = explore.Replay(t.Context(), mended, read); err != nil {
 				t.Fatal(err)
 			}

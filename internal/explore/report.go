@@ -57,10 +57,8 @@ func (s *search) report() *Report {
 		Requests: int(s.Computed.Requests.Load()),
 		Seconds:  s.took.Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
 	}
-	for _, p := range s.workers[0].Processes {
-		if omitting, does := p.(interface{ Omissions() []string }); does {
-			r.Notes = append(r.Notes, omitting.Omissions()...)
-		}
+	if omitting, does := s.workers[0].Process.(interface{ Omissions() []string }); does {
+		r.Notes = append(r.Notes, omitting.Omissions()...)
 	}
 	for _, f := range s.found {
 		r.Violations = append(r.Violations, s.story(f))

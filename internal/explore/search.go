@@ -420,7 +420,7 @@ func (s *search) neverRests(cycle []uint32) {
 	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
 }
 
-// Options of Explore. Controllers, Server and Objects are required.
+// Options of Explore. Controller, Server and Objects are required.
 type Options struct {
 	state.System
 

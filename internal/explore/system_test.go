@@ -69,8 +69,8 @@ func systemWith(ctx context.Context, t testing.TB, programs loop.Programs) explo
 	memo := loop.NewMemo()
 	inMemory, environment := world.InMemory(server)
 	return explore.Options{Memo: memo, System: state.System{
-		Controllers: []world.Controller{world.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource)},
-		Server:      inMemory, Environment: environment,
+		Controller: world.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource),
+		Server:     inMemory, Environment: environment,
 		Objects: []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
 	}}
 }

@@ -290,7 +290,7 @@ func (o *Options) story(violated property.Property, how string) counterexample.S
 		APIVersion: counterexample.APIVersion, Kind: counterexample.Kind,
 		Metadata: counterexample.Metadata{Name: strings.ToLower(strings.ReplaceAll(string(violated),
 			" ", "-"))},
-		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how, LateWrites: o.LateWrites,
+		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how,
 	}
 	for _, object := range o.Objects {
 		story.Objects = append(story.Objects, object.JSON())

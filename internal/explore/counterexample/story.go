@@ -36,7 +36,6 @@ type Story struct {
 	// Property is what is violated, Violation how.
 	Property   property.Property    `json:"property"`
 	Violation  string               `json:"violation"`
-	LateWrites bool                 `json:"lateWrites,omitempty"`
 	Objects    []json.RawMessage    `json:"objects"`
 	Edits      []world.Edit         `json:"edits,omitempty"`
 	Invariants []property.Invariant `json:"invariants,omitempty"`

@@ -236,9 +236,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 		}
 	}
 	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
-	o.Controllers = []world.Controller{world.Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External,
-		Resolve: w.Kinds.Resolve},
-		server.Resource)}
+	o.Controller = world.Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)
 	o.Objects, err = x.objects(ctx, w)
 	return o, err
 }

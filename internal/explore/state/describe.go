@@ -21,11 +21,11 @@ func (w *Worker) Describe(from State, t *Transition) string {
 		return w.describeDelivery(from, a)
 	case world.Reconcile:
 		return fmt.Sprintf("Setpoint reconciles %s%s.", w.reconciled(from, a),
-			staleness(from.Stored, w.cached(from.processes.all[a.process])))
+			staleness(from.Stored, w.cached(from.process)))
 	case world.Send, world.Reject:
 		return w.describeRequest(from, a)
 	case world.Restart:
-		return fmt.Sprintf("Setpoint%s ends, and starts again %s.", w.processName(a.process), a.text)
+		return fmt.Sprintf("Setpoint ends, and starts again %s.", a.text)
 	case world.MakeEdit:
 		if world.IsOutage(a.name.Ref) {
 			return a.text + "."
@@ -38,28 +38,21 @@ func (w *Worker) Describe(from State, t *Transition) string {
 	}
 }
 
-func (w *Worker) processName(i int) string {
-	if len(w.Controllers) == 1 {
-		return ""
-	}
-	return " (" + w.Controllers[i].Name + ")"
-}
-
 // reconciled returns the object of a run that begins, and its controller.
 func (w *Worker) reconciled(from State, a action) string {
-	items := from.processes.all[a.process].keys.items
+	items := from.process.keys.items
 	at, _ := slices.BinarySearchFunc(items, world.Item{Controller: a.controller, Key: a.key}, world.CompareItems)
 	return items[at].Object.String() + " for " + a.controller
 }
 
 func (w *Worker) describeDelivery(from State, a action) string {
-	p := from.processes.all[a.process]
+	p := from.process
 	event, seen := p.events.all[p.events.next(a.name)], p.view.get(a.name)
-	text := fmt.Sprintf("The cache of Setpoint%s hears of %s", w.processName(a.process), a.name.Ref)
+	text := fmt.Sprintf("The cache of Setpoint hears of %s", a.name.Ref)
 	switch {
 	case world.IsOutage(a.name.Ref):
 		outage, _ := loop.OutageOf(event.Object)
-		return fmt.Sprintf("Setpoint%s notices that %s.", w.processName(a.process), outage)
+		return fmt.Sprintf("Setpoint notices that %s.", outage)
 	case event.Gone:
 		return text + ": it is deleted."
 	case seen == nil:
@@ -100,11 +93,11 @@ func changeOf(before, after *Contents, n *Name) string {
 
 // describeRequest returns what a run requests, and what becomes of it.
 func (w *Worker) describeRequest(from State, a action) string {
-	p := from.processes.all[a.process]
+	p := from.process
 	r := p.runOf(world.Item{Controller: a.controller, Key: a.key})
 	done := w.Do(from.Stored, r.request)
 	changed := w.Changes(from.Stored, done.after)
-	text := fmt.Sprintf("Setpoint%s: %s", w.processName(a.process), describeWrite(&r.request.Request, done.Response, changed))
+	text := fmt.Sprintf("Setpoint: %s", describeWrite(&r.request.Request, done.Response, changed))
 	if a.kind == world.Reject {
 		return text + " fails: " + a.text + "."
 	}

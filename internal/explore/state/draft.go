@@ -14,35 +14,33 @@ import (
 type draft struct {
 	*Worker
 
-	stored    *Contents
-	processes []*process
-	spent     Budget
+	stored  *Contents
+	process *process
+	spent   Budget
 }
 
 func (w *Worker) draft(from State) *draft {
-	return &draft{Worker: w, stored: from.Stored, processes: slices.Clone(from.processes.all), spent: from.Spent}
+	return &draft{Worker: w, stored: from.Stored, process: from.process, spent: from.Spent}
 }
 
 func (d *draft) finish() State {
 	d.rename()
-	return State{Stored: d.stored, processes: d.processesOf(d.processes), Spent: d.spent}
+	return State{Stored: d.stored, process: d.process, Spent: d.spent}
 }
 
 // store makes a change of the API server's contents, and sends its events.
 func (d *draft) store(after *Contents) {
 	changed := d.Changes(d.stored, after)
 	d.stored = after
-	for i := range d.processes {
-		for _, c := range changed {
-			d.send(i, c)
-		}
+	for _, c := range changed {
+		d.send(c)
 	}
 }
 
-// send queues the event of a change for a process. An object that the watches no longer select is gone for it.
-func (d *draft) send(i int, c Change) {
-	p := d.processes[i]
-	watched := func(v *Version) bool { return v != nil && d.Processes[i].Watches(v.Object) }
+// send queues the event of a change. An object that the watches no longer select is gone for it.
+func (d *draft) send(c Change) {
+	p := d.process
+	watched := func(v *Version) bool { return v != nil && d.Process.Watches(v.Object) }
 	v := c.After
 	switch {
 	case c.After.Gone && watched(c.Before), watched(c.After):
@@ -51,46 +49,46 @@ func (d *draft) send(i int, c Change) {
 	default:
 		return
 	}
-	d.processes[i] = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
+	d.process = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
 }
 
 // enqueue adds items to what a process has to reconcile.
-func (d *draft) enqueue(i int, items ...world.Item) {
+func (d *draft) enqueue(items ...world.Item) {
 	if len(items) == 0 {
 		return
 	}
-	p := d.processes[i]
-	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Processes[i], p.keys.items, items...)), p.runs)
+	p := d.process
+	d.process = d.processOf(p.view, p.events, d.keysOf(enqueue(d.Process, p.keys.items, items...)), p.runs)
 }
 
 // restart ends a process and starts it with a list of what is stored.
-func (d *draft) restart(i int) {
+func (d *draft) restart() {
 	var listed []*Version
 	for _, at := range d.stored.Slots {
-		if at.Version != nil && d.Processes[i].Watches(at.Version.Object) {
+		if at.Version != nil && d.Process.Watches(at.Version.Object) {
 			listed = append(listed, at.Version)
 		}
 	}
 	v := d.viewOf(listed)
-	d.processes[i] = d.processOf(v, d.eventsOf(nil), d.keysOf(nil), nil)
-	d.enqueue(i, d.itemsAtStart(i, v)...)
+	d.process = d.processOf(v, d.eventsOf(nil), d.keysOf(nil), nil)
+	d.enqueue(d.itemsAtStart(v)...)
 }
 
 // restartLate is restart with lists as old as the cache: each is of one version of its kind, the earliest that has all
 // that the cache has.
-func (d *draft) restartLate(i int) {
-	for at := d.lastOwn(i); at >= 0; at = d.lastOwn(i) {
-		first, _ := d.processes[i].events.kindOf(d.processes[i].events.all[at].Name)
-		d.arrive(i, first)
+func (d *draft) restartLate() {
+	for at := d.lastOwn(); at >= 0; at = d.lastOwn() {
+		first, _ := d.process.events.kindOf(d.process.events.all[at].Name)
+		d.arrive(first)
 	}
-	p := d.processes[i]
-	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(nil), nil)
-	d.enqueue(i, d.itemsAtStart(i, p.view)...)
+	p := d.process
+	d.process = d.processOf(p.view, p.events, d.keysOf(nil), nil)
+	d.enqueue(d.itemsAtStart(p.view)...)
 }
 
 // lastOwn returns where the last event of an own write is that the cache has; -1 if none is.
-func (d *draft) lastOwn(i int) int {
-	for at, one := range slices.Backward(d.processes[i].events.all) {
+func (d *draft) lastOwn() int {
+	for at, one := range slices.Backward(d.process.events.all) {
 		if one.writers != nil {
 			return at
 		}
@@ -102,10 +100,8 @@ func (d *draft) lastOwn(i int) int {
 // versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
 // so this waits until there are none.
 func (d *draft) rename() {
-	for _, p := range d.processes {
-		if len(p.runs) > 0 || refers(p.keys.items) {
-			return
-		}
+	if len(d.process.runs) > 0 || refers(d.process.keys.items) {
+		return
 	}
 	d.renameBirths()
 	slots, changed := d.stored.Slots, false
@@ -139,14 +135,12 @@ func (d *draft) numbers(at Slot) []uint64 {
 	if at.Version != nil {
 		add(at.Version)
 	}
-	for _, p := range d.processes {
-		if v := p.view.get(at.Name); v != nil {
-			add(v)
-		}
-		for _, e := range p.events.all {
-			if e.Name == at.Name {
-				add(e.Version)
-			}
+	if v := d.process.view.get(at.Name); v != nil {
+		add(v)
+	}
+	for _, e := range d.process.events.all {
+		if e.Name == at.Name {
+			add(e.Version)
 		}
 	}
 	return all
@@ -163,18 +157,17 @@ func rank(numbers []uint64, number uint64) uint64 {
 
 // renameEvents renames the versions of an object in the caches and on their way there.
 func (d *draft) renameEvents(n *Name, numbers []uint64) {
-	for i, p := range d.processes {
-		seen, coming := p.view, slices.Clone(p.events.all)
-		if v := seen.get(n); v != nil {
-			seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
-		}
-		for at, e := range coming {
-			if e.Name == n {
-				coming[at].Version = d.renumbered(e.Version, rank(numbers, e.number))
-			}
-		}
-		d.processes[i] = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
+	p := d.process
+	seen, coming := p.view, slices.Clone(p.events.all)
+	if v := seen.get(n); v != nil {
+		seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
 	}
+	for at, e := range coming {
+		if e.Name == n {
+			coming[at].Version = d.renumbered(e.Version, rank(numbers, e.number))
+		}
+	}
+	d.process = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
 }
 
 // renameBirths makes UIDs ranks among those of a name that anything refers to. Without it, states would differ by how
@@ -221,13 +214,11 @@ func (d *draft) referredUIDs() map[string]bool {
 			add(at.Version)
 		}
 	}
-	for _, p := range d.processes {
-		for _, v := range p.view.versions {
-			add(v)
-		}
-		for _, v := range p.events.all {
-			add(v.Version)
-		}
+	for _, v := range d.process.view.versions {
+		add(v)
+	}
+	for _, v := range d.process.events.all {
+		add(v.Version)
 	}
 	return all
 }
@@ -264,16 +255,15 @@ func (d *draft) renameUIDs(renamed map[string]string) {
 		}
 	}
 	d.stored = d.storedOf(slots)
-	for i, p := range d.processes {
-		seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
-		for j := range seen {
-			seen[j] = d.withUIDs(seen[j], renamed)
-		}
-		for j := range coming {
-			coming[j].Version = d.withUIDs(coming[j].Version, renamed)
-		}
-		d.processes[i] = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
+	p := d.process
+	seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
+	for i := range seen {
+		seen[i] = d.withUIDs(seen[i], renamed)
 	}
+	for i := range coming {
+		coming[i].Version = d.withUIDs(coming[i].Version, renamed)
+	}
+	d.process = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
 }
 
 // withUIDs returns a version with other UIDs. They change in one pass from the lowest, so that no new one is replaced.
@@ -344,43 +334,43 @@ func (e *Space) cached(p *process) *view {
 }
 
 // deliver passes the next event of a kind to a cache, and events of own writes that come next and bring nothing new.
-func (d *draft) deliver(i, at int) {
-	p := d.processes[i]
+func (d *draft) deliver(at int) {
+	p := d.process
 	next := p.events.all[at]
-	items := d.queuedBy(i, p, next)
-	d.arrive(i, at)
-	d.enqueue(i, items...)
-	d.confirm(i)
+	items := d.queuedBy(p, next)
+	d.arrive(at)
+	d.enqueue(items...)
+	d.confirm()
 }
 
 // arrive moves an event into what a process has seen.
-func (d *draft) arrive(i, at int) {
-	p := d.processes[i]
+func (d *draft) arrive(at int) {
+	p := d.process
 	rest := slices.Delete(slices.Clone(p.events.all), at, at+1)
-	d.processes[i] = d.processOf(d.with(p.view, p.events.all[at].Version), d.eventsOf(rest), p.keys, p.runs)
+	d.process = d.processOf(d.with(p.view, p.events.all[at].Version), d.eventsOf(rest), p.keys, p.runs)
 }
 
 // confirm delivers the events of own writes that are the next of their kinds and queue nothing: the cache has them, so
 // that nothing depends on when they arrive.
-func (d *draft) confirm(i int) {
+func (d *draft) confirm() {
 	confirmed := func(at int) bool {
-		p := d.processes[i]
-		return p.events.all[at].writers != nil && len(d.queuedBy(i, p, p.events.all[at])) == 0
+		p := d.process
+		return p.events.all[at].writers != nil && len(d.queuedBy(p, p.events.all[at])) == 0
 	}
 	for {
-		heads := d.processes[i].events.heads()
+		heads := d.process.events.heads()
 		at := slices.IndexFunc(heads, confirmed)
 		if at < 0 {
 			return
 		}
-		d.arrive(i, heads[at])
+		d.arrive(heads[at])
 	}
 }
 
 // observeWrite puts the result of an own write into the cache: its event is marked, and others who watch the object
 // hear of it.
-func (d *draft) observeWrite(i int, wrote world.Event) {
-	p := d.processes[i]
+func (d *draft) observeWrite(wrote world.Event) {
+	p := d.process
 	n := d.nameOf(wrote.Object.Ref())
 	at := slices.IndexFunc(p.events.all, func(one event) bool {
 		same := one.Name == n && one.Gone == wrote.Deleted && one.Object.UID() == wrote.Object.UID()
@@ -389,28 +379,28 @@ func (d *draft) observeWrite(i int, wrote world.Event) {
 	if at < 0 {
 		return
 	}
-	queued := d.queuedByWrite(i, p, p.events.all[at], wrote)
+	queued := d.queuedByWrite(p, p.events.all[at], wrote)
 	coming := slices.Clone(p.events.all)
 	coming[at].writers = d.writersOf(coming[at].writers, wrote.Writer)
-	d.overtake(i, coming, at)
-	d.enqueue(i, queued...)
+	d.overtake(coming, at)
+	d.enqueue(queued...)
 }
 
 // overtake removes the events of an object that an own write has overtaken. The last one stays that the cache takes for
 // another client's change.
-func (d *draft) overtake(i int, coming []event, at int) {
-	p, n := d.processes[i], coming[at].Name
+func (d *draft) overtake(coming []event, at int) {
+	p, n := d.process, coming[at].Name
 	overtaken := func(e event) bool { return e.Name == n }
 	kept := slices.DeleteFunc(slices.Clone(coming[:at]), overtaken)
 	own := d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
-	d.processes[i] = own
+	d.process = own
 	for before := at - 1; before >= 0; before-- {
 		foreign := coming[before]
-		if !overtaken(foreign) || foreign.writers != nil || len(d.queuedBy(i, own, foreign)) == 0 {
+		if !overtaken(foreign) || foreign.writers != nil || len(d.queuedBy(own, foreign)) == 0 {
 			continue
 		}
 		kept = slices.DeleteFunc(slices.Clone(coming[:at]), func(e event) bool { return overtaken(e) && e.Version != foreign.Version })
-		d.processes[i] = d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
+		d.process = d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
 		return
 	}
 }
@@ -434,18 +424,18 @@ func (e *Space) writersOf(before *writers, by any) *writers {
 }
 
 // queuedBy returns what an event queues.
-func (w *Worker) queuedBy(i int, p *process, next event) []world.Item {
+func (w *Worker) queuedBy(p *process, next event) []world.Item {
 	own := p.events.ownWrites()
-	return w.onDelivery(p.view, delivery{process: i, version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
-		return w.Processes[i].Deliver(seen, writesOf(own), world.Event{Object: next.Object, Deleted: next.Gone})
+	return w.onDelivery(p.view, delivery{version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []world.Item {
+		return w.Process.Deliver(seen, writesOf(own), world.Event{Object: next.Object, Deleted: next.Gone})
 	})
 }
 
 // queuedByWrite returns what an own write queues whose event is still to come.
-func (w *Worker) queuedByWrite(i int, p *process, coming event, wrote world.Event) []world.Item {
+func (w *Worker) queuedByWrite(p *process, coming event, wrote world.Event) []world.Item {
 	own := p.events.ownWrites()
-	k := delivery{process: i, version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
-	return w.onDelivery(p.view, k, func(seen []*object.Object) []world.Item { return w.Processes[i].Observe(seen, writesOf(own), wrote) })
+	k := delivery{version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
+	return w.onDelivery(p.view, k, func(seen []*object.Object) []world.Item { return w.Process.Observe(seen, writesOf(own), wrote) })
 }
 
 // onDelivery returns what is queued by something that reaches a cache.

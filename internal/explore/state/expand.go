@@ -18,12 +18,10 @@ import (
 // Expand returns all steps from a state, in an order that depends on the state alone.
 func (w *Worker) Expand(from State) []Transition {
 	x := &expansion{Worker: w, from: from}
-	for i := range from.processes.all {
-		x.deliveries(i)
-		x.begins(i)
-		x.responses(i)
-		x.restarts(i)
-	}
+	x.deliveries()
+	x.begins()
+	x.responses()
+	x.restarts()
 	x.byOthers()
 	return x.all
 }
@@ -49,22 +47,22 @@ func (x *expansion) add(a action, to *draft, e Effect, findings ...property.Find
 }
 
 // deliveries are the steps in which the next event of a kind reaches a cache: kinds have watches of their own.
-func (x *expansion) deliveries(i int) {
-	p := x.from.processes.all[i]
-	if !x.Unreduced && x.mayWait(i, p) {
+func (x *expansion) deliveries() {
+	p := x.from.process
+	if !x.Unreduced && x.mayWait(p) {
 		return
 	}
 	for _, at := range p.events.heads() {
 		d := x.draft(x.from)
-		d.deliver(i, at)
-		x.add(action{kind: world.Deliver, process: i, name: p.events.all[at].Name}, d, Effect{})
+		d.deliver(at)
+		x.add(action{kind: world.Deliver, name: p.events.all[at].Name}, d, Effect{})
 	}
 }
 
 // mayWait reports whether all events may wait until a run has ended, because their delivery commutes with all else:
 // a run reads what the cache had when it began, and no other can begin. It is so if everything that is queued, or
 // would be, has a run in flight.
-func (x *expansion) mayWait(i int, p *process) bool {
+func (x *expansion) mayWait(p *process) bool {
 	if len(p.runs) == 0 || len(p.events.all) == 0 {
 		return false
 	}
@@ -73,7 +71,7 @@ func (x *expansion) mayWait(i int, p *process) bool {
 		return false
 	}
 	for _, coming := range p.events.all {
-		for _, item := range x.queuedBy(i, p, coming) {
+		for _, item := range x.queuedBy(p, coming) {
 			if !inFlight(item) {
 				return false
 			}
@@ -93,51 +91,51 @@ func (p *process) runOf(item world.Item) *run {
 }
 
 // begins are the steps in which a run begins.
-func (x *expansion) begins(i int) {
-	p := x.from.processes.all[i]
+func (x *expansion) begins() {
+	p := x.from.process
 	for at, item := range p.keys.items {
 		if p.runOf(item) != nil {
 			continue
 		}
 		d := x.draft(x.from)
 		rest := slices.Delete(slices.Clone(p.keys.items), at, at+1)
-		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
-		r := x.begin(i, item, x.cached(p))
-		findings := d.goOn(i, nil, r)
-		x.add(action{kind: world.Reconcile, process: i, controller: item.Controller, key: item.Key}, d, Effect{}, findings...)
+		d.process = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
+		r := x.begin(item, x.cached(p))
+		findings := d.goOn(nil, r)
+		x.add(action{kind: world.Reconcile, controller: item.Controller, key: item.Key}, d, Effect{}, findings...)
 	}
 }
 
 // goOn replaces a run by what it is after a response, with what it has put into the cache, or ends it.
-func (d *draft) goOn(i int, before, after *run) []property.Finding {
+func (d *draft) goOn(before, after *run) []property.Finding {
 	step := d.next(after)
-	p := d.processes[i]
+	p := d.process
 	runs := slices.DeleteFunc(slices.Clone(p.runs), func(r *run) bool { return r == before })
 	if step.End == nil {
 		at, _ := slices.BinarySearchFunc(runs, after, func(a, b *run) int { return world.CompareItems(a.item, b.item) })
 		runs = slices.Insert(runs, at, after)
 	}
-	d.processes[i] = d.processOf(p.view, p.events, p.keys, runs)
-	if before != nil && !d.LateWrites {
+	d.process = d.processOf(p.view, p.events, p.keys, runs)
+	if before != nil {
 		for _, wrote := range step.Wrote {
-			d.observeWrite(i, wrote)
+			d.observeWrite(wrote)
 		}
-		d.confirm(i)
+		d.confirm()
 	}
 	if step.End == nil {
 		return nil
 	}
-	d.enqueue(i, step.Queued...)
+	d.enqueue(step.Queued...)
 	if step.End.Again != nil {
-		d.enqueue(i, *step.End.Again)
+		d.enqueue(*step.End.Again)
 	}
 	return endFindings(step.End)
 }
 
 // restarts are the steps in which a process ends and starts again. An idle one does, too: what it does when it starts may
 // differ from what it did.
-func (x *expansion) restarts(i int) {
-	p := x.from.processes.all[i]
+func (x *expansion) restarts() {
+	p := x.from.process
 	if x.from.Spent.Crashes >= x.Most.Crashes {
 		return
 	}
@@ -145,13 +143,13 @@ func (x *expansion) restarts(i int) {
 		d := x.draft(x.from)
 		d.spent.Crashes++
 		start(d)
-		x.add(action{kind: world.Restart, process: i, text: text}, d, Effect{Deviation: true})
+		x.add(action{kind: world.Restart, text: text}, d, Effect{Deviation: true})
 	}
-	crashed(newList, func(d *draft) { d.restart(i) })
+	crashed(newList, func(d *draft) { d.restart() })
 	// Of a process with other objects, something else may be in flight.
 	every := x.Unreduced || x.Apart
 	if (len(p.runs) > 0 || every) && len(p.events.all) > 0 {
-		crashed(oldList, func(d *draft) { d.restartLate(i) })
+		crashed(oldList, func(d *draft) { d.restartLate() })
 	}
 }
 
@@ -164,7 +162,6 @@ const (
 // action is an Action in memory.
 type action struct {
 	kind       world.ActionKind
-	process    int
 	name       *Name
 	controller string
 	key        queue.Key
@@ -174,9 +171,6 @@ type action struct {
 // Export returns the action for a file.
 func (e *Space) Export(a action) world.Action {
 	out := world.Action{Step: a.kind, Controller: a.controller, Name: a.text}
-	if a.process >= 0 && len(e.Controllers) > 1 {
-		out.Process = e.Controllers[a.process].Name
-	}
 	if a.key != (queue.Key{}) {
 		out.Key = a.key.String()
 	}
@@ -223,7 +217,7 @@ func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) 
 		if m.Fault {
 			spends.Faults = 1
 		}
-		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, spends})
+		all = append(all, move{action{kind: kind, name: w.nameOf(m.Object), text: m.Name}, after, e, spends})
 	}
 	return all
 }
@@ -248,7 +242,7 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 		if err != nil {
 			continue
 		}
-		a := action{kind: kind, process: -1, name: w.nameOf(one.Object), text: one.Name}
+		a := action{kind: kind, name: w.nameOf(one.Object), text: one.Name}
 		all = append(all, move{a, after, Effect{Deviation: true, Resets: true}, spends})
 	}
 	return all
@@ -377,8 +371,8 @@ func effectOn(changed []Change) Effect {
 }
 
 // responses are the steps in which the API server handles the next requests of runs, or fails them.
-func (x *expansion) responses(i int) {
-	for _, r := range x.from.processes.all[i].runs {
+func (x *expansion) responses() {
+	for _, r := range x.from.process.runs {
 		done := x.Do(x.from.Stored, r.request)
 		x.respond(r, r.action(world.Send, ""), done.after, done.Response)
 		if r.request.Method == http.MethodGet || x.from.Spent.Faults >= x.Most.Faults {
@@ -411,7 +405,7 @@ func (x *expansion) respond(r *run, a action, after *Contents, response loop.Res
 		e.Deviation, e.Resets = true, true
 	}
 	d.store(after)
-	x.add(a, d, e, d.goOn(r.process, r, x.afterResponse(r, response))...)
+	x.add(a, d, e, d.goOn(r, x.afterResponse(r, response))...)
 }
 
 // failures are how a request fails that a run sends.
@@ -466,7 +460,7 @@ func isRejection(err error) bool {
 var invalidStatuses = []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType,
 	http.StatusMethodNotAllowed}
 
-// Begin returns workers for a system, and the state in which the objects are stored, and all processes have just listed them.
+// Begin returns workers for a system, and the state in which the objects are stored, and the process has just listed them.
 func Begin(system System, most Budget, workers int) (all []*Worker, initial State, err error) {
 	e, err := New(system, most)
 	if err != nil {
@@ -474,12 +468,8 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 	}
 	for range workers {
 		w := &Worker{Space: e}
-		for _, c := range e.Controllers {
-			p, err := c.Start()
-			if err != nil {
-				return nil, initial, fmt.Errorf("start %s: %w", c.Name, err)
-			}
-			w.Processes = append(w.Processes, p)
+		if w.Process, err = e.Controller.Start(); err != nil {
+			return nil, initial, fmt.Errorf("start %s: %w", e.Controller.Name, err)
 		}
 		all = append(all, w)
 	}
@@ -487,10 +477,8 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 	if err != nil {
 		return nil, initial, err
 	}
-	at := &draft{Worker: all[0], stored: e.storedFrom(raw), processes: make([]*process, len(e.Controllers))}
-	for i := range at.processes {
-		at.restart(i)
-	}
+	at := &draft{Worker: all[0], stored: e.storedFrom(raw)}
+	at.restart()
 	return all, at.finish(), all[0].Err
 }
 

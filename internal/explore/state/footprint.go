@@ -119,10 +119,8 @@ func (f *Footprint) Touches(other *Footprint) string {
 }
 
 func (f *Footprint) reads(item world.Item, o *object.Object) bool {
-	return slices.ContainsFunc(f.Processes, func(p world.Process) bool {
-		reader, is := p.(world.Reader)
-		return !is || reader.Reads(item, o)
-	})
+	reader, is := f.Process.(world.Reader)
+	return !is || reader.Reads(item, o)
 }
 
 // shareEnvironment finds claims that pods of the other group could use: the only kind whose model looks at others.

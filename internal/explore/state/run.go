@@ -15,9 +15,9 @@ func (e *Space) requestOf(r *loop.Request) *Request {
 }
 
 // begin returns the run of an item.
-func (e *Space) begin(i int, item world.Item, seen *view) *run {
-	k := appendItem(key(nil).number(0).number(uint32(i)).number(seen.id), item)
-	return e.runs.add(k, func(id uint32) *run { return &run{id: id, process: i, item: item, view: seen} })
+func (e *Space) begin(item world.Item, seen *view) *run {
+	k := appendItem(key(nil).number(0).number(seen.id), item)
+	return e.runs.add(k, func(id uint32) *run { return &run{id: id, item: item, view: seen} })
 }
 
 // afterResponse returns the run after a response.
@@ -27,7 +27,7 @@ func (e *Space) afterResponse(r *run, response loop.Response) *run {
 		k = k.text(response.Err.Error())
 	}
 	return e.runs.add(append(k, response.Body...), func(id uint32) *run {
-		return &run{id: id, process: r.process, item: r.item, view: r.view, before: r,
+		return &run{id: id, item: r.item, view: r.view, before: r,
 			exchange: loop.Exchange{Request: r.request.Request, Response: response}}
 	})
 }
@@ -50,7 +50,7 @@ func (w *Worker) next(r *run) *world.Step {
 		return r.step
 	}
 	w.Computed.Steps.Add(1)
-	step := w.Processes[r.process].Step(world.Run{Item: r.item, Cached: r.view.objects(), Exchanges: r.exchanges()})
+	step := w.Process.Step(world.Run{Item: r.item, Cached: r.view.objects(), Exchanges: r.exchanges()})
 	if step.Err != nil && w.Err == nil {
 		w.Err = step.Err
 	}
@@ -99,22 +99,18 @@ func (r *run) isFresh(at *Contents, seeds map[*Name]bool) bool {
 
 // action returns a step of a run.
 func (r *run) action(kind world.ActionKind, text string) action {
-	return action{kind: kind, process: r.process, controller: r.item.Controller, key: r.item.Key, text: text}
+	return action{kind: kind, controller: r.item.Controller, key: r.item.Key, text: text}
 }
 
 // itemsAtStart returns what a process queues that has just listed objects.
-func (w *Worker) itemsAtStart(i int, v *view) []world.Item {
+func (w *Worker) itemsAtStart(v *view) []world.Item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.started == nil {
-		v.started = map[int][]world.Item{}
+		items := w.Process.Start(v.objects())
+		v.started = &items
 	}
-	items, known := v.started[i]
-	if !known {
-		items = w.Processes[i].Start(v.objects())
-		v.started[i] = items
-	}
-	return items
+	return *v.started
 }
 
 // maxRequests bounds the requests of one reconcile at rest.
@@ -122,8 +118,8 @@ const maxRequests = 100
 
 // onceMore reconciles an item of a state at rest. It looks at each request and what it leads to, until one changes something or
 // the look says that it is enough. It returns the error of the run.
-func (w *Worker) onceMore(at State, process int, item world.Item, look func(*run, *result) (enough bool)) error {
-	r := w.begin(process, item, at.processes.all[process].view)
+func (w *Worker) onceMore(at State, item world.Item, look func(*run, *result) (enough bool)) error {
+	r := w.begin(item, at.process.view)
 	for range maxRequests {
 		if end := w.next(r).End; end != nil {
 			return end.Err
@@ -139,18 +135,16 @@ func (w *Worker) onceMore(at State, process int, item world.Item, look func(*run
 
 // Undesired reconciles everything once more. It returns what would be written, or the run that fails.
 func (w *Worker) Undesired(at State) (wrote string, fails *world.Item, failure error) {
-	for i, p := range at.processes.all {
-		for _, item := range w.itemsAtStart(i, p.view) {
-			failure = w.onceMore(at, i, item, func(r *run, done *result) bool {
-				if done.after != at.Stored {
-					wrote = fmt.Sprintf("one more reconcile of %s writes: %s", item.Key,
-						describeWrite(&r.request.Request, done.Response, w.Changes(at.Stored, done.after)))
-				}
-				return false
-			})
-			if wrote != "" || failure != nil {
-				return wrote, &item, failure
+	for _, item := range w.itemsAtStart(at.process.view) {
+		failure = w.onceMore(at, item, func(r *run, done *result) bool {
+			if done.after != at.Stored {
+				wrote = fmt.Sprintf("one more reconcile of %s writes: %s", item.Key,
+					describeWrite(&r.request.Request, done.Response, w.Changes(at.Stored, done.after)))
 			}
+			return false
+		})
+		if wrote != "" || failure != nil {
+			return wrote, &item, failure
 		}
 	}
 	return "", nil, nil
@@ -161,18 +155,16 @@ func (w *Worker) Undesired(at State) (wrote string, fails *world.Item, failure e
 func (w *Worker) HeldByOutage(at State, n *Name) bool {
 	outages := world.OutagesIn(at.Stored.Raw())
 	refused := false
-	for i, p := range at.processes.all {
-		for _, item := range w.itemsAtStart(i, p.view) {
-			if len(outages) == 0 || w.nameOf(item.Object) != n {
-				continue
-			}
-			_ = w.onceMore(at, i, item, func(r *run, _ *result) bool { // Only its requests count.
-				refused = refused || slices.ContainsFunc(outages, func(one loop.Outage) bool {
-					return one.Refusal(&r.request.Request) == http.StatusForbidden
-				})
-				return refused
-			})
+	for _, item := range w.itemsAtStart(at.process.view) {
+		if len(outages) == 0 || w.nameOf(item.Object) != n {
+			continue
 		}
+		_ = w.onceMore(at, item, func(r *run, _ *result) bool { // Only its requests count.
+			refused = refused || slices.ContainsFunc(outages, func(one loop.Outage) bool {
+				return one.Refusal(&r.request.Request) == http.StatusForbidden
+			})
+			return refused
+		})
 	}
 	return refused
 }

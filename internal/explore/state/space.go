@@ -21,10 +21,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// System is what is explored. Controllers, Server and Objects are required.
+// System is what is explored. Controller, Server and Objects are required.
 type System struct {
-	Controllers []world.Controller
-	Server      world.Server
+	Controller world.Controller
+	Server     world.Server
 	// Environment is what other controllers do; nil for nothing.
 	Environment world.Environment
 	// Objects are stored at the beginning.
@@ -34,8 +34,6 @@ type System struct {
 	Invariants []property.Invariant
 	// External is what hooks call outside of the cluster, with its initial state; nil for nothing.
 	External *loop.External
-	// LateWrites explores a runtime without read-your-writes: a cache has a write when its event arrives.
-	LateWrites bool
 	// Unreduced explores every interleaving, also those that cannot differ in what they lead to.
 	Unreduced bool
 	// Apart is set if other objects are explored apart.
@@ -61,7 +59,6 @@ type Space struct {
 	runs         table[run]
 	requests     table[Request]
 	processTable table[process]
-	tuples       table[processes]
 	effects      table[Effect]
 	// Seeds are the names of the objects that users keep.
 	Seeds      map[*Name]bool
@@ -74,19 +71,19 @@ type Space struct {
 	Computed struct{ Steps, Deliveries, Requests atomic.Int64 }
 }
 
-// Worker expands states. Each has processes of its own.
+// Worker expands states. Each has a process of its own.
 type Worker struct {
 	*Space
 
-	Processes []world.Process
-	Err       error
+	Process world.Process
+	Err     error
 }
 
 // State is one state of everything. Equal states have equal numbers.
 type State struct {
-	Stored    *Contents
-	processes *processes
-	Spent     Budget
+	Stored  *Contents
+	process *process
+	Spent   Budget
 }
 
 // Budget counts the steps that are limited.
@@ -97,16 +94,16 @@ func (b Budget) Total() int { return int(b.Edits) + int(b.Crashes) + int(b.Fault
 
 // Packed is a state as numbers.
 type Packed struct {
-	Stored, processes uint32
-	Spent             Budget
+	Stored, process uint32
+	Spent           Budget
 }
 
 // Pack returns the state as numbers.
-func (s State) Pack() Packed { return Packed{s.Stored.id, s.processes.id, s.Spent} }
+func (s State) Pack() Packed { return Packed{s.Stored.id, s.process.id, s.Spent} }
 
 // Unpack returns the state of its numbers.
 func (e *Space) Unpack(p Packed) State {
-	return State{Stored: e.stores.at(p.Stored), processes: e.tuples.at(p.processes), Spent: p.Spent}
+	return State{Stored: e.stores.at(p.Stored), process: e.processTable.at(p.process), Spent: p.Spent}
 }
 
 // New returns the states of a system with at most so many edits, crashes and faults.
@@ -326,12 +323,11 @@ type view struct {
 	mu sync.Mutex
 	// delivered is what events queue, and started what a process queues that has just listed this.
 	delivered map[delivery][]world.Item
-	started   map[int][]world.Item
+	started   *[]world.Item
 }
 
 // delivery is an event for a process that has own writes in its cache, by the number of their events.
 type delivery struct {
-	process      int
 	version, own uint32
 	// writer is set for an own write.
 	writer uint32
@@ -378,12 +374,6 @@ type process struct {
 	keys   *keys
 	// runs are in flight, sorted by key.
 	runs []*run
-}
-
-// processes are those of all controllers.
-type processes struct {
-	id  uint32
-	all []*process
 }
 
 func (e *Space) storedOf(slots []Slot) *Contents {
@@ -444,14 +434,6 @@ func (e *Space) processOf(v *view, coming *events, pending *keys, runs []*run) *
 		k = k.number(r.id)
 	}
 	return e.processTable.add(k, func(id uint32) *process { return &process{id, v, coming, pending, runs} })
-}
-
-func (e *Space) processesOf(all []*process) *processes {
-	k := make(key, 0, 4*len(all))
-	for _, p := range all {
-		k = k.number(p.id)
-	}
-	return e.tuples.add(k, func(id uint32) *processes { return &processes{id, all} })
 }
 
 // find returns where a name is in a sorted list of versions, or belongs.
@@ -612,10 +594,9 @@ const birthSize = 12
 
 // run is a reconcile in flight, and what it does next.
 type run struct {
-	id      uint32
-	process int
-	item    world.Item
-	view    *view
+	id   uint32
+	item world.Item
+	view *view
 	// before is the run before its last exchange; nil at the beginning.
 	before   *run
 	exchange loop.Exchange

@@ -108,8 +108,7 @@ func (s *inMemory) moves(all []apiserver.Change) []Move {
 	for i, c := range all {
 		ref := c.Object.Ref()
 		what := strings.TrimPrefix(c.What, ref.String()+" ")
-		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Writes: c.Writes, Manager: c.Manager,
-			Fault: c.Failure}
+		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Fault: c.Failure}
 	}
 	return moves
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Controller is a process with one or more controllers to explore.
+// Controller is the process with the controllers to explore.
 type Controller struct {
 	Name string
 	// Start returns a process of it. Each worker of a search has its own, and calls it from one goroutine.
@@ -133,9 +133,6 @@ type Move struct {
 	Name   string
 	Object object.Ref
 	After  Stored
-	// Writes are the requests of Manager that make it, for another server.
-	Writes  []apiserver.Request
-	Manager string
 	// Fault marks failures, which have a budget.
 	Fault bool
 }
@@ -194,8 +191,7 @@ const (
 // Action is one step in a form that survives in a file.
 type Action struct {
 	Step ActionKind `json:"step"`
-	// Process is the name of the process that makes the step, Controller that of its controller.
-	Process    string `json:"process,omitempty"`
+	// Controller is that of the run that makes the step.
 	Controller string `json:"controller,omitempty"`
 	// Key is the parent or the object of a run.
 	Key string `json:"key,omitempty"`
