@@ -3,7 +3,6 @@ package test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,39 +18,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
-// How long the files of an operator in Python may take to be imported, on a slow machine too, and after which time a line
-// says what the tests wait for.
-const (
-	importLimit  = 60 * time.Second
-	importNotice = 5 * time.Second
-)
-
-// opening waits for an operator in Python that starts.
-type opening struct {
-	name          string
-	stderr        io.Writer
-	limit, notice time.Duration
-}
-
-// wait calls a function with a context that ends at the limit. The error then says why.
-func (o opening) wait(ctx context.Context, open func(context.Context) (workspace.Operator, error)) (workspace.Operator, error) {
-	within, cancel := context.WithTimeout(ctx, o.limit)
-	defer cancel()
-	notice := time.AfterFunc(o.notice, func() {
-		// Nothing depends on the line.
-		_, _ = fmt.Fprintf(o.stderr, "waiting for %s to be imported, up to %s\n", o.name, o.limit)
-	})
-	defer notice.Stop()
-	opened, err := open(within)
-	if err != nil && ctx.Err() == nil && errors.Is(within.Err(), context.DeadlineExceeded) {
-		return nil, fmt.Errorf("%s was not imported within %s: look for what its files do outside of functions, such as requests and "+
-			"loops; %w", o.name, o.limit, err)
-	}
-	return opened, err
-}
+// importLimit is how long the files of an operator in Python may take to be imported, on a slow machine too.
+const importLimit = 60 * time.Second
 
 // openOperator starts the operator in Python that a process of setpoint.yaml runs by `setpoint run`, without a cluster.
-func (f *testFlags) openOperator(output *programOutput, stderr io.Writer) func(context.Context, project.Process,
+func (f *testFlags) openOperator(output *programOutput) func(context.Context, project.Process,
 	[]served.Kind) (workspace.Operator, error) {
 	return func(ctx context.Context, run project.Process, kinds []served.Kind) (workspace.Operator, error) {
 		options, err := f.operatorOptions(run.Command[2:], run.Dir)
@@ -65,8 +36,14 @@ func (f *testFlags) openOperator(output *programOutput, stderr io.Writer) func(c
 			// A test that reaches a cluster is a surprise.
 			python.Env = append(run.Environ(), clientcmd.RecommendedConfigPathEnvVar+"="+os.DevNull)
 		}
-		wait := opening{"the operator " + run.Name, stderr, importLimit, importNotice}
-		return wait.wait(ctx, func(ctx context.Context) (workspace.Operator, error) { return operator.Open(ctx, options) })
+		within, cancel := context.WithTimeoutCause(ctx, importLimit, fmt.Errorf("the operator %s was not imported within %s: look for "+
+			"what its files do outside of functions, such as requests and loops", run.Name, importLimit))
+		defer cancel()
+		opened, err := operator.Open(within, options)
+		if err != nil && within.Err() != nil {
+			err = context.Cause(within)
+		}
+		return opened, err
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -38,13 +39,8 @@ func (f *exploreFlags) register(set *pflag.FlagSet) {
 
 // check reports values that make no sense.
 func (f *exploreFlags) check() error {
-	for _, one := range []struct {
-		flag  string
-		value int
-	}{{"edits", f.bounds.Edits}, {"crashes", f.bounds.Crashes}, {"faults", f.bounds.Faults}} {
-		if one.value < 0 || one.value > explore.MaxBudget {
-			return fmt.Errorf("--%s: must be from 0 to %d, is %d", one.flag, explore.MaxBudget, one.value)
-		}
+	if err := f.bounds.Check(); err != nil {
+		return errors.New("--" + strings.TrimPrefix(err.Error(), "bounds."))
 	}
 	if f.bounds.Time <= 0 {
 		return fmt.Errorf("--time: must be more than 0, is %s", f.bounds.Time)

@@ -274,7 +274,7 @@ func openWorkspace(ctx context.Context, p *command.Invocation, f *testFlags, pri
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.Dial, Routed: routes.Has,
-		Operator: f.openOperator(printed, p.Stderr), Check: controllerCheck(), Executable: executable,
+		Operator: f.openOperator(printed), Check: controllerCheck(), Executable: executable,
 		Output: func(name string) process.Output { return printed.of(name) },
 	})
 	if err != nil && ctx.Err() != nil {

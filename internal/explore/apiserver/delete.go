@@ -40,7 +40,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	}
 	graceful, pending := w.setGrace(o, options)
 	if pending {
-		return w.unchanged(http.StatusOK), nil
+		return unchanged(http.StatusOK), nil
 	}
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.Rules.Orphans))
 	switch {
@@ -51,7 +51,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 		return w.marked(o, options)
 	}
 	if w.kind.Rules.ReturnsDeleted {
-		return w.removeLive(), nil
+		return removeLive(), nil
 	}
 	return w.remove()
 }
@@ -66,19 +66,19 @@ func (w *write) marked(o *unstructured.Unstructured, options *metav1.DeleteOptio
 }
 
 // deleteOptions reads the body or, without one, the query.
-func (w *write) deleteOptions() (*metav1.DeleteOptions, error) {
+func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
-	if len(w.body) > 0 {
-		if err := json.Unmarshal(w.body, options); err != nil {
+	if len(r.body) > 0 {
+		if err := json.Unmarshal(r.body, options); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	} else if err := w.optionsInQuery(options); err != nil {
+	} else if err := r.optionsInQuery(options); err != nil {
 		return nil, err
 	}
 	if len(options.DryRun) > 0 {
-		w.query.Set("dryRun", metav1.DryRunAll)
+		r.query.Set("dryRun", metav1.DryRunAll)
 	} else {
-		w.query.Del("dryRun")
+		r.query.Del("dryRun")
 	}
 	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -86,13 +86,13 @@ func (w *write) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-func (w *write) optionsInQuery(options *metav1.DeleteOptions) error {
-	options.DryRun = w.query["dryRun"]
-	if policy := w.query.Get("propagationPolicy"); policy != "" {
+func (r *request) optionsInQuery(options *metav1.DeleteOptions) error {
+	options.DryRun = r.query["dryRun"]
+	if policy := r.query.Get("propagationPolicy"); policy != "" {
 		typed := metav1.DeletionPropagation(policy)
 		options.PropagationPolicy = &typed
 	}
-	if text := w.query.Get("gracePeriodSeconds"); text != "" {
+	if text := r.query.Get("gracePeriodSeconds"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())

@@ -73,9 +73,9 @@ func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.De
 	}
 	if o.GetDeletionTimestamp() != nil {
 		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {
-			return w.unchanged(http.StatusOK), nil
+			return unchanged(http.StatusOK), nil
 		}
-		return w.removeLive(), nil
+		return removeLive(), nil
 	}
 	at := metav1.NewTime(w.server.now)
 	o.SetDeletionTimestamp(&at)
@@ -85,7 +85,7 @@ func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.De
 }
 
 // prepareFinalize keeps all but the finalizers in the spec.
-func (w *write) prepareFinalize(live, o *unstructured.Unstructured) {
+func prepareFinalize(live, o *unstructured.Unstructured) {
 	finalizers := kinds.Nested(o, "spec", "finalizers")
 	managed := o.GetManagedFields()
 	o.Object = live.DeepCopy().Object

@@ -41,12 +41,12 @@ func (w *write) patch() (*outcome, error) {
 	return w.replace(live, w.managed(live.DeepCopy(), o))
 }
 
-func (w *write) takesPatch() bool {
-	switch w.patchType() {
+func (r *request) takesPatch() bool {
+	switch r.patchType() {
 	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
 		return true
 	case types.StrategicMergePatchType:
-		return w.kind.HasGoType()
+		return r.kind.HasGoType()
 	}
 	return false
 }

@@ -45,11 +45,11 @@ func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
 }
 
 // checkName checks that an object has the name in the URL.
-func (w *write) checkName(o *unstructured.Unstructured) error {
-	if o.GetName() == w.name {
+func (r *request) checkName(o *unstructured.Unstructured) error {
+	if o.GetName() == r.name {
 		return nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), w.name))
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
 }
 
 // update stores an object in place of the live one.
@@ -96,7 +96,7 @@ func (w *write) prepareUpdate(live, o *unstructured.Unstructured) {
 	o.SetGeneration(live.GetGeneration())
 	switch w.subresource {
 	case "finalize":
-		w.prepareFinalize(live, o)
+		prepareFinalize(live, o)
 	case "status":
 		w.prepareStatus(live, o)
 	default:
@@ -129,10 +129,10 @@ func (w *write) prepareObject(live, o *unstructured.Unstructured) {
 
 // hasNewSpec reports whether an update changes what generations count: everything but metadata and, of built-in
 // kinds, the status.
-func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
+func (r *request) hasNewSpec(live, o *unstructured.Unstructured) bool {
 	for _, each := range []*unstructured.Unstructured{live, o} {
 		for name := range each.Object {
-			if name != "metadata" && (w.kind.Custom || name != "status") && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
+			if name != "metadata" && (r.kind.Custom || name != "status") && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
 				return true
 			}
 		}
@@ -142,18 +142,18 @@ func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
 
 // prepareStatus restores all but the status. For built-in kinds an update of the status may change annotations,
 // finalizers and, of pods, labels.
-func (w *write) prepareStatus(live, o *unstructured.Unstructured) {
+func (r *request) prepareStatus(live, o *unstructured.Unstructured) {
 	managed, metadata := o.GetManagedFields(), o.Object["metadata"]
 	after := live.DeepCopy().Object
 	restore(o, &unstructured.Unstructured{Object: after}, "status")
 	o.Object = after
-	if w.kind.Custom {
+	if r.kind.Custom {
 		o.SetManagedFields(managed)
 		return
 	}
 	o.Object["metadata"] = metadata
 	o.SetOwnerReferences(live.GetOwnerReferences())
-	if w.kind.Kind != "Pod" {
+	if r.kind.Kind != "Pod" {
 		o.SetLabels(live.GetLabels())
 	}
 }

@@ -145,22 +145,22 @@ func (w *write) do() (*outcome, error) {
 	return nil, apierrors.NewMethodNotSupported(w.groupResource(), w.method)
 }
 
-func (w *write) hasSubresource() bool {
-	switch w.subresource {
+func (r *request) hasSubresource() bool {
+	switch r.subresource {
 	case "status":
-		return w.kind.Status && (w.method == http.MethodPut || w.method == http.MethodPatch)
+		return r.kind.Status && (r.method == http.MethodPut || r.method == http.MethodPatch)
 	case "finalize":
-		return w.kind.Kind == namespaces.Kind && w.method == http.MethodPut
+		return r.kind.Kind == namespaces.Kind && r.method == http.MethodPut
 	case "binding":
-		return kinds.FullName(w.kind.Resource) == "Pod" && w.method == http.MethodPost
+		return kinds.FullName(r.kind.Resource) == "Pod" && r.method == http.MethodPost
 	}
 	return false
 }
 
 // decode reads an object of the request.
-func (w *write) decode(data []byte) (*unstructured.Unstructured, error) {
-	fields, unknown, err := w.kind.Schema.Decode(data)
-	if err == nil && len(unknown) > 0 && w.isStrict() {
+func (r *request) decode(data []byte) (*unstructured.Unstructured, error) {
+	fields, unknown, err := r.kind.Schema.Decode(data)
+	if err == nil && len(unknown) > 0 && r.isStrict() {
 		err = fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", "))
 	}
 	if err != nil {
@@ -170,25 +170,25 @@ func (w *write) decode(data []byte) (*unstructured.Unstructured, error) {
 }
 
 // bodyObject reads the object in the body.
-func (w *write) bodyObject() (*unstructured.Unstructured, error) {
-	o, err := w.decode(w.body)
+func (r *request) bodyObject() (*unstructured.Unstructured, error) {
+	o, err := r.decode(r.body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			w.kind.Kind, w.kind.Version, w.kind.Kind, err))
+			r.kind.Kind, r.kind.Version, r.kind.Kind, err))
 	}
-	return o, w.checkNamespace(o)
+	return o, r.checkNamespace(o)
 }
 
 // checkNamespace sets the namespace of the request if the object has none.
-func (w *write) checkNamespace(o *unstructured.Unstructured) error {
+func (r *request) checkNamespace(o *unstructured.Unstructured) error {
 	switch o.GetNamespace() {
-	case w.namespace:
+	case r.namespace:
 		return nil
 	case "":
-		o.SetNamespace(w.namespace)
+		o.SetNamespace(r.namespace)
 		return nil
 	}
-	if !w.kind.Namespaced {
+	if !r.kind.Namespaced {
 		o.SetNamespace("")
 		return nil
 	}
@@ -230,7 +230,7 @@ func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) 
 		return nil, err
 	}
 	if w.live != nil && after.equal(w.live.content) {
-		return w.unchanged(code), nil
+		return unchanged(code), nil
 	}
 	return &outcome{effect: stores, code: code, after: after}, nil
 }
@@ -246,7 +246,7 @@ func (w *write) content(o *unstructured.Unstructured) (*content, error) {
 }
 
 // unchanged returns the outcome of a write that changes nothing.
-func (w *write) unchanged(code int) *outcome { return &outcome{code: code, live: true} }
+func unchanged(code int) *outcome { return &outcome{code: code, live: true} }
 
 // remove returns the outcome of a write after which there is no object. Its response is a Status that names it.
 func (w *write) remove() (*outcome, error) {
@@ -258,7 +258,7 @@ func (w *write) remove() (*outcome, error) {
 }
 
 // removeLive is remove with the object as it was as the response.
-func (w *write) removeLive() *outcome {
+func removeLive() *outcome {
 	return &outcome{effect: removes, code: http.StatusOK, live: true}
 }
 
