@@ -74,7 +74,7 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 // prepareCreation sets what the server sets in a new object.
 func (w *write) prepareCreation(o *unstructured.Unstructured) {
 	o.SetCreationTimestamp(metav1.NewTime(w.server.now))
-	o.SetUID(types.UID(newUID(w.kind, w.namespace, w.name, w.slot.born+1)))
+	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.slot.born+1)))
 	if w.kind.Rules.Generation {
 		o.SetGeneration(1)
 	}

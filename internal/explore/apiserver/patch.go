@@ -41,16 +41,6 @@ func (w *write) patch() (*outcome, error) {
 	return w.replace(live, w.managed(live.DeepCopy(), o))
 }
 
-func (r *request) takesPatch() bool {
-	switch r.patchType() {
-	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
-		return true
-	case types.StrategicMergePatchType:
-		return r.kind.HasGoType()
-	}
-	return false
-}
-
 // replace stores the result of a patch.
 func (w *write) replace(live, o *unstructured.Unstructured) (*outcome, error) {
 	if err := w.checkNamespace(o); err != nil {

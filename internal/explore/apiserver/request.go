@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,9 +12,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 )
 
 // request is a request for a kind.
@@ -139,6 +143,74 @@ func (r *request) validate() error {
 }
 
 func (r *request) forced() bool { return r.query.Get("force") == "true" }
+
+func (r *request) hasSubresource() bool {
+	switch r.subresource {
+	case "status":
+		return r.kind.Status && (r.method == http.MethodPut || r.method == http.MethodPatch)
+	case "finalize":
+		return r.kind.Kind == namespaces.Kind && r.method == http.MethodPut
+	case "binding":
+		return kinds.FullName(r.kind.Resource) == "Pod" && r.method == http.MethodPost
+	}
+	return false
+}
+
+// decode reads an object of the request.
+func (r *request) decode(data []byte) (*unstructured.Unstructured, error) {
+	fields, unknown, err := r.kind.Schema.Decode(data)
+	if err == nil && len(unknown) > 0 && r.isStrict() {
+		err = fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// bodyObject reads the object in the body.
+func (r *request) bodyObject() (*unstructured.Unstructured, error) {
+	o, err := r.decode(r.body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+			r.kind.Kind, r.kind.Version, r.kind.Kind, err))
+	}
+	return o, r.checkNamespace(o)
+}
+
+// checkNamespace sets the namespace of the request if the object has none.
+func (r *request) checkNamespace(o *unstructured.Unstructured) error {
+	switch o.GetNamespace() {
+	case r.namespace:
+		return nil
+	case "":
+		o.SetNamespace(r.namespace)
+		return nil
+	}
+	if !r.kind.Namespaced {
+		o.SetNamespace("")
+		return nil
+	}
+	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+}
+
+// checkName checks that an object has the name in the URL.
+func (r *request) checkName(o *unstructured.Unstructured) error {
+	if o.GetName() == r.name {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
+}
+
+func (r *request) takesPatch() bool {
+	switch r.patchType() {
+	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
+		return true
+	case types.StrategicMergePatchType:
+		return r.kind.HasGoType()
+	}
+	return false
+}
 
 // response is the response to a request.
 type response struct {

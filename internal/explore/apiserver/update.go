@@ -44,14 +44,6 @@ func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
 	return w.insert(w.managed(w.kind.New(), o))
 }
 
-// checkName checks that an object has the name in the URL.
-func (r *request) checkName(o *unstructured.Unstructured) error {
-	if o.GetName() == r.name {
-		return nil
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
-}
-
 // update stores an object in place of the live one.
 func (w *write) update(live, o *unstructured.Unstructured) (*outcome, error) {
 	if err := w.checkVersion(o); err != nil {

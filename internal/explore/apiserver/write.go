@@ -2,11 +2,12 @@ package apiserver
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // write is a request that writes one object. What it leads to depends on its fields alone, so that it is remembered.
@@ -145,56 +146,6 @@ func (w *write) do() (*outcome, error) {
 	return nil, apierrors.NewMethodNotSupported(w.groupResource(), w.method)
 }
 
-func (r *request) hasSubresource() bool {
-	switch r.subresource {
-	case "status":
-		return r.kind.Status && (r.method == http.MethodPut || r.method == http.MethodPatch)
-	case "finalize":
-		return r.kind.Kind == namespaces.Kind && r.method == http.MethodPut
-	case "binding":
-		return kinds.FullName(r.kind.Resource) == "Pod" && r.method == http.MethodPost
-	}
-	return false
-}
-
-// decode reads an object of the request.
-func (r *request) decode(data []byte) (*unstructured.Unstructured, error) {
-	fields, unknown, err := r.kind.Schema.Decode(data)
-	if err == nil && len(unknown) > 0 && r.isStrict() {
-		err = fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", "))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &unstructured.Unstructured{Object: fields}, nil
-}
-
-// bodyObject reads the object in the body.
-func (r *request) bodyObject() (*unstructured.Unstructured, error) {
-	o, err := r.decode(r.body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			r.kind.Kind, r.kind.Version, r.kind.Kind, err))
-	}
-	return o, r.checkNamespace(o)
-}
-
-// checkNamespace sets the namespace of the request if the object has none.
-func (r *request) checkNamespace(o *unstructured.Unstructured) error {
-	switch o.GetNamespace() {
-	case r.namespace:
-		return nil
-	case "":
-		o.SetNamespace(r.namespace)
-		return nil
-	}
-	if !r.kind.Namespaced {
-		o.SetNamespace("")
-		return nil
-	}
-	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-}
-
 // liveObject returns a copy of the stored object.
 func (w *write) liveObject() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
@@ -277,4 +228,55 @@ func stopTime(o *unstructured.Unstructured, now time.Time) {
 			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	o.SetManagedFields(entries)
+}
+
+// digest returns a digest of the request in which a resource version only says whether it is the live one: what a
+// write leads to does not depend on the number.
+func (w *write) digest() (digest [16]byte) {
+	sum := sha256.New()
+	for _, text := range []string{
+		w.method, w.kind.Group, w.kind.Version, w.kind.Plural, w.namespace, w.name, w.subresource, w.contentType, w.rawQuery, w.agent,
+	} {
+		fmt.Fprintf(sum, "%s\x00", text)
+	}
+	w.addBody(sum)
+	copy(digest[:], sum.Sum(nil))
+	return digest
+}
+
+// addBody adds the body.
+func (w *write) addBody(sum hash.Hash) {
+	parent := `"metadata"`
+	if w.method == http.MethodDelete {
+		parent = `"preconditions"`
+	}
+	err := object.Members(w.body, func(name, value []byte) error {
+		sum.Write(name)
+		if string(name) == parent && len(value) > 0 && value[0] == '{' {
+			return w.addVersioned(sum, value)
+		}
+		sum.Write(value)
+		return nil
+	})
+	if err != nil {
+		// It is no object, such as a JSON patch.
+		sum.Write(w.body)
+	}
+}
+
+// addVersioned adds an object that may have a resource version.
+func (w *write) addVersioned(sum hash.Hash, data []byte) error {
+	return object.Members(data, func(name, value []byte) error {
+		sum.Write(name)
+		if string(name) == `"resourceVersion"` && w.live != nil {
+			if string(value) == `"`+w.live.ResourceVersion()+`"` {
+				sum.Write([]byte("live"))
+				return nil
+			}
+			// Messages have both.
+			fmt.Fprintf(sum, "not %s but ", w.live.ResourceVersion())
+		}
+		sum.Write(value)
+		return nil
+	})
 }
