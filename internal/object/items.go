@@ -77,7 +77,7 @@ func (k ItemKey) of(item any) (Identity, bool) {
 	id := Identity{value: members[k.Field]}
 	if k.protocols {
 		id.protocol = "TCP"
-		if protocol, given := members["protocol"].(string); given {
+		if protocol, named := members["protocol"].(string); named {
 			id.protocol = protocol
 		}
 	}
@@ -99,7 +99,7 @@ func (k ItemKey) of(item any) (Identity, bool) {
 func manifest(members map[string]any) (Identity, bool) {
 	kind, hasKind := members["kind"].(string)
 	name, hasName := FieldAt(members, "metadata", "name").(string)
-	if namespace, given := FieldAt(members, "metadata", "namespace").(string); given {
+	if namespace, named := FieldAt(members, "metadata", "namespace").(string); named {
 		name = namespace + "/" + name
 	}
 	return Identity{value: kind + " " + name}, hasKind && hasName && kind != "" && name != ""

@@ -209,7 +209,7 @@ func (s *Server) http() *http.Server {
 func (s *Server) tls() *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
+		NextProtos: []string{"http/1.1"}, // As the API server speaks with webhooks: one request at a time on a connection.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return s.options.Certificate()
 		},

@@ -99,8 +99,8 @@ func (r *request) isApply() bool { return r.patchType() == types.ApplyYAMLPatchT
 
 func (r *request) dryRun() bool { return len(r.query["dryRun"]) > 0 }
 
-// manager returns the field manager, which is otherwise the first part of the user agent.
-func (r *request) manager() string {
+// fieldManager returns the field manager, which is otherwise the first part of the user agent.
+func (r *request) fieldManager() string {
 	if manager := r.query.Get("fieldManager"); manager != "" {
 		return manager
 	}

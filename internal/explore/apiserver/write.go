@@ -162,7 +162,7 @@ func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstru
 	if manager == nil || o.GroupVersionKind() != w.kind.GVK() {
 		return o // Of another kind, it will be refused.
 	}
-	changed, err := manager.Update(live, o, w.manager())
+	changed, err := manager.Update(live, o, w.fieldManager())
 	if err != nil {
 		// Validation will refuse it. Without an error the object has no managed fields, as in kube-apiserver.
 		o.SetManagedFields(nil)
