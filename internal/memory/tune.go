@@ -58,7 +58,8 @@ func Tune(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := allocated()
-		if idle++; now-before >= idleAllocs {
+		idle++
+		if now-before >= idleAllocs {
 			idle = 0
 		}
 		starting = starting && idle == 0

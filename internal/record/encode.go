@@ -42,7 +42,7 @@ func marshal(value any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil {
+	if err := encoder.Encode(value); err != nil {
 		return nil
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))

@@ -54,7 +54,7 @@ func (w *blockWriter) write(text []byte) (int, error) {
 	w.encoder.Reset(&w.block)
 	w.encoder.Comment = magic + version
 	_, err := w.encoder.Write(text)
-	if err = errors.Join(err, w.encoder.Close()); err != nil {
+	if err := errors.Join(err, w.encoder.Close()); err != nil {
 		return 0, err
 	}
 	return w.out.Write(w.block.Bytes())

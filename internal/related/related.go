@@ -111,6 +111,19 @@ func validateRule(rule hook.RelatedRule) ruleFault {
 	return ruleFault{}
 }
 
+// Scope limits what the rules of a customize hook may select.
+type Scope struct {
+	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
+	// its namespace and cluster-scoped objects.
+	Version hook.Version
+	// Namespaced means that the parents are namespaced.
+	Namespaced bool
+	// Namespaces are those of the process, in which rules may select; empty for all. A rule that names another
+	// one is invalid. Those of the parents are no limit: what a rule selects is missing without a word
+	// otherwise, and a hook that makes children of it would delete them.
+	Namespaces []string
+}
+
 // newPattern returns the pattern of a rule for a parent in a namespace.
 func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, ruleFault) {
 	p := pattern{resource: resource, names: normalizeNames(rule.Names)}
@@ -185,19 +198,6 @@ func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.R
 
 // PollInterval is how often the lists of related objects are looked at outside of runs.
 const PollInterval = 20 * time.Millisecond
-
-// Scope limits what the rules of a customize hook may select.
-type Scope struct {
-	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
-	// its namespace and cluster-scoped objects.
-	Version hook.Version
-	// Namespaced means that the parents are namespaced.
-	Namespaced bool
-	// Namespaces are those of the process, in which rules may select; empty for all. A rule that names another
-	// one is invalid. Those of the parents are no limit: what a rule selects is missing without a word
-	// otherwise, and a hook that makes children of it would delete them.
-	Namespaces []string
-}
 
 // NamespacesOf returns the namespaces in which rules of parents in a namespace may select objects of a kind, ""
 // for all.

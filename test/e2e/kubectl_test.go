@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
-	kubectlapply "k8s.io/kubectl/pkg/cmd/apply"
 	"k8s.io/kubectl/pkg/cmd/annotate"
+	kubectlapply "k8s.io/kubectl/pkg/cmd/apply"
 	"k8s.io/kubectl/pkg/cmd/create"
-	"k8s.io/kubectl/pkg/cmd/delete"
+	kubectldelete "k8s.io/kubectl/pkg/cmd/delete"
 	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/label"
 	"k8s.io/kubectl/pkg/cmd/patch"
@@ -63,7 +63,7 @@ func (k *kubectl) once(folder string, environ, args []string) (out output, err e
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(get.NewCmdGet("kubectl", f, streams), kubectlapply.NewCmdApply("kubectl", f, streams),
-		create.NewCmdCreate(f, streams), delete.NewCmdDelete(f, streams), patch.NewCmdPatch(f, streams),
+		create.NewCmdCreate(f, streams), kubectldelete.NewCmdDelete(f, streams), patch.NewCmdPatch(f, streams),
 		annotate.NewCmdAnnotate("kubectl", f, streams), label.NewCmdLabel(f, streams), scale.NewCmdScale(f, streams))
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if command.Name() == "get" && *flags.Timeout == "0" {

@@ -55,10 +55,10 @@ func (r *Session) watch(ctx context.Context, show func(context.Context) error) (
 			delay = retryDelay
 		}
 	}
-	if ctx.Err() != nil {
-		return nil // The signal caused the error.
+	if ctx.Err() == nil { // Else the signal caused the error.
+		return err
 	}
-	return err
+	return nil
 }
 
 // isWriteError reports whether the output cannot be written.

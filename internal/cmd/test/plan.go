@@ -178,7 +178,7 @@ func (t *testPlan) explore(ctx context.Context, e *document.Exploration, f *expl
 
 // conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
 func (e *explorationResult) conclude(ctx context.Context, err error) {
-	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		e.Error = err.Error()
 		return
 	}

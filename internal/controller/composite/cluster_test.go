@@ -263,10 +263,10 @@ func (s *testController) run(cause queue.CauseKind) record.Run {
 	s.reconcile(s.cluster.t.Context(), queue.Item{
 		Key: queue.Key{Namespace: "town", Name: "a"}, Causes: queue.NewCauses(queue.Cause{Kind: cause}),
 	})
-	if len(s.runRecorder.runs) == 0 {
+	if len(s.runs) == 0 {
 		return record.Run{}
 	}
-	return s.runRecorder.runs[len(s.runRecorder.runs)-1]
+	return s.runs[len(s.runs)-1]
 }
 
 // observe puts an object into the cache as if another client had written it.

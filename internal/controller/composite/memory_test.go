@@ -257,7 +257,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.parentChanged(cache.Event{Old: gone})
-			got := s.runRecorder.deletions
+			got := s.deletions
 			if len(got) != c.want {
 				t.Fatalf("recorded %+v, want %d", got, c.want)
 			}

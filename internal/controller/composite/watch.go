@@ -60,10 +60,8 @@ func (c *Controller) parentChanged(e cache.Event) {
 	if e.New == nil {
 		c.orphanIndex.Drop(controller.KeyOf(e.Old))
 		c.ownWrites.Take(controller.KeyOf(e.Old))
-	} else {
-		if !c.program.isDecorator() { // Decorators adopt nothing.
-			c.orphanIndex.Set(controller.KeyOf(e.New), e.New, c.program.GenerateSelector)
-		}
+	} else if !c.program.isDecorator() { // Decorators adopt nothing.
+		c.orphanIndex.Set(controller.KeyOf(e.New), e.New, c.program.GenerateSelector)
 	}
 	c.QueueObject(e, cause)
 }

@@ -97,7 +97,7 @@ func (w *Worker) describeRequest(from State, a action) string {
 	r := p.runOf(world.Item{Controller: a.controller, Key: a.key})
 	done := w.Do(from.Stored, r.request)
 	changed := w.Changes(from.Stored, done.after)
-	text := fmt.Sprintf("Setpoint: %s", describeWrite(&r.request.Request, done.Response, changed))
+	text := "Setpoint: " + describeWrite(&r.request.Request, done.Response, changed)
 	if a.kind == world.Reject {
 		return text + " fails: " + a.text + "."
 	}

@@ -139,12 +139,12 @@ func (o *Others) CheckOlder(ctx context.Context, declared *object.Object, compil
 		return nil, err
 	}
 	for _, other := range all {
-		if other.rank > rank || other.Compiled.Name() == compiled.Name() ||
+		if other.rank > rank || other.Name() == compiled.Name() ||
 			meta.IsStatusConditionFalse(compile.StoredStatus(other.declared).Conditions, setpoint.ConditionAccepted) {
 			continue
 		}
 		if found, conflicting := Find(other.Compiled, compiled); conflicting {
-			kind, name, _ := strings.Cut(other.Compiled.Name(), "/")
+			kind, name, _ := strings.Cut(other.Name(), "/")
 			return found.Refusal(queue.Key{Namespace: kind, Name: name}), nil
 		}
 	}
