@@ -254,7 +254,7 @@ func TestPreviewWritesNothing(t *testing.T) {
 	fields.Set("do", "preview")
 	w := post(t, s, editPath, fields)
 	page := w.Body.String()
-	for _, text := range []string{"diff-del\">  size: old", "diff-add\">  size: new", "diff-add\">  mode: default", "Set by the API server", "plan-del\">- Pod shop/b", `id="save-previewed"`} {
+	for _, text := range []string{"diff-del\">  size: old", "diff-add\">  size: new", "diff-add\">  mode: default", "Set by the API server", "plan-del\">- Pod shop/b", `value="save-previewed"`} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the preview has no %s:\n%s", text, page)
 		}
@@ -263,7 +263,14 @@ func TestPreviewWritesNothing(t *testing.T) {
 		t.Errorf("status %d, patches %q, planned %q", w.Code, k.patches, source.planned)
 	}
 
+	// Another input than the previewed one is not saved.
 	previewed := formFields(page)
+	previewed.Set("do", "save-previewed")
+	other := formFields(strings.ReplaceAll(page, "new", "other"))
+	other.Set("do", "save-previewed")
+	if w := post(t, s, editPath, other); !strings.Contains(w.Body.String(), "Not saved: the input changed") || len(k.patches) != 0 {
+		t.Errorf("another input: patches %q: %s", k.patches, w.Body)
+	}
 	if w := post(t, s, editPath, previewed); w.Code != http.StatusSeeOther || len(k.patches) != 1 {
 		t.Errorf("saved: status %d, patches %q: %s", w.Code, k.patches, w.Body)
 	}

@@ -60,7 +60,7 @@ func (d *draft) skeleton(namespace string) map[string]any {
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
 	return req.submitDraft("create", req.refOfKind, func(d *draft, parsed map[string]any) error {
-		if req.wantsPreview() {
+		if req.wantsPreview(parsed) {
 			return req.previewCreate(d, parsed)
 		}
 		stored, err := req.create(d.Kind, parsed, userclient.WriteOptions{})
@@ -155,8 +155,8 @@ func showEdit(req *request) error {
 func saveObject(req *request) error {
 	return req.submitDraft("patch", req.RefFromURL, func(d *draft, parsed map[string]any) error {
 		patch := form.Patch(d.base, parsed)
-		if req.wantsPreview() {
-			return req.previewEdit(d, patch)
+		if req.wantsPreview(parsed) {
+			return req.previewEdit(d, parsed, patch)
 		}
 		if len(patch) == 0 {
 			req.Flash("Nothing was changed.")

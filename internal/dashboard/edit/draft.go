@@ -369,5 +369,9 @@ type preview struct {
 	Plans        []objects.Plan
 	NoPlanReason string
 	Warnings     []string
-	At           time.Time
+	// Digest identifies the input. Outdated reports that the user saved another input than the
+	// one of the preview before.
+	Digest   string
+	Outdated bool
+	At       time.Time
 }

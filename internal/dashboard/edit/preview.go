@@ -13,16 +13,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// wantsPreview reports whether to show a preview of the input.
-func (req *request) wantsPreview() bool { return req.Field("do") == "preview" }
+// The buttons of a draft. The one in a preview saves only what was previewed.
+const (
+	doPreview       = "preview"
+	doSavePreviewed = "save-previewed"
+)
+
+// wantsPreview reports whether to show a preview of the input: the user requested one, or saves
+// another input than the previewed one.
+func (req *request) wantsPreview(input map[string]any) bool {
+	switch req.Field("do") {
+	case doPreview:
+		return true
+	case doSavePreviewed:
+		return req.Field("previewed") != req.pages.digester.sum(input)
+	}
+	return false
+}
 
 // previewEdit shows what saving the changes of a draft would do.
-func (req *request) previewEdit(d *draft, patch map[string]any) error {
+func (req *request) previewEdit(d *draft, input, patch map[string]any) error {
 	result, err := req.patchLatest(d, patch, userclient.WriteOptions{DryRun: true})
 	if err != nil {
 		return req.renderUnsaved(d, err)
 	}
-	return req.renderPreview(d, object.MergePatch(d.stored, patch), result)
+	return req.renderPreview(d, input, object.MergePatch(d.stored, patch), result)
 }
 
 // previewCreate shows what creating the object of a draft would do.
@@ -31,12 +46,12 @@ func (req *request) previewCreate(d *draft, input map[string]any) error {
 	if err != nil {
 		return req.renderRejected(d, err)
 	}
-	return req.renderPreview(d, input, result)
+	return req.renderPreview(d, input, input, result)
 }
 
 // renderPreview shows a draft with its preview: the response of the API server to a dry run, and
 // the plans for it. wanted is what the user wants to store.
-func (req *request) renderPreview(d *draft, wanted map[string]any, result json.RawMessage) error {
+func (req *request) renderPreview(d *draft, input, wanted map[string]any, result json.RawMessage) error {
 	stored, err := form.DecodeJSON(result)
 	if err != nil {
 		return err
@@ -46,7 +61,7 @@ func (req *request) renderPreview(d *draft, wanted map[string]any, result json.R
 		return err
 	}
 	s.Namespace, s.Name = s.Meta.Namespace, s.Meta.Name
-	p := &preview{At: req.Now()}
+	p := &preview{At: req.Now(), Digest: req.pages.digester.sum(input), Outdated: req.Field("do") == doSavePreviewed}
 	after := editableFields(stored)
 	p.Stored = storedDiff(d.stored, after)
 	if !object.IsSecret(stored) {
