@@ -59,7 +59,8 @@ func (k *kubectl) run(folder string, environ []string, args ...string) (output, 
 func (k *kubectl) once(folder string, environ, args []string) (out output, err error) {
 	flags := genericclioptions.NewConfigFlags(false)
 	streams := genericclioptions.IOStreams{In: strings.NewReader(""), Out: &out.stdout, ErrOut: &out.stderr}
-	f := util.NewFactory(&connection{ConfigFlags: flags, kubectl: k, warnings: rest.NewWarningWriter(&out.stderr, rest.WarningWriterOptions{})})
+	f := &factory{util.NewFactory(&connection{ConfigFlags: flags, kubectl: k, warnings: rest.NewWarningWriter(&out.stderr, rest.WarningWriterOptions{})})}
+	defer func() { f.Factory = nil }()
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(get.NewCmdGet("kubectl", f, streams), kubectlapply.NewCmdApply("kubectl", f, streams),
@@ -126,6 +127,10 @@ func (k *kubectl) forgetKinds() {
 	defer k.mu.Unlock()
 	clear(k.discovery)
 }
+
+// factory makes clients for one command. Cobra never forgets the completions of a command, which refer to it; without what
+// is in it, the schemas that it has read go.
+type factory struct{ util.Factory }
 
 // connection is how one command reaches a server.
 type connection struct {
