@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
@@ -40,6 +41,24 @@ type kubectl struct {
 // errOnlyKubectl says that a command needs a process of its own.
 var errOnlyKubectl = errors.New("not a command that runs in this process")
 
+// inProcess makes the commands that run in this process, by their names.
+var inProcess = map[string]func(util.Factory, genericclioptions.IOStreams) *cobra.Command{
+	"annotate": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
+		return annotate.NewCmdAnnotate("kubectl", f, s)
+	},
+	"apply": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
+		return kubectlapply.NewCmdApply("kubectl", f, s)
+	},
+	"create": create.NewCmdCreate,
+	"delete": kubectldelete.NewCmdDelete,
+	"get": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
+		return get.NewCmdGet("kubectl", f, s)
+	},
+	"label": label.NewCmdLabel,
+	"patch": patch.NewCmdPatch,
+	"scale": scale.NewCmdScale,
+}
+
 // fatal is how a command of kubectl ends that fails.
 type fatal struct{ message string }
 
@@ -57,15 +76,16 @@ func (k *kubectl) run(folder string, environ []string, args ...string) (output, 
 }
 
 func (k *kubectl) once(folder string, environ, args []string) (out output, err error) {
+	at := slices.IndexFunc(args, func(arg string) bool { return inProcess[arg] != nil })
+	if at < 0 || slices.ContainsFunc(args, onlyKubectl) {
+		return out, errOnlyKubectl
+	}
 	flags := genericclioptions.NewConfigFlags(false)
-	streams := genericclioptions.IOStreams{In: strings.NewReader(""), Out: &out.stdout, ErrOut: &out.stderr}
 	f := &factory{util.NewFactory(&connection{ConfigFlags: flags, kubectl: k, warnings: rest.NewWarningWriter(&out.stderr, rest.WarningWriterOptions{})})}
-	defer func() { f.Factory = nil }()
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(get.NewCmdGet("kubectl", f, streams), kubectlapply.NewCmdApply("kubectl", f, streams),
-		create.NewCmdCreate(f, streams), kubectldelete.NewCmdDelete(f, streams), patch.NewCmdPatch(f, streams),
-		annotate.NewCmdAnnotate("kubectl", f, streams), label.NewCmdLabel(f, streams), scale.NewCmdScale(f, streams))
+	root.AddCommand(inProcess[args[at]](f, genericclioptions.IOStreams{In: strings.NewReader(""), Out: &out.stdout, ErrOut: &out.stderr}))
+	defer f.release(root)
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if command.Name() == "get" && *flags.Timeout == "0" {
 			*flags.Timeout = requestTimeout
@@ -89,9 +109,6 @@ func (k *kubectl) once(folder string, environ, args []string) (out output, err e
 		if i > 0 && slices.Contains([]string{"-f", "--filename", "--patch-file"}, args[i-1]) {
 			args[i] = inFolder(folder, arg)
 		}
-	}
-	if command, _, err := root.Find(args); err != nil || command == root || slices.ContainsFunc(args, onlyKubectl) {
-		return out, errOnlyKubectl
 	}
 	root.SetArgs(args)
 	root.SetOut(&out.stdout)
@@ -128,9 +145,17 @@ func (k *kubectl) forgetKinds() {
 	clear(k.discovery)
 }
 
-// factory makes clients for one command. Cobra never forgets the completions of a command, which refer to it; without what
-// is in it, the schemas that it has read go.
+// factory makes clients for one command.
 type factory struct{ util.Factory }
+
+// release empties what cobra never forgets: the completions of a command refer to its flags, and they to its schemas.
+func (f *factory) release(command *cobra.Command) {
+	f.Factory = nil
+	command.Flags().VisitAll(func(flag *pflag.Flag) { flag.Value = nil })
+	for _, below := range command.Commands() {
+		f.release(below)
+	}
+}
 
 // connection is how one command reaches a server.
 type connection struct {

@@ -447,14 +447,21 @@ func testThrottling(t *testing.T, a, b []trigger.Handler) {
 	if more := len(x.callsOf("h", "eur")) - calls; more < 10 || more > 25 {
 		t.Errorf("%d calls within the next 10 minutes", more)
 	}
+	// The one that is throttled first may end it for both.
+	isConflict := func(e string) bool {
+		return strings.Contains(e, "eur Conflicting handlers run again and again") && strings.Contains(e, "The latest was h on")
+	}
 	for _, w := range []*bubbleEnv{x, y} {
-		received := slices.DeleteFunc(w.eventLines(), func(e string) bool { return !strings.HasPrefix(e, "eur ") })
-		if len(received) != 1 || !strings.Contains(received[0], "eur Conflicting handlers run again and again") || !strings.Contains(received[0], "The latest was h on") {
-			t.Errorf("got %q", received)
+		events := slices.DeleteFunc(w.eventLines(), func(e string) bool {
+			return !strings.HasPrefix(e, "eur ") || strings.Contains(e, "too many conflicts in a row")
+		})
+		if len(events) > 1 || len(events) == 1 && !isConflict(events[0]) || len(events) != w.Health().Conflicting {
+			t.Errorf("got %q; %d objects are conflicting", events, w.Health().Conflicting)
 		}
-		if h := w.Health(); h.Conflicting != 1 {
-			t.Errorf("%d objects are conflicting", h.Conflicting)
-		}
+	}
+	conflicted := x.Health().Conflicting
+	if conflicted+y.Health().Conflicting == 0 {
+		t.Error("no program reports the conflict")
 	}
 	if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"reason":"Conflicting"`) || !strings.Contains(c, `"status":"False"`) {
 		t.Errorf("conditions %s", c)
@@ -478,9 +485,8 @@ func testThrottling(t *testing.T, a, b []trigger.Handler) {
 	if h := x.Health(); h.Conflicting != 0 {
 		t.Error("still conflicting")
 	}
-	received := x.eventLines()
-	if last := received[len(received)-1]; !strings.HasPrefix(last, "eur ConflictResolved") {
-		t.Errorf("got %q", last)
+	if events := x.eventLines(); conflicted > 0 && !strings.HasPrefix(events[len(events)-1], "eur ConflictResolved") {
+		t.Errorf("got %q", events)
 	}
 	if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"status":"True"`) {
 		t.Errorf("conditions %s", c)
