@@ -118,7 +118,11 @@ func (k *kubectl) once(folder string, environ, args []string) (out output, err e
 		case nil:
 		case fatal:
 			err = errors.New(met.message)
-			fmt.Fprintln(&out.stderr, strings.TrimSuffix(met.message, "\n"))
+			text := strings.TrimSuffix(met.message, "\n")
+			if folder != "" { // kubectl names files as its arguments do.
+				text = strings.ReplaceAll(text, folder+"/", "")
+			}
+			fmt.Fprintln(&out.stderr, text)
 		default:
 			panic(met)
 		}
