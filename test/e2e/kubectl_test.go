@@ -81,7 +81,8 @@ func (k *kubectl) once(folder string, environ, args []string) (out output, err e
 		return out, errOnlyKubectl
 	}
 	flags := genericclioptions.NewConfigFlags(false)
-	f := &factory{util.NewFactory(&connection{ConfigFlags: flags, kubectl: k, warnings: rest.NewWarningWriter(&out.stderr, rest.WarningWriterOptions{})})}
+	warnings := rest.NewWarningWriter(&out.stderr, rest.WarningWriterOptions{})
+	f := &factory{util.NewFactory(&connection{ConfigFlags: flags, kubectl: k, warnings: warnings})}
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(inProcess[args[at]](f, genericclioptions.IOStreams{In: strings.NewReader(""), Out: &out.stdout, ErrOut: &out.stderr}))
