@@ -78,9 +78,10 @@ func (k *kubectl) run(folder string, environ []string, args ...string) (output, 
 func (k *kubectl) once(folder string, environ, args []string) (out output, err error) {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") { // Global flags.
-		if at++; slices.Contains([]string{"-n", "--namespace", "-s", "--server", "--kubeconfig", "--context", "--as"}, args[at-1]) {
+		if slices.Contains([]string{"-n", "--namespace", "-s", "--server", "--kubeconfig", "--context", "--as"}, args[at]) {
 			at++
 		}
+		at++
 	}
 	if at >= len(args) || inProcess[args[at]] == nil || slices.ContainsFunc(args, onlyKubectl) {
 		return out, errOnlyKubectl
