@@ -81,7 +81,7 @@ type Code struct {
 	Digest string `json:"digest"`
 	// Since is when the code was loaded, or first seen.
 	Since time.Time `json:"since"`
-	// Source is the text of inline code, if it is asked for and still kept.
+	// Source is the text of inline code, on request and while Setpoint keeps it; else empty.
 	Source string `json:"source,omitempty"`
 	// Holder is the object that has the text of inline code: who may read it may read the text.
 	Holder object.Ref `json:"holder,omitzero"`
