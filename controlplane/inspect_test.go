@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -130,7 +131,7 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	t.Helper()
 	port := c.inspectPort()
 	call := func(token string) int {
-		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)).In(t)
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+port+wire.Prefix+"controllers", http.NoBody)).In(t)
 		r.Header.Set("Authorization", "Bearer "+token)
 		response, err := http.DefaultClient.Do(r)
 		if err != nil {

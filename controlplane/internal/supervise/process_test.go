@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve lives until it is ended.
+// serve lives until it is ended. It waits on a timer: the runtime ends a program that waits for nothing.
 func serve() {
 	fmt.Println("serving")
-	select {}
+	<-time.After(time.Hour)
 }
 
 func spec(dir, role string) supervise.Spec {
@@ -133,7 +133,14 @@ func TestStopDuringBackoff(t *testing.T) {
 func TestRestartWaitsForNeeds(t *testing.T) {
 	s := spec(t.TempDir(), "server")
 	called := make(chan error)
-	s.Needs = func(context.Context) error { return <-called }
+	s.Needs = func(ctx context.Context) error {
+		select {
+		case err := <-called:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	p := start(t, s)
 	pid, _ := p.State()
 	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
