@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -206,40 +204,6 @@ func TestOutputOfHooks(t *testing.T) {
 	checkInert(t, page)
 	wantTexts(t, page, "Output", "2 lines, 7 more not kept", "resize to 3")
 	wantTexts(t, get(t, s, objectPath+"/runs/2?in=setpoint").Body.String(), "What the hook prints is not shown, since the run has values of Secrets.")
-}
-
-// Programs print to their supervisor, not with their responses.
-func TestOutputOfPrograms(t *testing.T) {
-	_, s, source := newIncidentServer(t)
-	source.controllers[0].Declared = nil
-	ran := source.runs[2].Began
-	printed := []timeline.OutputLine{{At: ran, Text: "resize a " + hostile}, {At: ran, Text: "cache of 7"}, {At: ran, Text: `object="ConfigMap shop/b"`}}
-	process := "other"
-	s.objects.Programs = func() []objects.Program {
-		return []objects.Program{{Name: process, Serves: func(string) bool { return false }, Output: func() []timeline.OutputLine { return printed }}}
-	}
-	page := func() string { return get(t, s, objectPath+"/runs/1?in=setpoint").Body.String() }
-	wantNone := func(when string) {
-		t.Helper()
-		if containsText(page(), "Output of the program") {
-			t.Errorf("%s: output is shown", when)
-		}
-	}
-	wantNone("another program")
-	process = "setpoint"
-	checkInert(t, page())
-	wantTexts(t, page(), "Output of the program setpoint about this object", "resize a", "Output of the program setpoint during this run", "cache of 7")
-	if strings.Contains(page(), "shop/b") {
-		t.Error("a line about another object is shown")
-	}
-	call := source.runs[2].Steps[0].Call
-	call.OutputHidden = true
-	wantNone("with values of Secrets")
-	call.OutputHidden, call.Dropped = false, true
-	wantNone("without the request")
-	call.Dropped = false
-	source.controllers[0].Declared = &source.runs[2].Object
-	wantNone("the hook is not in the program")
 }
 
 // childrenSource is a process that manages objects by name.

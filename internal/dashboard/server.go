@@ -48,8 +48,6 @@ type Options struct {
 	Access access.Options
 	// Exits returns the processes whose supervisor knows that they ended; nil without one.
 	Exits func() []processes.Exit
-	// Programs returns the programs that the supervisor runs; nil without one.
-	Programs func() []objects.Program
 	// Version is the version of Setpoint.
 	Version string
 	// Log is slog.Default if nil.
@@ -81,7 +79,6 @@ func New(o Options) (*Server, error) {
 	}}
 	s.streams.PerUser = maxStreams
 	s.objects = objects.New()
-	s.objects.Programs = o.Programs
 	s.edit = edit.New(s.objects)
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {

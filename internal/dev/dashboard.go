@@ -11,7 +11,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
@@ -38,8 +37,7 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 	}
 	token := rand.Text()
 	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
-	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.locals.exits,
-		programs: s.locals.programs}, nil
+	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.locals.exits}, nil
 }
 
 // devDashboard serves the dashboard to who knows the token, for all processes of the session.
@@ -48,7 +46,6 @@ type devDashboard struct {
 	listener     net.Listener
 	otherSources func(context.Context) []inspect.Source
 	exits        func() []processes.Exit
-	programs     func() []objects.Program
 }
 
 // Check implements manager.Dashboard.
@@ -67,7 +64,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]se
 		return all
 	}
 	handler, err := dashboard.NewForConfig(p.Config, dashboard.Options{
-		Access: access.Options{Token: d.token}, Sources: sources, Exits: d.exits, Programs: d.programs, Version: p.Version, Log: p.Log,
+		Access: access.Options{Token: d.token}, Sources: sources, Exits: d.exits, Version: p.Version, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
@@ -230,15 +229,6 @@ func (ls locals) exits() (all []processes.Exit) {
 		if exit := l.exit.Load(); exit != nil {
 			all = append(all, *exit)
 		}
-	}
-	return all
-}
-
-// programs returns the processes with their output, for the dashboard.
-func (ls locals) programs() []objects.Program {
-	all := make([]objects.Program, 0, len(ls))
-	for _, l := range ls {
-		all = append(all, objects.Program{Name: l.Name, Serves: l.serves, Output: l.output.list})
 	}
 	return all
 }

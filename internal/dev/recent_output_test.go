@@ -2,7 +2,9 @@ package dev
 
 import (
 	"fmt"
-	"strings"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
@@ -10,39 +12,27 @@ import (
 )
 
 func TestRecentOutput(t *testing.T) {
-	var shown []string
-	r := must.Get(newRecentOutput(progress.NewWriter(func(text []byte) { shown = append(shown, string(text)) }), "", "")).In(t)
-	fmt.Fprint(r, "\x1b[1;31mred\x1b[0m and \x1b]0;title\x07plain\x1b]8;;http://a\x1b\\link\npart")
-	fmt.Fprint(r, "s\nunfinished")
-	r.Flush()
-	var got []string
-	for _, line := range r.list() {
-		got = append(got, line.Text)
-		if line.At.IsZero() {
-			t.Errorf("%q has no time", line.Text)
+	for _, c := range []struct {
+		logs              string
+		printed, afterEnd int
+	}{{"", 30, 30}, {t.TempDir(), 0, tailLines}} {
+		var shown []string
+		r := must.Get(newRecentOutput(progress.NewWriter(func(text []byte) { shown = append(shown, string(text)) }), c.logs, "a")).In(t)
+		for i := range 29 {
+			fmt.Fprintln(r, i)
 		}
-	}
-	if text := strings.Join(got, "|"); text != "red and plainlink|parts|unfinished" {
-		t.Errorf("kept %q", text)
-	}
-	if len(shown) != 3 || !strings.HasPrefix(shown[0], "\x1b[1;31mred") {
-		t.Errorf("shown %q", shown)
-	}
-}
-
-func TestRecentOutputIsLimited(t *testing.T) {
-	for _, c := range []struct{ lines, length, want, longest int }{
-		{2000, 10, maxRecentLines, 10},
-		{2000, 1000, maxRecentBytes / 1000, 1000},
-		{3, 60 << 10, 3, maxRecentLine + len("…")},
-	} {
-		r := must.Get(newRecentOutput(progress.NewWriter(func([]byte) {}), "", "")).In(t)
-		for range c.lines {
-			fmt.Fprintln(r, strings.Repeat("x", c.length))
+		fmt.Fprint(r, "unfin")
+		fmt.Fprint(r, "ished")
+		r.Flush()
+		printed := len(shown)
+		r.showTail()
+		r.showTail()
+		r.close()
+		if printed != c.printed || len(shown) != c.afterEnd || shown[len(shown)-1] != "unfinished" || shown[len(shown)-2] != strconv.Itoa(28) {
+			t.Errorf("with logs in %q: %d lines at first, then %q", c.logs, printed, shown)
 		}
-		all := r.list()
-		if len(all) != c.want || len(all[0].Text) != c.longest {
-			t.Errorf("%d lines of %d bytes: kept %d of %d", c.lines, c.length, len(all), len(all[0].Text))
+		if c.logs != "" && len(must.Get(os.ReadFile(filepath.Join(c.logs, "a.log"))).In(t)) != 2*29+19+len("unfinished") {
+			t.Error("the log is not complete")
 		}
 	}
 }

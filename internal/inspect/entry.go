@@ -55,12 +55,11 @@ func (e *entry) replace(run Run) {
 	e.size = entrySize + sizeOf(&run)
 }
 
-// hideOutput drops what hooks printed, since they may print what they get. The mark is also for
-// calls without output: programs print to their supervisor.
+// hideOutput drops what hooks printed, since they may print what they get.
 func (r *Run) hideOutput() {
 	for i := range r.Steps {
 		if call := r.Steps[i].Call; call != nil {
-			call.Output, call.OutputMore, call.OutputHidden = nil, 0, true
+			call.Output, call.OutputMore, call.OutputHidden = nil, 0, call.Output != nil
 		}
 	}
 }

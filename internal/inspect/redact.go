@@ -216,21 +216,6 @@ func marshal(value any) json.RawMessage {
 	return text
 }
 
-// MayShowOutput reports whether the reader may see what programs printed during a redacted run: it
-// has no values of Secrets, and the reader may get all objects of its calls. That is unknown once
-// they are dropped.
-func (r *Run) MayShowOutput() bool {
-	return !slices.ContainsFunc(r.Steps, func(s Step) bool {
-		if s.Call == nil {
-			return false
-		}
-		hides := func(text string) bool {
-			return bytes.Contains(s.Call.Request, []byte(text)) || bytes.Contains(s.Call.Response, []byte(text))
-		}
-		return s.Call.OutputHidden || s.Call.Dropped || hides(redacted) || hides(redact.Mask)
-	})
-}
-
 // RedactState removes errors that may quote objects of kinds the reader may not read. The
 // reader may read the object itself. Children are not redacted.
 //

@@ -498,8 +498,8 @@ type Call struct {
 	Response json.RawMessage `json:"response,omitempty"`
 	Dropped  bool            `json:"dropped,omitempty"`
 	// Output has the lines that the hook printed, and OutputMore is the number of further ones;
-	// only set by Source.Run. OutputHidden reports that all that is printed during the call may have
-	// values of Secrets.
+	// only set by Source.Run. OutputHidden reports that they are not kept, since they may have values
+	// of Secrets.
 	Output       []string `json:"output,omitempty"`
 	OutputMore   int      `json:"outputMore,omitempty"`
 	OutputHidden bool     `json:"outputHidden,omitempty"`

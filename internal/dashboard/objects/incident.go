@@ -66,6 +66,23 @@ func (l *Loader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run
 	return logicVersions{}
 }
 
+// controllerOfRun returns the controller of a run; nil if the user may not see it.
+func (req *Request) controllerOfRun(run *inspect.Run) *inspect.Controller {
+	source, err := req.Source(run.Process)
+	if err != nil {
+		return nil
+	}
+	all, err := req.Processes.Controllers(req.Context(), source)
+	if err != nil {
+		return nil
+	}
+	at := slices.IndexFunc(all, func(c inspect.Controller) bool { return c.Name == run.Controller && req.CanSee(&c) })
+	if at < 0 {
+		return nil
+	}
+	return &all[at]
+}
+
 // Unchanged reports that the calls were compared, and nothing differs.
 func (c comparison) Unchanged() bool {
 	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && c.Code.Since.IsZero() &&

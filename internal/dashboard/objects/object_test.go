@@ -475,23 +475,6 @@ func TestPlanPermissions(t *testing.T) {
 	}
 }
 
-func TestAddressOfWebhook(t *testing.T) {
-	for spec, want := range map[string]string{
-		`{"url":"http://hooks.shop/sync"}`:                        "hooks.shop:80",
-		`{"url":"https://ann:pw@hooks.shop"}`:                     "hooks.shop:443",
-		`{"url":"http://[::1]:8080/"}`:                            "[::1]:8080",
-		`{"service":{"name":"hooks","namespace":"shop"}}`:         "hooks.shop:80",
-		`{"service":{"name":"h","namespace":"shop","port":8080}}`: "h.shop:8080",
-		`{"url":"%"}`: "",
-		`{}`:          "",
-	} {
-		found := parseHookAddresses(json.RawMessage(`{"spec":{"hooks":{"sync":{"webhook":` + spec + `}}}}`))
-		if got := found["sync"]; got != want {
-			t.Errorf("%s is at %q, want %q", spec, got, want)
-		}
-	}
-}
-
 // Fault U6: children of a suspended controller, whose health is unknown, were counted as not
 // current.
 func TestTreeSummary(t *testing.T) {

@@ -6,15 +6,11 @@ package objects
 import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 )
 
 // Pages are the pages of objects.
 type Pages struct {
-	// Programs returns the programs that a supervisor runs; nil without one.
-	Programs func() []Program
-
 	plans web.Limiter
 	// changes has the object changes of runs as a user may see them.
 	changes *cache.LRUExpireCache
@@ -45,13 +41,3 @@ type Request struct {
 
 // Of returns a request to a page of an object.
 func (p *Pages) Of(req *web.Request) *Request { return &Request{req, p} }
-
-// Program is a program that the supervisor runs.
-type Program struct {
-	// Name is also the name of its process if it has controllers.
-	Name string
-	// Serves reports whether calls to an address ("host:port") go to the program.
-	Serves func(address string) bool
-	// Output returns the last lines that it printed, oldest first.
-	Output func() []timeline.OutputLine
-}

@@ -17,8 +17,6 @@ type RunPage struct {
 	*Object
 	Entry entry
 	Steps []stepView
-	// Programs are what programs of setpoint dev printed.
-	Programs []timeline.ProgramOutput
 	// Body is the selected request or response; nil for none.
 	Body   *Body
 	Export runExport
@@ -77,7 +75,7 @@ func showRun(req *Request) error {
 	}
 	loader.addTriggers(s, &p.Entry)
 	p.SetSteps()
-	p.Export, p.Programs = exportOf(s, &run), req.programOutput(s, &run)
+	p.Export = exportOf(s, &run)
 	if req.IsFragment() {
 		return req.RenderFragment("object_run", "run-detail", p)
 	}
