@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"internal/lists"},
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/must", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
 	{"internal/lasthandled", "internal/redact"},
-	{"internal/trace"},
+	{"internal/trace", "internal/redact/guess"},
 	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/explore/apiserver/kinds", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/sdk/mergepatch", "internal/served"},
 	{"internal/selector"},

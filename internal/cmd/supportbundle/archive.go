@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/redact/guess"
 )
 
 // root is the folder of all files.
@@ -34,7 +36,7 @@ func newArchive(out io.Writer, at time.Time) *archive {
 
 // addText adds a text, with what looks like a secret masked.
 func (a *archive) addText(name string, text []byte, err error) {
-	a.add(name, []byte(maskText(string(text))), err)
+	a.add(name, []byte(guess.Text(string(text))), err)
 }
 
 // addJSON adds a value with its names as in JSON, masked.
@@ -43,8 +45,8 @@ func (a *archive) addJSON(name string, value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // IDs of runs are longer than a float.
 	var plain any
-	_ = decoder.Decode(&plain)                                   // It was encoded here.
-	text, _ = json.MarshalIndent(maskValue("", plain), "", "  ") //nolint:errchkjson // It was decoded.
+	_ = decoder.Decode(&plain)                                    // It was encoded here.
+	text, _ = json.MarshalIndent(guess.JSON("", plain), "", "  ") //nolint:errchkjson // It was decoded.
 	a.add(name, append(text, '\n'), errors.Join(err, invalid))
 }
 
@@ -66,13 +68,13 @@ func (a *archive) add(name string, data []byte, err error) {
 
 // miss notes what is not in the archive.
 func (a *archive) miss(name string, err error) {
-	a.missing = append(a.missing, maskText(name+": "+strings.Join(strings.Fields(err.Error()), " ")))
+	a.missing = append(a.missing, guess.Text(name+": "+strings.Join(strings.Fields(err.Error()), " ")))
 }
 
 // close adds the summary, and returns the first error of writing.
 func (a *archive) close() error {
 	a.add("summary.txt", fmt.Appendf(nil, "Setpoint's support bundle of %s. Secrets are not read; what looks like one is %s.\n"+
-		"Look at the files before you send them.\n\nFiles:\n  %s\n\nNot read:\n  %s\n", a.time.UTC().Format(time.RFC3339), masked,
+		"Look at the files before you send them.\n\nFiles:\n  %s\n\nNot read:\n  %s\n", a.time.UTC().Format(time.RFC3339), guess.Mask,
 		strings.Join(a.files, "\n  "), strings.Join(a.missing, "\n  ")), nil)
 	return errors.Join(a.tar.Close(), a.compressed.Close())
 }

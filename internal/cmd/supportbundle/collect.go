@@ -3,16 +3,15 @@ package supportbundle
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -48,10 +47,10 @@ func (c *collector) read(ctx context.Context) {
 		c.readProcess(ctx, source, fmt.Sprintf("processes/%d/", i+1))
 	}
 	config := rest.CopyConfig(c.Target.Config)
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/", &schema.GroupVersion{}, scheme.Codecs.WithoutConversion()
+	config.NegotiatedSerializer, config.Timeout = scheme.Codecs.WithoutConversion(), requestTimeout
 	config.QPS = -1 // There are few requests, one after the other.
 	var err error
-	if c.api, err = rest.RESTClientFor(config); err != nil {
+	if c.api, err = rest.UnversionedRESTClientFor(config); err != nil {
 		c.miss("cluster", err)
 		return
 	}
@@ -63,15 +62,14 @@ func (c *collector) read(ctx context.Context) {
 		c.addList(ctx, "cluster/events/"+name, "/api/v1/events",
 			"fieldSelector", "involvedObject.kind="+kind.Resource.Kind+",involvedObject.apiVersion="+version)
 	}
-	pods, namespaces := map[string][]string{}, []string{c.LeaseNamespace}
+	pods := map[string][]string{c.LeaseNamespace: nil}
 	for _, pod := range c.PodsRead() {
-		pods[pod.Namespace], namespaces = append(pods[pod.Namespace], pod.Pod), append(namespaces, pod.Namespace)
+		pods[pod.Namespace] = append(pods[pod.Namespace], pod.Pod)
 	}
-	if len(c.Sources) > 0 && len(pods) == 0 {
+	if len(c.Sources) > 0 && len(c.PodsRead()) == 0 {
 		c.miss("logs", errors.New("the processes do not run in pods; add what they print"))
 	}
-	slices.Sort(namespaces)
-	for _, namespace := range slices.Compact(namespaces) {
+	for _, namespace := range slices.Sorted(maps.Keys(pods)) {
 		c.readNamespace(ctx, namespace, pods[namespace])
 	}
 }
@@ -143,9 +141,9 @@ func (c *collector) readNamespace(ctx context.Context, namespace string, names [
 		pods = append(pods, c.addList(ctx, folder+"pods/"+name, "/api/v1"+in+"pods", "fieldSelector", "metadata.name="+name)...)
 	}
 	logged := map[string]bool{}
-	for _, o := range pods {
+	for i := range pods {
 		var pod corev1.Pod
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, &pod)
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(pods[i].Object, &pod)
 		if err != nil || logged[pod.Name] {
 			continue
 		}
@@ -169,28 +167,21 @@ func (c *collector) addLog(ctx context.Context, file, path string, parameters ..
 }
 
 // addList adds the first page of a list, and returns it.
-func (c *collector) addList(ctx context.Context, file, path string, parameters ...string) []map[string]any {
-	var found struct {
-		APIVersion string           `json:"apiVersion"`
-		Kind       string           `json:"kind"`
-		Metadata   metav1.ListMeta  `json:"metadata"`
-		Items      []map[string]any `json:"items"`
-	}
+func (c *collector) addList(ctx context.Context, file, path string, parameters ...string) []unstructured.Unstructured {
+	var found unstructured.UnstructuredList
 	data, err := c.get(ctx, path, append(parameters, "limit", maxItems)...)
 	if err == nil {
-		err = json.Unmarshal(data, &found)
+		err = found.UnmarshalJSON(data)
 	}
-	if found.Metadata.Continue != "" {
+	if found.GetContinue() != "" {
 		c.miss(file+".json", fmt.Errorf("all but the first %d objects", len(found.Items)))
 	}
-	c.addJSON(file+".json", found, err)
+	c.addJSON(file+".json", found.UnstructuredContent(), err)
 	return found.Items
 }
 
 // get sends one request, with pairs of a parameter's name and value.
 func (c *collector) get(ctx context.Context, path string, parameters ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	get := c.api.Get().AbsPath(path)
 	for pair := range slices.Chunk(parameters, 2) {
 		get = get.Param(pair[0], pair[1])

@@ -1,10 +1,11 @@
-package supportbundle
+package guess
 
 import (
 	"encoding/json"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // planted is the secret in all tests. A JSON Web Token and keys have forms of their own.
@@ -49,12 +50,12 @@ func TestSecretsInTextsAreMasked(t *testing.T) {
 		`user=web pwd=` + planted + `;`,
 		`dbPwd: ` + planted,
 	} {
-		if got := maskText(text); strings.Contains(got, "planted") {
+		if got := Text(text); strings.Contains(got, "planted") {
 			t.Errorf("%s\nis shown as %s", text, got)
 		}
 	}
 	for _, text := range []string{"the token is " + plantedJWT, plantedJWT, "AKIAIOSFODNN7EXAMPLE", "ghp_" + strings.Repeat("a", 36)} {
-		if got := maskText(text); got == text || strings.Contains(got, "planted") {
+		if got := Text(text); got == text || strings.Contains(got, "planted") {
 			t.Errorf("%s is shown", text)
 		}
 	}
@@ -80,7 +81,7 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 		`passthrough: yes`,
 		`msg="reconcile failed" object="Team shop/red" attempt=3`,
 	} {
-		if got := maskText(text); got != text && !strings.HasPrefix(text, "tokenExp") {
+		if got := Text(text); got != text && !strings.HasPrefix(text, "tokenExp") {
 			t.Errorf("%s\nis shown as %s", text, got)
 		}
 	}
@@ -107,7 +108,7 @@ func TestSecretsInObjectsAreMasked(t *testing.T) {
 		},
 		"status": {"conditions": [{"message": "Authorization: Bearer planted-token"}]}
 	}`), &o))
-	maskValue("", o)
+	JSON("", o)
 	shown := must.Get(json.Marshal(o)).In(t)
 	if strings.Contains(string(shown), "planted") {
 		t.Errorf("a secret is shown: %s", shown)
@@ -130,7 +131,7 @@ func TestCopiesInAnnotationsAreMasked(t *testing.T) {
 	} {
 		var o map[string]any
 		must.Succeed(t, json.Unmarshal([]byte(text), &o))
-		maskValue("", o)
+		JSON("", o)
 		shown := must.Get(json.Marshal(o)).In(t)
 		if found := string(shown); strings.Contains(found, "planted") || strings.Contains(found, "cGxhbnRlZA") ||
 			!strings.Contains(found, "shown") {

@@ -1,4 +1,6 @@
-package supportbundle
+// Package guess masks what looks like a secret in texts and JSON, by its form or by the name before it. Values of Secrets
+// that are known are for package redact.
+package guess
 
 import (
 	"fmt"
@@ -10,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// masked replaces a secret.
-const masked = "***MASKED***"
+// Mask replaces what looks like a secret.
+const Mask = "***MASKED***"
 
 // secretWord is in the names of what holds a secret. The word pass must end there, and begin as a word does in a name:
 // passed and bypass are others.
@@ -55,17 +57,17 @@ var referenceSuffix = regexp.MustCompile(`(?i)(name|ref|file|path|namespace|key|
 // keyOfService is a key that is a secret itself.
 var keyOfService = regexp.MustCompile(`(?i)(api|access|private|secret)[-_]?key$`)
 
-// maskText masks what looks like a secret in a text.
-func maskText(text string) string {
+// Text masks what looks like a secret in a text.
+func Text(text string) string {
 	if strings.Contains(text, "PRIVATE KEY") {
-		text = restOfKey.ReplaceAllString(privateKey.ReplaceAllString(text, masked), masked)
+		text = restOfKey.ReplaceAllString(privateKey.ReplaceAllString(text, Mask), Mask)
 	}
 	var shown strings.Builder
 	for line := range strings.Lines(text) {
 		lower := strings.ToLower(line)
 		if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
 			for _, pattern := range secretPatterns {
-				line = pattern.ReplaceAllString(line, "${1}"+masked)
+				line = pattern.ReplaceAllString(line, "${1}"+Mask)
 			}
 			line = secretField.ReplaceAllStringFunc(line, maskField)
 		}
@@ -80,46 +82,46 @@ func maskField(field string) string {
 	name, value := parts[2], parts[3]
 	plain := strings.Trim(value, `\"'`)
 	refers := referenceSuffix.MatchString(name) && !keyOfService.MatchString(name)
-	if refers || slices.Contains([]string{"", "true", "false", "null", "{}", "[]", "{", "[", "|", ">", masked}, plain) {
+	if refers || slices.Contains([]string{"", "true", "false", "null", "{}", "[]", "{", "[", "|", ">", Mask}, plain) {
 		return field
 	}
 	quote := value[:len(value)-len(strings.TrimLeft(value, `\"'`))]
-	return parts[1] + quote + masked + quote
+	return parts[1] + quote + Mask + quote
 }
 
 // harmlessVariables are variables whose values are shown.
 var harmlessVariables = regexp.MustCompile(`^(?:GO(?:MEMLIMIT|GC|MAXPROCS|DEBUG)|POD_NAME|POD_NAMESPACE|SETPOINT_NAMESPACES|TZ|LANG)$`)
 
-// maskValue masks the value of a field in place and returns it: values of Secrets, variables, arguments after flags, and
+// JSON masks the value of a field in place and returns it: values of Secrets, variables, arguments after flags, and
 // what looks like a secret in any text. The name of a list counts for the texts in it.
-func maskValue(name string, value any) any {
+func JSON(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		delete(value, "managedFields")
 		if object.IsSecret(value) {
-			redact.Secret(value, masked)
+			redact.Secret(value, Mask)
 		}
 		variable, named := value["name"].(string)
 		if _, literal := value["value"].(string); named && literal && len(value) == 2 && !harmlessVariables.MatchString(variable) {
-			value["value"] = masked
+			value["value"] = Mask
 		}
 		for inner, each := range value {
-			value[inner] = maskValue(inner, each)
+			value[inner] = JSON(inner, each)
 		}
 	case []any:
 		for i, each := range value {
 			text, isText := each.(string)
 			if i > 0 && isText && !strings.HasPrefix(text, "-") && secretFlag.MatchString(fmt.Sprint(value[i-1])) {
-				each = masked
+				each = Mask
 			}
-			value[i] = maskValue(name, each)
+			value[i] = JSON(name, each)
 		}
 	case string:
 		const separator = ": "
-		if object.IsLastApplied(name) || strings.HasPrefix(maskText(name+separator+value), name+separator+masked) {
-			return masked // The name says that it is a secret, or has a copy of one.
+		if object.IsLastApplied(name) || strings.HasPrefix(Text(name+separator+value), name+separator+Mask) {
+			return Mask // The name says that it is a secret, or has a copy of one.
 		}
-		return maskText(value)
+		return Text(value)
 	}
 	return value
 }
