@@ -21,6 +21,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -533,17 +534,17 @@ metadata: {name: alien}
 `, owner, owner))
 	w.await("condition=Available", "deployment/band")
 	kinds := []object.Kind{w.kind("configmaps"), w.kind("deployments")}
-	index := w.admin().NewOwnerIndex(10)
+	index := ownertree.NewOwnerIndex(w.admin(), 10)
 	found := index.Children(w.ctx(), ref, kinds...)
-	index.Read(w.ctx(), []*userclient.Dependent{&found[0], &found[1]})
-	w.equal("names", fmt.Sprint(len(found), found[0].Name, found[0].Object == nil, found[1].Name, found[1].Object != nil), "2songstruebandtrue")
+	index.Read(w.ctx(), found)
+	w.equal("names", fmt.Sprint(len(found), found[0].Name, found[0].Health, found[1].Name, found[1].Health), "2songsUnknownbandCurrent")
 	sets := index.Children(w.ctx(), found[1].Ref)
 	w.equal("replica sets", len(sets), 1)
 	pods := index.Children(w.ctx(), sets[0].Ref)
 	w.equal("pods", fmt.Sprint(len(pods), pods[0].Plural), "2pods")
-	forbidden := w.as(userclient.User{Name: "rita"}).NewOwnerIndex(0)
+	forbidden := ownertree.NewOwnerIndex(w.as(userclient.User{Name: "rita"}), 0)
 	forbidden.Children(w.ctx(), ref, kinds...)
-	w.equal("who may not", codeOf(forbidden.ListErrors()[0]), http.StatusForbidden)
+	w.equal("who may not", codeOf(forbidden.ListErrors[0]), http.StatusForbidden)
 }
 
 func watchesChanges(w *dashboardTest) {

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -176,7 +177,7 @@ const maxChildren = 20
 func (r *releaser) sayChildren(ctx context.Context, stored *object.Object, ref object.Ref) {
 	ref.UID = stored.UID()
 	kinds, _ := r.client.API.Kinds(ctx)
-	found := r.client.API.NewOwnerIndex(0).Children(ctx, ref, kinds...) // What cannot be listed does not hold the release.
+	found := ownertree.NewOwnerIndex(r.client.API, 0).Children(ctx, ref, kinds...) // What cannot be listed does not hold the release.
 	if len(found) == 0 {
 		return
 	}

@@ -131,7 +131,7 @@ func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 func (r *viewer) warnMissing(missing []error) error {
 	var problems []error
 	for _, why := range missing {
-		var list *userclient.ListError
+		var list *ownertree.ListError
 		switch {
 		case errors.Is(why, userclient.ErrUnreachable):
 			return why

@@ -175,7 +175,7 @@ func (req *request) findDependents(data *deletePage) error {
 	if found.More > 0 {
 		data.Incomplete += " There are more objects."
 	}
-	for _, kind := range slices.Concat(kinds, userclient.BuiltinChildKinds(data.Kind)) {
+	for _, kind := range slices.Concat(kinds, ownertree.BuiltinChildKinds(data.Kind)) {
 		if !slices.Contains(data.SearchedKinds, kind.Plural) {
 			data.SearchedKinds = append(data.SearchedKinds, kind.Plural)
 		}

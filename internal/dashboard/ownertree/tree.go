@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -61,7 +59,7 @@ const (
 // treeBuild is the construction of one tree.
 type treeBuild struct {
 	*Builder
-	dependents *userclient.OwnerIndex
+	dependents *OwnerIndex
 	// seen are the objects in the tree; owner references may be cyclic.
 	seen  map[object.Ref]bool
 	nodes int
@@ -74,7 +72,7 @@ type treeBuild struct {
 // Build adds the owned objects to root, whose states are known. missing explains what the
 // tree may lack.
 func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.ObjectState) (missing []error, err error) {
-	t := &treeBuild{Builder: g, dependents: g.API.NewOwnerIndex(g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
+	t := &treeBuild{Builder: g, dependents: NewOwnerIndex(g.API, g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
 	t.addChildren(root, states)
 	level := []*Node{root}
 	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
@@ -93,15 +91,7 @@ func (g *Builder) Build(ctx context.Context, root *Node, states []inspect.Object
 func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	queried := t.toQuery(level)
 	states := make([][]inspect.ObjectState, len(queried))
-	var group errgroup.Group
-	group.SetLimit(maxConcurrentQueries)
-	for i, n := range queried {
-		group.Go(func() error {
-			states[i] = t.Processes.states(ctx, n.Ref)
-			return nil
-		})
-	}
-	_ = group.Wait() // No function returns an error.
+	userclient.InParallel(len(queried), maxConcurrentQueries, func(i int) { states[i] = t.Processes.states(ctx, queried[i].Ref) })
 	for i, n := range queried {
 		for j := range states[i] {
 			states[i][j] = inspect.RedactState(states[i][j], t.May)
@@ -169,8 +159,7 @@ func (t *treeBuild) markSeen(ref object.Ref) bool {
 
 // addDependents adds the objects owned by the nodes of a level by owner reference.
 func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
-	var all []*userclient.Dependent
-	var owners []*Node
+	var all []*Node
 	for _, n := range level {
 		if n.UID == "" {
 			continue
@@ -179,27 +168,10 @@ func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 		if t.nodes == 0 {
 			kinds = append(kinds, t.Kinds...) // It is the root.
 		}
-		dependents := t.dependents.Children(ctx, n.Ref, kinds...)
-		for i := range dependents {
-			if t.markSeen(dependents[i].Ref) {
-				all, owners = append(all, &dependents[i]), append(owners, n)
-			}
-		}
+		found := lists.Filter(t.dependents.Children(ctx, n.Ref, kinds...), func(d *Node) bool { return t.markSeen(d.Ref) })
+		n.Children, all = append(n.Children, found...), append(all, found...)
 	}
 	t.unread += t.dependents.Read(ctx, all)
-	for i, d := range all {
-		owners[i].Children = append(owners[i].Children, nodeOf(d))
-	}
-}
-
-func nodeOf(d *userclient.Dependent) *Node {
-	n := &Node{Child: inspect.Child{Ref: d.Ref, Health: "Unknown", Created: d.Created}}
-	if o, err := object.Parse(d.Object); err == nil {
-		n.Health, n.Message = inspect.HealthOf(o)
-	} else if d.Deleting {
-		n.Health = "Terminating"
-	}
-	return n
 }
 
 // limit sorts the children of a level, removes those beyond the limit, and returns the next
@@ -224,7 +196,7 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 
 // missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
-	all = append(all, lists.Map(t.dependents.ListErrors(), func(u *userclient.ListError) error { return u })...)
+	all = append(all, lists.Map(t.dependents.ListErrors, func(u *ListError) error { return u })...)
 	if t.Processes != nil {
 		all = append(all, t.Processes.errors()...)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -53,15 +52,7 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 	counts := lists.Map(namespacedKinds(all), func(kind object.Kind) KindCount { return KindCount{Kind: kind} })
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
-	group := errgroup.Group{}
-	group.SetLimit(contentsParallelism)
-	for i := range counts {
-		group.Go(func() error {
-			counts[i] = c.Count(ctx, counts[i].Kind, namespace)
-			return nil
-		})
-	}
-	_ = group.Wait() // None of them fails.
+	InParallel(len(counts), contentsParallelism, func(i int) { counts[i] = c.Count(ctx, counts[i].Kind, namespace) })
 	return slices.DeleteFunc(counts, func(t KindCount) bool {
 		return t.Count == 0 && (t.Err == nil || errors.Is(t.Err, failure.ErrNotFound))
 	}), nil

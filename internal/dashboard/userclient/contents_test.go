@@ -53,3 +53,14 @@ func TestContents(t *testing.T) {
 		}
 	}
 }
+
+func TestListLimit(t *testing.T) {
+	api := newFakeAPI(t)
+	page := strings.Repeat(`{"metadata":{"name":"a"}},`, 499) + `{"metadata":{"name":"a"}}`
+	api.update(func() { api.responses["/api/v1/namespaces"] = `{"metadata":{"continue":"x"},"items":[` + page + `]}` })
+	c := as(t, connect(t, &rest.Config{Host: api.URL}), userclient.User{OwnCredentials: true})
+	names, err := c.Namespaces(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "more than 20000") || len(names) != 20000 {
+		t.Errorf("%d are listed: %v", len(names), err)
+	}
+}
