@@ -3,7 +3,6 @@ package userclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -76,16 +75,8 @@ func namespacedKinds(all []served.Kind) []object.Kind {
 // the remaining count.
 func (c *Client) Count(ctx context.Context, kind object.Kind, namespace string) KindCount {
 	t := KindCount{Kind: kind}
-	path, err := pathOf(kind, namespace, "")
-	if err != nil {
-		t.Err = err
-		return t
-	}
 	var list metav1.PartialObjectMetadataList
-	if err := c.get(ctx, mediaTypeList, c.rest.Get().AbsPath(path...).Param("limit", "1"), &list); err != nil {
-		t.Err = fmt.Errorf("count %s: %w", describe(kind, namespace, ""), err)
-		return t
-	}
+	t.Err = c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, map[string]string{"limit": "1"}, &list)
 	t.Count = int64(len(list.Items))
 	switch {
 	case list.RemainingItemCount != nil:

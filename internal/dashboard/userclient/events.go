@@ -3,13 +3,13 @@ package userclient
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -32,29 +32,22 @@ func (c *Client) Events(ctx context.Context, ref object.Ref) ([]Event, error) {
 	if ref.UID != "" {
 		about["involvedObject.uid"] = ref.UID
 	}
-	namespace := ref.Namespace
-	if namespace == "" {
-		namespace = "default" // Events of cluster-scoped objects are here.
-	}
-	path, err := pathOf(object.Kind{Version: "v1", Plural: "events", Namespaced: true}, namespace, "")
-	if err != nil {
-		return nil, err
+	in := object.Ref{
+		Kind:      object.Kind{Version: "v1", Plural: "events", Namespaced: true},
+		Namespace: cmp.Or(ref.Namespace, "default"), // Events of cluster-scoped objects are there.
 	}
 	var list core.EventList
-	request := c.rest.Get().AbsPath(path...).Param("fieldSelector", about.AsSelector().String()).Param("limit", "500")
-	if err := c.get(ctx, mediaTypeJSON, request, &list); err != nil {
-		return nil, fmt.Errorf("list the events of %s: %w", describe(ref.Kind, ref.Namespace, ref.Name), err)
+	parameters := map[string]string{"fieldSelector": about.AsSelector().String(), "limit": pageSize}
+	if err := c.list(ctx, mediaTypeJSON, in, parameters, &list); err != nil {
+		return nil, err
 	}
-	events := make([]Event, 0, len(list.Items))
-	for i := range list.Items {
-		events = append(events, readEvent(&list.Items[i]))
-	}
+	events := lists.Map(list.Items, readEvent)
 	slices.SortStableFunc(events, func(a, b Event) int { return b.Last.Compare(a.Last) })
 	return events, nil
 }
 
 // readEvent converts an event of either API version.
-func readEvent(e *core.Event) Event {
+func readEvent(e core.Event) Event {
 	event := Event{
 		Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(1, int(e.Count)),
 		Source: cmp.Or(e.ReportingController, e.Source.Component), First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,

@@ -1,6 +1,7 @@
 package userclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,14 +35,27 @@ func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 // Names returns the names of all objects of a kind in a namespace, or in all. After an error it
 // returns the names read so far.
 func (c *Client) Names(ctx context.Context, kind object.Kind, namespace string) ([]string, error) {
-	return c.LabelledNames(ctx, kind, namespace, "")
+	var names []string
+	err := c.EachMetadata(ctx, kind, namespace, "", func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
+	return names, err
 }
 
-// LabelledNames is Names for the objects that a label selector selects.
-func (c *Client) LabelledNames(ctx context.Context, kind object.Kind, namespace, labels string) ([]string, error) {
-	var names []string
-	err := c.EachMetadata(ctx, kind, namespace, labels, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
-	return names, err
+// list reads a list of a kind in a namespace, or in all, with the parameters that are not empty.
+func (c *Client) list(ctx context.Context, accept string, of object.Ref, parameters map[string]string, into any) error {
+	path, err := pathOf(of.Kind, of.Namespace, "")
+	if err != nil {
+		return err
+	}
+	request := c.rest.Get().AbsPath(path...)
+	for name, value := range parameters {
+		if value != "" {
+			request.Param(name, value)
+		}
+	}
+	if err := c.get(ctx, accept, request, into); err != nil {
+		return fmt.Errorf("list %s: %w", describe(of.Kind, of.Namespace, ""), err)
+	}
+	return nil
 }
 
 // ErrTooMany means that a list ended at its limit.
@@ -51,21 +65,11 @@ var ErrTooMany = errors.New("too many objects")
 // ErrTooMany after the first 20,000.
 func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, labels string,
 	show func(o *metav1.PartialObjectMetadata)) error {
-	path, err := pathOf(kind, namespace, "")
-	if err != nil {
-		return err
-	}
 	for next, left := "", maxListed; ; {
 		var list metav1.PartialObjectMetadataList
-		request := c.rest.Get().AbsPath(path...).Param("limit", strconv.Itoa(pageSize))
-		if next != "" {
-			request.Param("continue", next)
-		}
-		if labels != "" {
-			request.Param("labelSelector", labels)
-		}
-		if err := c.get(ctx, mediaTypeList, request, &list); err != nil {
-			return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
+		parameters := map[string]string{"limit": pageSize, "continue": next, "labelSelector": labels}
+		if err := c.list(ctx, mediaTypeList, object.Ref{Kind: kind, Namespace: namespace}, parameters, &list); err != nil {
+			return err
 		}
 		if left -= len(list.Items); left < 0 {
 			return fmt.Errorf("list %s: there are more than %d objects: %w", describe(kind, namespace, ""), maxListed, ErrTooMany)
@@ -81,7 +85,7 @@ func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, 
 
 // The page size, and the maximum number of listed objects.
 const (
-	pageSize  = 500
+	pageSize  = "500"
 	maxListed = 20000
 )
 
@@ -122,22 +126,13 @@ type Row struct {
 
 // Table lists objects as kubectl prints them.
 func (c *Client) Table(ctx context.Context, kind object.Kind, q TableQuery) (Table, error) {
-	path, err := pathOf(kind, q.Namespace, "")
-	if err != nil {
-		return Table{}, err
-	}
-	if q.Limit == 0 {
-		q.Limit = 100
-	}
-	request := c.rest.Get().AbsPath(path...).Param("includeObject", "Metadata").Param("limit", strconv.FormatInt(q.Limit, 10))
-	for name, value := range map[string]string{"labelSelector": q.Labels, "fieldSelector": q.Fields, "continue": q.Continue} {
-		if value != "" {
-			request.Param(name, value)
-		}
+	parameters := map[string]string{
+		"includeObject": "Metadata", "limit": strconv.FormatInt(cmp.Or(q.Limit, 100), 10),
+		"labelSelector": q.Labels, "fieldSelector": q.Fields, "continue": q.Continue,
 	}
 	var printed metav1.Table
-	if err := c.get(ctx, mediaTypeTable, request, &printed); err != nil {
-		return Table{}, fmt.Errorf("list %s: %w", describe(kind, q.Namespace, ""), err)
+	if err := c.list(ctx, mediaTypeTable, object.Ref{Kind: kind, Namespace: q.Namespace}, parameters, &printed); err != nil {
+		return Table{}, err
 	}
 	return readTable(&printed)
 }

@@ -24,59 +24,39 @@ type WriteOptions struct {
 
 // Create creates an object from JSON and returns the stored object.
 func (c *Client) Create(ctx context.Context, kind object.Kind, namespace string, body []byte, o WriteOptions) (json.RawMessage, error) {
-	return c.write(ctx, write{
-		verb: "create", kind: kind, namespace: namespace, WriteOptions: o,
-		request: c.rest.Post().SetHeader("Content-Type", mediaTypeJSON).Body(body),
-	})
+	request := c.rest.Post().SetHeader("Content-Type", mediaTypeJSON).Body(body)
+	return c.write(ctx, "create", object.Ref{Kind: kind, Namespace: namespace}, request, o)
 }
 
 // Patch patches an object and returns the stored object.
 func (c *Client) Patch(ctx context.Context, at object.Ref, kind types.PatchType, body []byte, o WriteOptions) (json.RawMessage, error) {
-	return c.write(ctx, write{
-		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name, WriteOptions: o,
-		request: c.rest.Patch(kind).Body(body),
-	})
-}
-
-// write is a write request.
-type write struct {
-	WriteOptions
-
-	verb      string
-	kind      object.Kind
-	namespace string
-	name      string
-	request   *rest.Request
-}
-
-func (w *write) ref() object.Ref {
-	return object.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
+	return c.write(ctx, "patch", at, c.rest.Patch(kind).Body(body), o)
 }
 
 // write makes a write with strict field validation.
-func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
-	w.request.Param("fieldManager", fieldManager).Param("fieldValidation", metav1.FieldValidationStrict)
-	if w.DryRun {
-		w.request.Param("dryRun", metav1.DryRunAll)
+func (c *Client) write(ctx context.Context, verb string, at object.Ref, request *rest.Request, o WriteOptions) (json.RawMessage, error) {
+	request.Param("fieldManager", fieldManager).Param("fieldValidation", metav1.FieldValidationStrict)
+	if o.DryRun {
+		request.Param("dryRun", metav1.DryRunAll)
 	}
-	return c.doWrite(ctx, w)
+	return c.doWrite(ctx, verb, at, request, o)
 }
 
 // doWrite makes a write and calls OnWrite.
-func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) {
-	path, err := pathOf(w.kind, w.namespace, w.name)
+func (c *Client) doWrite(ctx context.Context, verb string, at object.Ref, request *rest.Request, o WriteOptions) (json.RawMessage, error) {
+	path, err := pathOf(at.Kind, at.Namespace, at.Name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	began := time.Now()
-	data, err := c.do(ctx, w.request.AbsPath(path...).SetHeader("Accept", mediaTypeJSON))
-	if c.cluster.OnWrite != nil && !w.DryRun {
-		c.cluster.OnWrite(c.user.Name, w.verb, withGeneratedName(w.ref(), data), err, time.Since(began))
+	data, err := c.do(ctx, request.AbsPath(path...).SetHeader("Accept", mediaTypeJSON))
+	if c.cluster.OnWrite != nil && !o.DryRun {
+		c.cluster.OnWrite(c.user.Name, verb, withGeneratedName(at, data), err, time.Since(began))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", w.verb, describe(w.kind, w.namespace, w.name), err)
+		return nil, fmt.Errorf("%s %s: %w", verb, describe(at.Kind, at.Namespace, at.Name), err)
 	}
 	return data, nil
 }
@@ -103,8 +83,7 @@ type DeleteOptions struct {
 
 // Delete deletes an object.
 func (c *Client) Delete(ctx context.Context, kind object.Kind, namespace, name string, o DeleteOptions) error {
-	options := metav1.DeleteOptions{}
-	options.APIVersion, options.Kind = "v1", "DeleteOptions"
+	options := metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
 	if o.UID != "" {
 		options.Preconditions = metav1.NewUIDPreconditions(o.UID)
 	}
@@ -115,9 +94,7 @@ func (c *Client) Delete(ctx context.Context, kind object.Kind, namespace, name s
 	if err != nil {
 		return fmt.Errorf("encode delete options: %w", err)
 	}
-	_, err = c.doWrite(ctx, write{
-		verb: "delete", kind: kind, namespace: namespace, name: name,
-		request: c.rest.Delete().SetHeader("Content-Type", mediaTypeJSON).Body(body),
-	})
+	request := c.rest.Delete().SetHeader("Content-Type", mediaTypeJSON).Body(body)
+	_, err = c.doWrite(ctx, "delete", object.Ref{Kind: kind, Namespace: namespace, Name: name}, request, WriteOptions{})
 	return err
 }
