@@ -2,6 +2,7 @@ package processes
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -35,16 +36,21 @@ const (
 	controllerReady controllerState = "Ready"
 )
 
+// controllerStates are all states, by severity, with the CSS classes of their badges.
+var controllerStates = []struct {
+	controllerState
+	tone string
+}{
+	{controllerState(Crashed), "bad"}, {controllerState(Unreachable), "bad"}, {controllerNotAccepted, "bad"},
+	{controllerNotReady, "bad"}, {controllerDeletionsHeld, "bad"}, {controllerFailing, "warn"}, {controllerConflicting, "warn"},
+	{controllerStarting, "wait"}, {controllerState(Ended), "neutral"}, {controllerSuspended, "neutral"}, {controllerStandby, "neutral"},
+	{controllerReady, "good"},
+}
+
 // ControllerStates returns all states of controllers, by severity.
-func ControllerStates() []string {
-	var all []string
-	for _, state := range []controllerState{
-		controllerState(Crashed), controllerState(Unreachable), controllerNotAccepted, controllerNotReady,
-		controllerDeletionsHeld,
-		controllerFailing, controllerConflicting, controllerStarting, controllerState(Ended), controllerSuspended, controllerStandby,
-		controllerReady,
-	} {
-		all = append(all, string(state))
+func ControllerStates() (all []string) {
+	for _, each := range controllerStates {
+		all = append(all, string(each.controllerState))
 	}
 	return all
 }
@@ -60,29 +66,35 @@ type Health struct {
 	Reason, Message string
 }
 
+func newHealth(state controllerState, by inspect.Condition) Health {
+	h := Health{Label: string(state), State: state, Reason: by.Reason, Message: by.Message}
+	h.Rank = slices.Index(ControllerStates(), h.Label)
+	h.Tone = controllerStates[h.Rank].tone
+	return h
+}
+
 // healthOf derives the health from the conditions, worst first.
 func healthOf(c *inspect.Controller) Health {
 	accepted, ready := c.Condition("Accepted"), c.Ready()
-	of := func(tone string, state controllerState, rank int, message inspect.Condition) Health {
-		return Health{Tone: tone, Label: string(state), State: state, Rank: rank, Reason: message.Reason, Message: message.Message}
-	}
 	switch {
 	case accepted.Status == "False":
-		return of("bad", controllerNotAccepted, 0, accepted)
+		return newHealth(controllerNotAccepted, accepted)
 	case c.Suspended:
-		return of("neutral", controllerSuspended, 4, ready)
+		return newHealth(controllerSuspended, ready)
 	case ready.Status == "False":
-		return of("bad", controllerNotReady, 1, ready)
+		return newHealth(controllerNotReady, ready)
 	case ready.Status != "True":
-		return of("wait", controllerStarting, 3, ready)
+		return newHealth(controllerStarting, ready)
 	case c.HeldDeletions > 0:
-		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
+		return newHealth(controllerDeletionsHeld, c.Condition("DeletionsHeld"))
 	case c.Failing > 0:
-		return Health{Tone: "warn", Label: format.Count(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
+		h := newHealth(controllerFailing, inspect.Condition{})
+		h.Label = format.Count(c.Failing) + " " + h.Label
+		return h
 	case c.Conflicting > 0:
-		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
+		return newHealth(controllerConflicting, c.Condition(v1alpha1.ConditionConflicting))
 	}
-	return Health{Tone: "good", Label: string(controllerReady), State: controllerReady, Rank: 5}
+	return newHealth(controllerReady, inspect.Condition{})
 }
 
 // ControllerRow is a controller in a list.
@@ -107,13 +119,9 @@ func NewControllerRow(c *inspect.Controller, t *Info) ControllerRow {
 	row.Standby = t.Process.IsStandby() && !c.AllReplicas
 	switch {
 	case t.Lost != nil:
-		row.Health = Health{Tone: t.Lost.Tone(), Label: string(t.Lost.State), State: controllerState(t.Lost.State), Message: t.Lost.Reason}
-		if t.Lost.State == Ended {
-			row.Health.Rank = 3
-		}
+		row.Health = newHealth(controllerState(t.Lost.State), inspect.Condition{Message: t.Lost.Reason})
 	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
-		row.Health = Health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4,
-			Message: t.Process.Caveat()}
+		row.Health = newHealth(controllerStandby, inspect.Condition{Message: t.Process.Caveat()})
 	}
 	return row
 }
