@@ -90,15 +90,15 @@ func TestObjectPagination(t *testing.T) {
 		return list
 	}
 	list := load("/c?offset=200&q=a+b&sort=name&state=Failing")
-	if got, want := list.Pager().PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
+	if got, want := list.PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
 		t.Errorf("before: %s, want %s", got, want)
 	}
-	if got := list.Pager().Range(); got != "201–300 of 10,000" {
+	if got := list.Range(); got != "201–300 of 10,000" {
 		t.Errorf("range: %s", got)
 	}
 	for _, beyond := range []string{"9900", "9999999", "10000"} {
-		if list := load("/c?offset=" + beyond); list.Pager().NextURL() != "" || list.Query.Offset != 9900 {
-			t.Errorf("after the last: %s of %d", list.Pager().NextURL(), list.Query.Offset)
+		if list := load("/c?offset=" + beyond); list.NextURL() != "" || list.Query.Offset != 9900 {
+			t.Errorf("after the last: %s of %d", list.NextURL(), list.Query.Offset)
 		}
 	}
 	for _, c := range list.Columns() {

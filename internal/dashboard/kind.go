@@ -130,7 +130,7 @@ func (p *kindPage) Range() string {
 	shown := format.Plural(len(p.Rows), "object", "objects")
 	switch {
 	case p.isWhole():
-		return p.Pager().Range()
+		return p.ListView.Range()
 	case p.Remaining == 0:
 		return shown
 	case p.FirstURL == "":

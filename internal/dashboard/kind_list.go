@@ -122,6 +122,6 @@ func (req *request) listWhole(data *kindPage, query userclient.TableQuery, all [
 	req.addStates(data, all)
 	whole := web.NewList(req.Request, data.Rows, objectRowSpec(data.Default))
 	data.ListView, data.Rows = whole.ListView, whole.Rows
-	data.PreviousURL, data.NextURL = data.Pager().PreviousURL(), data.Pager().NextURL()
+	data.PreviousURL, data.NextURL = data.ListView.PreviousURL(), data.ListView.NextURL()
 	return nil
 }

@@ -65,7 +65,7 @@ func TestNotFoundDuringOutage(t *testing.T) {
 	for doubt, want := range map[error]int{nil: http.StatusNotFound, userclient.ErrUnreachable: http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
 		req := &web.Request{Site: s.Site, W: w, R: httptest.NewRequest(http.MethodGet, "http://localhost/x", http.NoBody), User: &userclient.User{}}
-		req.AccessErrors.Record(doubt)
+		req.NoteAccess(doubt)
 		req.RenderError(web.NotFound("There is no such thing."))
 		if w.Code != want {
 			t.Errorf("in doubt for %v: %d\n%s", doubt, w.Code, w.Body)

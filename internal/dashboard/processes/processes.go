@@ -47,7 +47,10 @@ type Set struct {
 
 // New returns a set of processes. Exits returns those whose supervisor knows that they ended; it may be nil.
 func New(running func(context.Context) []inspect.Source, exits func() []Exit, now func() time.Time) *Set {
-	return &Set{Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now}}
+	if exits == nil {
+		exits = func() []Exit { return nil }
+	}
+	return &Set{Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now, last: map[string]*ended{}}}
 }
 
 // Sources returns the processes, and those that have ended.
@@ -57,12 +60,12 @@ func (p *Set) Sources(ctx context.Context) []inspect.Source {
 
 // Source returns a process by name; false if it is unknown.
 func (p *Set) Source(ctx context.Context, name string) (inspect.Source, bool) {
-	for _, source := range p.Sources(ctx) {
-		if source.Name() == name {
-			return source, true
-		}
+	all := p.Sources(ctx)
+	at := slices.IndexFunc(all, func(s inspect.Source) bool { return s.Name() == name })
+	if at < 0 {
+		return nil, false
 	}
-	return nil, false
+	return all[at], true
 }
 
 // Unavailable returns the message for an unavailable process.
@@ -219,9 +222,6 @@ type memory struct {
 func (m *memory) note(t *Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last == nil {
-		m.last = map[string]*ended{}
-	}
 	for name, each := range m.last {
 		if started := t.Process.Started; !started.IsZero() && started.Equal(each.process.Started) &&
 			each.process.Instance == t.Process.Instance {
@@ -241,14 +241,11 @@ func (m *memory) recall(name string) *ended {
 
 // with adds the processes that have ended to those that run.
 func (m *memory) with(running []inspect.Source) []inspect.Source {
-	exits := m.exited()
+	exits := m.exits()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, exit := range exits {
 		if m.last[exit.Process] == nil {
-			if m.last == nil {
-				m.last = map[string]*ended{}
-			}
 			m.last[exit.Process] = &ended{name: exit.Process, process: inspect.Process{Name: exit.Process}}
 		}
 	}
@@ -274,13 +271,6 @@ func (m *memory) with(running []inspect.Source) []inspect.Source {
 	return all
 }
 
-func (m *memory) exited() []Exit {
-	if m.exits == nil {
-		return nil
-	}
-	return m.exits()
-}
-
 // whyLost returns why a process does not respond. err is its error; nil if it has ended.
 func (m *memory) whyLost(name string, err error) *Lost {
 	l := &Lost{State: Ended}
@@ -290,7 +280,7 @@ func (m *memory) whyLost(name string, err error) *Lost {
 	if err != nil {
 		l.State, l.Reason = Unreachable, err.Error()
 	}
-	for _, exit := range m.exited() {
+	for _, exit := range m.exits() {
 		if exit.Process == name {
 			l.State, l.Reason, l.Seen = Crashed, exit.Text, exit.At
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -114,13 +115,6 @@ func PlannersOf(known []Info, kind object.Kind, can inspect.AccessCheck) (all []
 
 // leadersFirst sorts processes: a leader knows more than a standby.
 func leadersFirst(known []Info) []Info {
-	return slices.SortedStableFunc(slices.Values(known), func(a, b Info) int {
-		if a.Process.IsStandby() == b.Process.IsStandby() {
-			return 0
-		}
-		if a.Process.IsStandby() {
-			return 1
-		}
-		return -1
-	})
+	leads := func(t Info) bool { return !t.Process.IsStandby() }
+	return append(lists.Filter(known, leads), lists.Filter(known, func(t Info) bool { return !leads(t) })...)
 }

@@ -56,7 +56,7 @@ func NewList[T any](req *Request, rows []T, spec *ListSpec[T]) *List[T] {
 		if !spec.containsText(&rows[i], l.Text) {
 			continue
 		}
-		state := spec.state(&rows[i])
+		state := spec.State(&rows[i])
 		l.Counts[state]++
 		l.All++
 		if l.State == "" || l.State == state {
@@ -69,13 +69,6 @@ func NewList[T any](req *Request, rows []T, spec *ListSpec[T]) *List[T] {
 	l.Rows = l.Rows[l.Offset:min(l.Offset+PageSize, l.Matching)]
 	l.Shown = len(l.Rows)
 	return l
-}
-
-func (s *ListSpec[T]) state(row *T) string {
-	if s.State == nil {
-		return ""
-	}
-	return s.State(row)
 }
 
 func (s *ListSpec[T]) containsText(row *T, text string) bool {
@@ -237,11 +230,6 @@ func (v *ListView) Columns() []Column {
 	return columns
 }
 
-// Pager returns the position of the page.
-func (v *ListView) Pager() pager {
-	return pager{at: v.at, offset: v.Offset, shown: v.Shown, total: v.Matching}
-}
-
 // CompareText orders rows by a text.
 func CompareText[T any](of func(*T) string) func(a, b *T) int {
 	return func(a, b *T) int { return strings.Compare(of(a), of(b)) }
@@ -257,30 +245,24 @@ func CompareLatest[T any](of func(*T) time.Time) func(a, b *T) int {
 	return func(a, b *T) int { return of(b).Compare(of(a)) }
 }
 
-// pager is the position of a page in a list.
-type pager struct {
-	at                   url.URL
-	offset, shown, total int
-}
-
 // Range returns which part of the list the page shows, such as "1–100 of 10,000".
-func (p pager) Range() string {
-	from := min(p.offset+1, p.total)
-	return format.Count(from) + "–" + format.Count(p.offset+p.shown) + " of " + format.Count(p.total)
+func (v *ListView) Range() string {
+	from := min(v.Offset+1, v.Matching)
+	return format.Count(from) + "–" + format.Count(v.Offset+v.Shown) + " of " + format.Count(v.Matching)
 }
 
 // HasPages reports whether there is more than one page.
-func (p pager) HasPages() bool { return p.total > PageSize || p.offset > 0 }
+func (v *ListView) HasPages() bool { return v.Matching > PageSize || v.Offset > 0 }
 
 // PreviousURL returns the URL of the previous page; "" for none.
-func (p pager) PreviousURL() string { return p.pageURL(p.offset - PageSize) }
+func (v *ListView) PreviousURL() string { return v.pageURL(v.Offset - PageSize) }
 
 // NextURL returns the URL of the next page; "" for none.
-func (p pager) NextURL() string { return p.pageURL(p.offset + PageSize) }
+func (v *ListView) NextURL() string { return v.pageURL(v.Offset + PageSize) }
 
-func (p pager) pageURL(offset int) string {
-	if offset < 0 || offset >= p.total {
+func (v *ListView) pageURL(offset int) string {
+	if offset < 0 || offset >= v.Matching {
 		return ""
 	}
-	return URLWith(&p.at, "offset", strconv.Itoa(offset))
+	return URLWith(&v.at, "offset", strconv.Itoa(offset))
 }

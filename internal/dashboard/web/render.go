@@ -68,7 +68,7 @@ func (req *Request) RenderFragment(name, block string, data any) error {
 // page.
 func (req *Request) renderBlock(p *Page, block string) error {
 	// A page with unknown permissions would look as if objects were missing.
-	if err := cmp.Or(req.AccessErrors.first(), req.Context().Err()); err != nil && p.Name != problemPage {
+	if err := cmp.Or(req.AccessError(), req.Context().Err()); err != nil && p.Name != problemPage {
 		return err
 	}
 	template := req.Templates[p.Name]

@@ -26,8 +26,8 @@ type Request struct {
 	User *userclient.User
 	// API is the API server as the user; nil without a user.
 	API *userclient.Client
-	// AccessErrors is why the permissions of the user are unknown.
-	AccessErrors accessErrors
+	// accessErr is the first error of an access review.
+	accessErr atomic.Pointer[error]
 }
 
 // Limits of request bodies: drafts hold the largest object that the API server takes, with each
@@ -83,16 +83,29 @@ func (req *Request) Can(verb string, kind object.Kind, namespace, name string) b
 	if req.UsesOwnCredentials() {
 		return true
 	}
-	if req.AccessErrors.first() != nil {
+	if req.AccessError() != nil {
 		return false // One timeout is enough.
 	}
 	allowed, err := req.API.CanI(req.Context(), verb, kind, namespace, name)
-	req.AccessErrors.Record(err)
+	req.NoteAccess(err)
 	return allowed
 }
 
+// NoteAccess notes the error of an access review. A page with one is not shown, since it may lack
+// what the user may see. A user who may not create access reviews has no permissions.
+func (req *Request) NoteAccess(err error) {
+	if err != nil && !apierrors.IsForbidden(err) {
+		req.accessErr.CompareAndSwap(nil, &err)
+	}
+}
+
 // AccessError returns why the permissions of the user are unknown; nil if they are known.
-func (req *Request) AccessError() error { return req.AccessErrors.first() }
+func (req *Request) AccessError() error {
+	if err := req.accessErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
 // IsHTMX reports whether a script of the page made the request.
 func (req *Request) IsHTMX() bool { return req.R.Header.Get("Hx-Request") != "" }
@@ -163,25 +176,6 @@ func (req *Request) Source(process string) (inspect.Source, error) {
 		return source, nil
 	}
 	return nil, NotFound("Process %s is unknown or has stopped.", process)
-}
-
-// accessErrors collects errors of access reviews. A page with such an error is not shown, since
-// it may lack what the user may see.
-type accessErrors struct{ err atomic.Pointer[error] }
-
-// Record records an error. A user who may not create access reviews has no permissions.
-func (d *accessErrors) Record(err error) {
-	if err != nil && !apierrors.IsForbidden(err) {
-		d.err.CompareAndSwap(nil, &err)
-	}
-}
-
-// first returns the first error.
-func (d *accessErrors) first() error {
-	if err := d.err.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // RefFromURL returns the object in the URL.

@@ -121,7 +121,7 @@ func (req *Request) RenderError(err error) {
 // reported only if the permissions of the user are known.
 func (req *Request) problemFor(err error) *Problem {
 	if known, ok := errors.AsType[*Problem](err); ok && known.Status < http.StatusInternalServerError {
-		err = cmp.Or(req.AccessErrors.first(), err)
+		err = cmp.Or(req.AccessError(), err)
 	}
 	p := *ProblemOf(err)
 	if req.Context().Err() != nil {
