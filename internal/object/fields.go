@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -101,6 +102,29 @@ func MergePatch(target, patch map[string]any) map[string]any {
 		}
 	}
 	return result
+}
+
+// PatchBetween returns the JSON merge patch from one object to another, with the changed members only.
+func PatchBetween(was, is map[string]any) map[string]any {
+	delta := map[string]any{}
+	for name, old := range was {
+		now := is[name]
+		from, isObject := old.(map[string]any)
+		to, staysObject := now.(map[string]any)
+		if isObject && staysObject {
+			if inner := PatchBetween(from, to); len(inner) > 0 {
+				delta[name] = inner
+			}
+		} else if _, stays := is[name]; !stays || !reflect.DeepEqual(old, now) {
+			delta[name] = now
+		}
+	}
+	for name, now := range is {
+		if _, had := was[name]; !had {
+			delta[name] = now
+		}
+	}
+	return delta
 }
 
 // CombinePatches returns one merge patch that has the effect of two.

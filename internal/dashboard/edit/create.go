@@ -17,7 +17,7 @@ func showCreate(req *request) error {
 	if err != nil {
 		return err
 	}
-	namespace := targetNamespace(kind, req.defaultNamespace())
+	namespace := targetNamespace(kind, req.Query("namespace"))
 	forbidden := req.requireAccess("create", kind, namespace, "")
 	if forbidden != nil && !kind.Namespaced {
 		return forbidden
@@ -34,14 +34,6 @@ func showCreate(req *request) error {
 		d.Mode = modeYAML
 	}
 	return req.renderDraft(d, 0)
-}
-
-// defaultNamespace returns the namespace to preselect.
-func (req *request) defaultNamespace() string {
-	if wanted := req.Query("namespace"); wanted != "" {
-		return wanted
-	}
-	return "default"
 }
 
 // skeleton returns the YAML to start with.
@@ -154,7 +146,7 @@ func showEdit(req *request) error {
 // saveObject saves the changes. It patches only what changed, so that hidden fields stay.
 func saveObject(req *request) error {
 	return req.submitDraft("patch", req.RefFromURL, func(d *draft, parsed map[string]any) error {
-		patch := form.Patch(d.base, parsed)
+		patch := object.PatchBetween(d.base, parsed)
 		if req.wantsPreview(parsed) {
 			return req.previewEdit(d, parsed, patch)
 		}

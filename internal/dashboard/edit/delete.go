@@ -133,14 +133,14 @@ func (req *request) addContents(data *deletePage) (err error) {
 
 // Counted returns the non-empty contents, largest first.
 func (data *deletePage) Counted() []userclient.KindCount {
-	counted := slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Count == 0 })
+	counted := lists.Filter(data.Contents, func(t userclient.KindCount) bool { return t.Count > 0 })
 	slices.SortStableFunc(counted, func(a, b userclient.KindCount) int { return cmp.Compare(b.Count, a.Count) })
 	return counted
 }
 
 // Uncounted returns the contents that could not be counted.
 func (data *deletePage) Uncounted() []userclient.KindCount {
-	return slices.DeleteFunc(slices.Clone(data.Contents), func(t userclient.KindCount) bool { return t.Err == nil })
+	return lists.Filter(data.Contents, func(t userclient.KindCount) bool { return t.Err != nil })
 }
 
 // ContentsURL returns the page that lists the contents of a kind.
@@ -164,8 +164,8 @@ func (req *request) findDependents(data *deletePage) error {
 	for _, c := range processes.Managing(known, data.Kind) {
 		kinds = lists.Union(kinds, c.Children)
 	}
-	if len(data.States) > 0 && !slices.Contains(kinds, revisionKind) {
-		kinds = append(kinds, revisionKind)
+	if len(data.States) > 0 {
+		kinds = lists.Union(kinds, []object.Kind{revisionKind})
 	}
 	found, err := req.pages.objects.Of(req.Request).Tree(data.Ref, data.States, kinds)
 	if err != nil {
@@ -175,11 +175,8 @@ func (req *request) findDependents(data *deletePage) error {
 	if found.More > 0 {
 		data.Incomplete += " There are more objects."
 	}
-	for _, kind := range slices.Concat(kinds, ownertree.BuiltinChildKinds(data.Kind)) {
-		if !slices.Contains(data.SearchedKinds, kind.Plural) {
-			data.SearchedKinds = append(data.SearchedKinds, kind.Plural)
-		}
-	}
+	searched := slices.Concat(kinds, ownertree.BuiltinChildKinds(data.Kind))
+	data.SearchedKinds = lists.Union(nil, lists.Map(searched, func(k object.Kind) string { return k.Plural }))
 	data.addDependents(found.Node, 0)
 	return nil
 }

@@ -329,13 +329,7 @@ func (req *request) enteredNamespace(kind object.Kind) string {
 
 // targetNamespace returns where an object is created.
 func targetNamespace(kind object.Kind, named string) string {
-	switch {
-	case !kind.Namespaced:
-		return ""
-	case named == "":
-		return "default"
-	}
-	return named
+	return kind.Within(cmp.Or(named, "default"))
 }
 
 // requireAccess returns an error for users without a permission.

@@ -40,11 +40,11 @@ const storedShop = `{apiVersion: example.org/v1, kind: Shop, metadata: {name: a,
 func TestDraftKeepsHiddenFields(t *testing.T) {
 	d := newTestDraft(t, storedShop)
 	d.Mode, d.Text = modeYAML, strings.NewReplacer("size: 1", "size: 2", "  tags:\n  - a\n", "").Replace(d.Text)
-	object, valid := d.parse()
+	entered, valid := d.parse()
 	if !valid {
 		t.Fatal(d.Problem, d.Problems)
 	}
-	if got := compactJSON(form.Patch(d.base, object)); got != `{"spec":{"size":2,"tags":null}}` {
+	if got := compactJSON(object.PatchBetween(d.base, entered)); got != `{"spec":{"size":2,"tags":null}}` {
 		t.Errorf("the patch is %s", got)
 	}
 	if d.version != "7" {
@@ -101,11 +101,11 @@ func TestSecretValuesAreNotSent(t *testing.T) {
 		strings.Replace(d.Text, "a: (unchanged)", "a: bmV3", 1): `{"data":{"a":"bmV3"}}`,
 	} {
 		d.Text = text
-		object, valid := d.parse()
+		entered, valid := d.parse()
 		if !valid {
 			t.Fatal(d.Problem)
 		}
-		if got := compactJSON(form.Patch(d.base, object)); got != want {
+		if got := compactJSON(object.PatchBetween(d.base, entered)); got != want {
 			t.Errorf("the patch is %s, want %s", got, want)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -252,21 +251,6 @@ func TestRows(t *testing.T) {
 	form.Remove(values, "")
 	if got := lines(values); got != ".a[01] = y\n.a[1] = kept\n.a[2]~row = 1\n" {
 		t.Errorf("got\n%s", got)
-	}
-}
-
-func TestPatch(t *testing.T) {
-	for _, test := range []struct{ from, to, patch string }{
-		{"{a: 1}", "{a: 1}", "{}"},
-		{"{a: 1, b: {c: 2, d: 3}}", "{b: {c: 4, d: 3}}", "{a: null, b: {c: 4}}"},
-		{"{a: [1, 2]}", "{a: [1]}", "{a: [1]}"},
-		{"{}", "{a: {b: c}}", "{a: {b: c}}"},
-		{"{a: b}", "{a: {b: c}}", "{a: {b: c}}"},
-	} {
-		from, to, want := object(t, test.from), object(t, test.to), object(t, test.patch)
-		if got := form.Patch(from, to); !reflect.DeepEqual(got, want) {
-			t.Errorf("from %s to %s: %v", test.from, test.to, got)
-		}
 	}
 }
 

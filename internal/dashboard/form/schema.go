@@ -68,16 +68,12 @@ func kindOf(s *spec.Schema) Type {
 		return kindOfAlternatives(s)
 	}
 	switch s.Type[0] {
-	case "string":
-		return String
-	case "integer":
-		return Integer
-	case "number":
-		return Number
-	case "boolean":
-		return Boolean
+	case "string", "integer", "number", "boolean":
+		return Type(s.Type[0])
 	case "array":
-		return kindOfList(s)
+		if s.Items != nil && s.Items.Schema != nil {
+			return List
+		}
 	case "object":
 		return kindOfObject(s)
 	}
@@ -93,13 +89,6 @@ func kindOfAlternatives(s *spec.Schema) Type {
 		return IntOrString
 	}
 	return Any
-}
-
-func kindOfList(s *spec.Schema) Type {
-	if s.Items == nil || s.Items.Schema == nil {
-		return Any
-	}
-	return List
 }
 
 func kindOfObject(s *spec.Schema) Type {

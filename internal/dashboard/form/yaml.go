@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
@@ -68,37 +67,25 @@ func ParseYAML(text string) (any, error) {
 	if err := limitJSON(data); err != nil {
 		return nil, fmt.Errorf("YAML: %w", err)
 	}
-	return decode(data)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value any
+	err = decoder.Decode(&value)
+	return value, err
 }
 
 // DecodeJSON decodes an object with numbers as json.Number. The error of a too large object
 // wraps ErrInputTooLarge.
 func DecodeJSON(data []byte) (map[string]any, error) {
-	if err := limitJSON(data); err != nil {
-		return nil, fmt.Errorf("read an object: %w", err)
+	err := limitJSON(data)
+	var members map[string]any
+	if err == nil {
+		members, err = object.DecodeExact(data)
 	}
-	value, err := decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("read an object: %w", err)
 	}
-	members, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("read an object: got %.20s", data)
-	}
 	return members, nil
-}
-
-func decode(data []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("trailing data")
-	}
-	return value, nil
 }
 
 // FormatYAML returns a value as YAML; "" for nil.
@@ -106,11 +93,7 @@ func FormatYAML(value any) string {
 	if value == nil {
 		return ""
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-	text, err := yaml.JSONToYAML(data)
+	text, err := yaml.Marshal(value)
 	if err != nil {
 		return ""
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func Between(before, after []byte) (patch, status json.RawMessage, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("the object: %w", err)
 	}
-	delta := mergePatchOf(was, is)
+	delta := object.PatchBetween(was, is)
 	if err := checkPatchable(delta); err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +56,7 @@ func deletionOf(was, changed any) any {
 	if changed != nil || !is {
 		return changed
 	}
-	return mergePatchOf(former, nil)
+	return object.PatchBetween(former, nil)
 }
 
 // checkPatchable refuses patches of the identity and of metadata other than labels and
@@ -81,30 +80,6 @@ func checkPatchable(delta map[string]any) error {
 			strings.Join(refused, ", "))
 	}
 	return nil
-}
-
-// mergePatchOf returns the merge patch from one object to another, with the changed
-// members only.
-func mergePatchOf(was, is map[string]any) map[string]any {
-	delta := map[string]any{}
-	for name, old := range was {
-		now := is[name]
-		from, isObject := old.(map[string]any)
-		to, staysObject := now.(map[string]any)
-		if isObject && staysObject {
-			if inner := mergePatchOf(from, to); len(inner) > 0 {
-				delta[name] = inner
-			}
-		} else if _, stays := is[name]; !stays || !reflect.DeepEqual(old, now) {
-			delta[name] = now
-		}
-	}
-	for name, now := range is {
-		if _, had := was[name]; !had {
-			delta[name] = now
-		}
-	}
-	return delta
 }
 
 // WholeStatus returns the status of a stored object with the changes of a merge patch; nil if there is none.
