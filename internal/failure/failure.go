@@ -67,11 +67,15 @@ const maxMessage = 1000
 
 // OneLine returns the error as a single line, because tables show only the first one.
 func OneLine(err error) string {
-	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return Truncate(strings.ReplaceAll(err.Error(), "\n", "; "), maxMessage)
+}
+
+// Truncate bounds a text that a hook or a user chose. It keeps no reference to a longer one.
+func Truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return message
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Text returns the text of an error; "" for nil.

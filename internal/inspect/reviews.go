@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -187,34 +188,26 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	review := &Review{
 		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
-		DryRun: request.DryRun, User: truncate(request.User.Name, maxReviewName), Unverified: a.Unverified,
+		DryRun: request.DryRun, User: failure.Truncate(request.User.Name, maxReviewName), Unverified: a.Unverified,
 	}
 	if response != nil {
 		for _, warning := range response.Warnings[:min(len(response.Warnings), maxReviewWarnings)] {
-			review.Warnings = append(review.Warnings, truncate(warning, maxReviewText))
+			review.Warnings = append(review.Warnings, failure.Truncate(warning, maxReviewText))
 		}
 	}
 	if response != nil && response.Denial != nil {
-		review.Denied, review.Reason = true, truncate(response.Denial.Reason, maxReviewText)
-		review.Message = truncate(response.Denial.Message, maxReviewText)
+		review.Denied, review.Reason = true, failure.Truncate(response.Denial.Reason, maxReviewText)
+		review.Message = failure.Truncate(response.Denial.Message, maxReviewText)
 	}
 	changes, more := w.mutations(request, a.Response.ReviewPatch)
 	review.MoreFields = more
 	for _, change := range changes[:min(len(changes), maxReviewFields)] {
-		review.Fields = append(review.Fields, truncate(change.Path, maxReviewName))
+		review.Fields = append(review.Fields, failure.Truncate(change.Path, maxReviewName))
 	}
 	if w.whole {
 		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
 	}
 	return review
-}
-
-// truncate bounds a text of a hook or a user. It keeps no reference to a longer one.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // generateName returns the prefix of a name that the API server has yet to generate.
@@ -225,7 +218,7 @@ func generateName(r *hook.ReviewRequest) (prefix string) {
 	if o, err := object.Parse(r.Object); err == nil && o.Name() == "" {
 		_ = json.Unmarshal(o.Field("metadata", "generateName"), &prefix) // A missing one is "".
 	}
-	return truncate(prefix, maxReviewName)
+	return failure.Truncate(prefix, maxReviewName)
 }
 
 // requestedChanges returns the fields that an update changes.

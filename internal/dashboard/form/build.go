@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // maxVisibleFields is up to how many fields an object shows all of them, firstFields how many at least.
@@ -59,7 +61,7 @@ func (f *Form) Read(values url.Values) (*Field, error) {
 			field = strings.TrimSuffix(field, mark)
 		}
 		if !l.used[field] {
-			return nil, fmt.Errorf("unknown field %q", truncate(name, 100))
+			return nil, fmt.Errorf("unknown field %q", failure.Truncate(name, 100))
 		}
 	}
 	return root, nil
@@ -161,5 +163,5 @@ func fieldRank(f *Field) int {
 // firstParagraph returns the first paragraph of a description, truncated.
 func firstParagraph(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
-	return truncate(strings.Join(strings.Fields(text), " "), 240)
+	return failure.Truncate(strings.Join(strings.Fields(text), " "), 240)
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // Limits of a form. Larger objects can be edited as YAML.
@@ -87,13 +89,13 @@ func parseInput(values url.Values) (*input, error) {
 			continue
 		}
 		if len(texts) != 1 {
-			return nil, fmt.Errorf("entry %q: entered %d times", truncate(name, 100), len(texts))
+			return nil, fmt.Errorf("entry %q: entered %d times", failure.Truncate(name, 100), len(texts))
 		}
 		if size += len(name) + len(texts[0]); size > MaxBytes {
 			return nil, fmt.Errorf("more than %d bytes: %w", MaxBytes, ErrFormTooLarge)
 		}
 		if in.values[name] = texts; !in.addRows(name) {
-			return nil, fmt.Errorf("entry %q: more than %d rows: %w", truncate(name, 100), MaxRows, ErrFormTooLarge)
+			return nil, fmt.Errorf("entry %q: more than %d rows: %w", failure.Truncate(name, 100), MaxRows, ErrFormTooLarge)
 		}
 	}
 	for _, rows := range in.rows {
@@ -134,11 +136,4 @@ func Remove(values url.Values, name string) {
 			delete(values, each)
 		}
 	}
-}
-
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -1,6 +1,10 @@
 package form
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
 
 // Problem is a message about a field.
 type Problem struct {
@@ -123,7 +127,7 @@ func (f *Field) mapResult() result {
 		case key == "":
 			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Row %d needs a key.", i+1)))
 		case taken:
-			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Duplicate key %q.", truncate(key, 60))))
+			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Duplicate key %q.", failure.Truncate(key, 60))))
 		case !one.sent && len(one.problems) == 0:
 			if one.value = row.emptyValue(); one.value == nil {
 				one.problems = []Problem{row.newProblem("Required.")}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // formatScalar formats a value for an input.
@@ -66,9 +68,9 @@ func parseInteger(text string) (value any, problem string) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return nil, truncate(text, 40) + " is too large: the maximum is 9223372036854775807."
+		return nil, failure.Truncate(text, 40) + " is too large: the maximum is 9223372036854775807."
 	case err != nil:
-		return nil, fmt.Sprintf("%q is not an integer.", truncate(text, 40))
+		return nil, fmt.Sprintf("%q is not an integer.", failure.Truncate(text, 40))
 	}
 	return json.Number(strconv.FormatInt(n, 10)), ""
 }
@@ -79,7 +81,7 @@ func parseNumber(text string) (value any, problem string) {
 		text = "0" + text
 	}
 	if !realNumber.MatchString(text) {
-		return nil, fmt.Sprintf("%q is not a number.", truncate(text, 40))
+		return nil, fmt.Sprintf("%q is not a number.", failure.Truncate(text, 40))
 	}
 	return json.Number(text), ""
 }
