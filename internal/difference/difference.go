@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -155,12 +156,7 @@ func describeChange(c object.FieldChange) string {
 // maxShown is the longest value in a description.
 const maxShown = 80
 
-func shorten(value []byte) string {
-	if len(value) <= maxShown {
-		return string(value)
-	}
-	return strings.ToValidUTF8(string(value[:maxShown]), "") + "…"
-}
+func shorten(value []byte) string { return failure.Truncate(string(value), maxShown) }
 
 // compareChildren compares the children of both responses, and what Setpoint would do.
 func (e *effects) compareChildren() {

@@ -75,12 +75,12 @@ func reviewRecord(o admission.ReviewRecord) record.Run {
 	}
 	call.Request.Review, call.Response.Review = review, o.Response
 	run.Resource = object.Resource{Group: o.Resource.Group, Version: o.Resource.Version, Plural: o.Resource.Resource, Kind: review.Kind}
-	run.Key = queue.Key{Namespace: review.Namespace, Name: truncateName(reviewedName(review))}
+	run.Key = queue.Key{Namespace: review.Namespace, Name: failure.Truncate(reviewedName(review), maxName)}
 	if o.Resource.GroupResource() == namespaces {
 		run.Key.Namespace = "" // The API server names a Namespace as its own.
 	}
 	run.Resource.Namespaced = run.Key.Namespace != ""
-	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + truncateName(review.User.Name)
+	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + failure.Truncate(review.User.Name, maxName)
 	if review.DryRun {
 		run.Trigger += ", as a dry run"
 	}
@@ -108,13 +108,6 @@ func reviewedName(r *hook.ReviewRequest) string {
 // maxName is the longest name that the history keeps. The name of a new object is not valid yet: a
 // user who sends long ones must not displace other reviews.
 const maxName = 253
-
-func truncateName(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxName], "") + "…"
-}
 
 // reviewCode reviews the code of controller objects when they are applied, where that is possible.
 func (m *Manager) reviewCode(ctx context.Context) {

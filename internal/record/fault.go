@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -38,7 +37,7 @@ func classify(err error) *failure.Fault {
 		return &failure.Fault{Kind: failure.Panicked}
 	}
 	if malformed, is := errors.AsType[*hook.MalformedError](err); is {
-		return &failure.Fault{Kind: failure.HookInvalidResponse, Path: truncatePath(malformed.Path)}
+		return &failure.Fault{Kind: failure.HookInvalidResponse, Path: failure.Truncate(malformed.Path, maxPath)}
 	}
 	if call, is := errors.AsType[interface {
 		error
@@ -67,7 +66,7 @@ func apiFault(err *apierrors.StatusError) *failure.Fault {
 	case apierrors.IsForbidden(err):
 		return &failure.Fault{Kind: failure.Forbidden}
 	case apierrors.IsInvalid(err) && fieldOf(err) != "": // Admission webhooks refuse objects as invalid without a field.
-		return &failure.Fault{Kind: failure.Invalid, Path: truncatePath(fieldOf(err))}
+		return &failure.Fault{Kind: failure.Invalid, Path: failure.Truncate(fieldOf(err), maxPath)}
 	case apierrors.IsConflict(err):
 		return &failure.Fault{Kind: failure.Conflict}
 	case apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsTooManyRequests(err):
@@ -107,10 +106,3 @@ func otherFault(err error) *failure.Fault {
 
 // maxPath limits the bytes of a path, which may contain names that a hook chose.
 const maxPath = 300
-
-func truncatePath(path string) string {
-	if len(path) <= maxPath {
-		return path
-	}
-	return strings.ToValidUTF8(path[:maxPath], "") + "…"
-}
