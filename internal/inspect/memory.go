@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -101,55 +99,13 @@ func (m *memory) fields(v reflect.Value) {
 		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
-	for _, i := range referencesOf(v.Type()) {
-		m.walk(v.Field(i))
-	}
-}
-
-// references has the types of runs, which reflection reads slowly.
-var references = readReferences(reflect.TypeFor[record.Run](), reflect.TypeFor[Run]()) //nolint:gochecknoglobals // It does not change.
-
-// referencesOf returns the fields of a struct that may reference memory. Most do not.
-func referencesOf(of reflect.Type) []int {
-	if fields, is := references[of]; is {
-		return fields
-	}
-	return readFields(of) // The value of an interface.
-}
-
-// readReferences reads types, and those that they reference.
-func readReferences(types ...reflect.Type) map[reflect.Type][]int {
-	read := map[reflect.Type][]int{}
-	for len(types) > 0 {
-		of := types[len(types)-1]
-		types = types[:len(types)-1]
-		switch of.Kind() {
-		case reflect.Pointer, reflect.Slice:
-			types = append(types, of.Elem())
-		case reflect.Map:
-			types = append(types, of.Key(), of.Elem())
-		case reflect.Struct:
-			if _, is := read[of]; is {
-				continue
-			}
-			read[of] = readFields(of)
-			types = append(types, lists.Map(read[of], func(i int) reflect.Type { return of.Field(i).Type })...)
+	for i := range v.NumField() {
+		switch field := v.Field(i); {
+		case field.Type() == timeType, field.Type() == rawType && v.Type().Field(i).Name == "Controller": // All requests share it.
+		default:
+			m.walk(field)
 		}
 	}
-	return read
-}
-
-// readFields reads the type of a struct. All requests share the controller and the readers, so
-// they do not count.
-func readFields(of reflect.Type) []int {
-	fields := []int{}
-	for i := range of.NumField() {
-		field := of.Field(i)
-		if field.Type != timeType && hasReferences(field.Type.Kind()) && (field.Type != rawType || field.Name != "Controller") {
-			fields = append(fields, i)
-		}
-	}
-	return fields
 }
 
 // hasReferences reports whether values of a kind may reference memory.

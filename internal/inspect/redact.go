@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -174,7 +175,8 @@ func (r *redactor) object(value any) any {
 	if !is {
 		return value
 	}
-	apiVersion, kind := typeOf(members)
+	apiVersion, _ := members["apiVersion"].(string)
+	kind, _ := members["kind"].(string)
 	metadata, has := members["metadata"].(map[string]any)
 	if apiVersion == "" || kind == "" || !has {
 		return value
@@ -310,13 +312,7 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k object.Kind) bool {
-		where := ""
-		if k.Namespaced {
-			where = namespace
-		}
-		return !may(k, where)
-	})
+	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
 }
 
 // withoutSecrets returns a run without the values of Secrets that it has seen. Tokens of the key stand for them, but in what
@@ -332,13 +328,6 @@ func withoutSecrets(rendered Run, run *record.Run, key *redact.Key) Run {
 func hideTokens(run Run) Run {
 	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
 	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
-}
-
-// typeOf returns the apiVersion and kind of an object.
-func typeOf(members map[string]any) (apiVersion, kind string) {
-	apiVersion, _ = members["apiVersion"].(string)
-	kind, _ = members["kind"].(string)
-	return apiVersion, kind
 }
 
 // transformJSON applies a function to every value, outer values first. Invalid JSON is
