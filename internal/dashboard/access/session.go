@@ -48,22 +48,25 @@ type sessionStore struct {
 func (s *sessionStore) use(id string, background bool) (*userclient.User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.removeExpiredLocked()
 	found := s.byID[id]
-	switch {
-	case found == nil:
+	if found == nil {
 		return nil, ErrExpired
-	case s.isExpired(found):
-		s.removeLocked(id)
-		return nil, ErrExpired
-	case !background:
+	}
+	if !background {
 		found.used = s.now()
 	}
 	return &found.user, nil
 }
 
-func (s *sessionStore) isExpired(each *session) bool {
+// removeExpiredLocked removes the expired sessions, since they contain tokens. The caller holds the lock.
+func (s *sessionStore) removeExpiredLocked() {
 	now := s.now()
-	return now.Sub(each.used) > idleTimeout || now.Sub(each.began) > s.lifetime
+	for id, each := range s.byID {
+		if now.Sub(each.used) > idleTimeout || now.Sub(each.began) > s.lifetime {
+			s.removeLocked(id)
+		}
+	}
 }
 
 func (s *sessionStore) drop(id string) {
@@ -80,17 +83,14 @@ func (s *sessionStore) removeLocked(id string) {
 	}
 }
 
-// put starts a session. It removes expired ones, since they contain tokens, and the oldest one of a
-// user with too many.
+// put starts a session. It removes the oldest one of a user with too many.
 func (s *sessionStore) put(id string, user userclient.User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.removeExpiredLocked()
 	count, oldest := 0, ""
 	for other, each := range s.byID {
-		switch {
-		case s.isExpired(each):
-			s.removeLocked(other)
-		case each.user.Name == user.Name:
+		if each.user.Name == user.Name {
 			count++
 			if oldest == "" || each.used.Before(s.byID[oldest].used) {
 				oldest = other

@@ -32,12 +32,15 @@ func TestOnSessionEnd(t *testing.T) {
 		b.authenticator.SignOut(httptest.NewRecorder(), b.request("POST", "/signout"))
 		reported(t, "signed out", "token-of-bob")
 	})
-	t.Run("at the next sign-in after its end", func(t *testing.T) {
+	t.Run("at the next request of another user", func(t *testing.T) {
 		w := newTestEnv(t)
 		authenticator := w.authenticator(access.Options{OnSessionEnd: report})
-		must.Succeed(t, w.browser(authenticator).signIn("token-of-ann"))
-		w.now = w.now.Add(31 * time.Minute)
-		must.Succeed(t, w.browser(authenticator).signIn("token-of-bob"))
+		ann, bob := w.browser(authenticator), w.browser(authenticator)
+		must.Succeed(t, ann.signIn("token-of-ann"))
+		w.now = w.now.Add(20 * time.Minute)
+		must.Succeed(t, bob.signIn("token-of-bob"))
+		w.now = w.now.Add(20 * time.Minute)
+		bob.expect("bob", "not idle")
 		reported(t, "idle", "token-of-ann")
 	})
 }

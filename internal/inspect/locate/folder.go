@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -113,21 +112,20 @@ func (s *folderSources) list(context.Context) []inspect.Source {
 	present := map[ProcessEntry]inspect.Source{}
 	alive := readEntries(s.folder)
 	called := uniqueNames(alive)
+	slices.SortFunc(alive, func(a, b ProcessEntry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.PID-b.PID, strings.Compare(a.Address, b.Address))
+	})
+	var found []inspect.Source
 	for _, e := range alive {
 		if present[e] = s.current[e]; present[e] == nil || present[e].Name() != called[e] {
 			present[e] = wire.NewClient(called[e], &url.URL{Scheme: "http", Host: e.Address}, s.transport, wire.Token(e.Token))
 		}
+		found = append(found, present[e])
 	}
 	if len(present) < len(s.current) {
 		s.transport.CloseIdleConnections()
 	}
 	s.current = present
-	var found []inspect.Source
-	for _, e := range slices.SortedFunc(maps.Keys(present), func(a, b ProcessEntry) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.PID-b.PID, strings.Compare(a.Address, b.Address))
-	}) {
-		found = append(found, present[e])
-	}
 	return found
 }
 
