@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"modernc.org/libc"
 	"modernc.org/libquickjs"
 
@@ -134,14 +134,14 @@ func (e *encoder) resolve(v value) (value, error) {
 
 // key is what toJSON gets.
 func (e *encoder) key() (value, error) {
-	if len(e.path) == 0 {
-		return e.newString(nil)
+	property := libquickjs.TJSAtom(libquickjs.EJS_ATOM_empty_string)
+	if len(e.path) > 0 {
+		last := e.path[len(e.path)-1]
+		if property = last.property; property == 0 {
+			property = libquickjs.XJS_NewAtomUInt32(e.tls, e.context, last.index)
+		}
 	}
-	last := e.path[len(e.path)-1]
-	if last.property == 0 {
-		return e.newString(strconv.AppendUint(nil, uint64(last.index), 10))
-	}
-	return e.result(libquickjs.XJS_AtomToString(e.tls, e.context, last.property))
+	return e.result(libquickjs.XJS_AtomToString(e.tls, e.context, property))
 }
 
 func (e *encoder) refuseCollection(v value) error {
@@ -185,9 +185,24 @@ func (e *encoder) addString(v value) error {
 	if c == 0 {
 		return e.exception()
 	}
-	e.json = appendQuoted(e.json, libc.GoBytes(c, int(read[size](e.shared.length()))))
-	libquickjs.XJS_FreeCString(e.tls, e.context, c)
+	defer libquickjs.XJS_FreeCString(e.tls, e.context, c)
+	quoted, err := jsontext.AppendQuote(e.json, libc.GoBytes(c, int(read[size](e.shared.length()))))
+	if err != nil {
+		return e.addHalves(v)
+	}
+	e.json = quoted
 	return e.checkMemory()
+}
+
+// addHalves adds a string with half of a surrogate pair, which UTF-8 does not have.
+func (e *encoder) addHalves(v value) error {
+	quoted, err := e.result(libquickjs.XJS_JSONStringify(e.tls, e.context, v, undefined, undefined))
+	if err != nil {
+		return err
+	}
+	text, err := e.text(quoted)
+	e.json = append(e.json, text...)
+	return err
 }
 
 // addNumber adds a number that is no small integer, as JavaScript writes it.
@@ -385,36 +400,3 @@ func (e *encoder) checkMemory() error {
 	}
 	return nil
 }
-
-// appendQuoted appends a string as JSON.stringify writes it. Half of a surrogate pair, which UTF-8 does not have, arrives as
-// three bytes that encode it nevertheless.
-func appendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' && c != beforeSurrogates {
-			continue
-		}
-		size, escaped := 1, escapes[min(c, '\\')]
-		switch {
-		case c == beforeSurrogates:
-			if text[i+1] < 0xA0 {
-				continue
-			}
-			size, escaped = utf8.UTFMax-1, fmt.Sprintf(`\ud%03x`, int(text[i+1]&0x3F)<<6|int(text[i+2]&0x3F))
-		case escaped == "":
-			escaped = fmt.Sprintf(`\u%04x`, c)
-		}
-		dst = append(append(dst, text[start:i]...), escaped...)
-		i += size - 1
-		start = i + 1
-	}
-	return append(append(dst, text[start:]...), '"')
-}
-
-// beforeSurrogates is the first byte of the encoding of a surrogate, and of other characters.
-const beforeSurrogates = 0xED
-
-//nolint:gochecknoglobals // a constant.
-var escapes = [...]string{'\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '"': `\"`, '\\': `\\`}

@@ -160,14 +160,6 @@ func (m *vm) setProperty(object value, name string, v value) error {
 	return nil
 }
 
-func (m *vm) newString(text []byte) (value, error) {
-	held, err := m.input.hold(m.tls, text)
-	if err != nil {
-		return undefined, err
-	}
-	return values{m}.String(held)
-}
-
 // text is the string that a value is, in UTF-8.
 func (m *vm) text(v value) ([]byte, error) {
 	text, known := m.rawText(v)
