@@ -2,13 +2,11 @@ package starlark
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 )
@@ -18,9 +16,10 @@ import (
 func encode(response starlark.Value, function string) ([]byte, error) {
 	switch response.(type) {
 	case *starlark.Dict, *starlarkstruct.Struct:
-		e := &encoder{}
+		var json bytes.Buffer
+		e := &encoder{json: jsontext.NewEncoder(&json, jsontext.AllowDuplicateNames(true))} // A dict and a struct have none.
 		err := e.add(response)
-		return e.json, err
+		return bytes.TrimSpace(json.Bytes()), err
 	}
 	hint := ""
 	if response == starlark.None {
@@ -37,7 +36,7 @@ func describe(v starlark.Value) string {
 }
 
 type encoder struct {
-	json []byte
+	json *jsontext.Encoder
 	// path leads to the value that is encoded.
 	path []step
 	// above are the containers that the value is in.
@@ -66,31 +65,35 @@ func (e *encoder) refuse(format string, args ...any) error {
 func (e *encoder) add(v starlark.Value) error {
 	switch v := v.(type) {
 	case starlark.NoneType:
-		e.json = append(e.json, "null"...)
+		return e.json.WriteToken(jsontext.Null)
 	case starlark.Bool:
-		e.json = strconv.AppendBool(e.json, bool(v))
+		return e.json.WriteToken(jsontext.Bool(bool(v)))
 	case starlark.Int:
 		i, ok := v.Int64()
 		if !ok {
 			return e.refuse("is %s, which is not a 64-bit integer", v)
 		}
-		e.json = strconv.AppendInt(e.json, i, 10)
+		return e.json.WriteToken(jsontext.Int(i))
 	case starlark.Float:
-		return e.addFloat(float64(v))
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return e.refuse("is %v, which JSON does not have", v)
+		}
+		return e.json.WriteToken(jsontext.Float(float64(v))) // 2.0 is 2, as everywhere in JSON
 	case starlark.String:
-		return e.addString(string(v))
+		if err := e.json.WriteToken(jsontext.String(string(v))); err != nil {
+			return e.refuse("is not UTF-8")
+		}
+		return nil
 	case *starlark.List:
 		return e.within(v, func() error { return e.addList(v) })
 	case starlark.Tuple:
 		return e.within(v, func() error { return e.addList(v) })
 	case *starlark.Dict:
-		return e.within(v, func() error { return e.addDict(v) })
+		return e.within(v, func() error { return e.addObject(v.Items()) })
 	case *starlarkstruct.Struct:
-		return e.within(v, func() error { return e.addStruct(v) })
-	default:
-		return e.refuse("is %s, which JSON does not have", describe(v))
+		return e.within(v, func() error { return e.addObject(fieldsOf(v)) })
 	}
-	return nil
+	return e.refuse("is %s, which JSON does not have", describe(v))
 }
 
 // within adds a container, which must not be in itself.
@@ -108,100 +111,44 @@ func (e *encoder) within(v starlark.Value, add func() error) error {
 }
 
 func (e *encoder) addList(list starlark.Indexable) error {
-	e.json = append(e.json, '[')
+	if err := e.json.WriteToken(jsontext.BeginArray); err != nil {
+		return err
+	}
 	for i := range list.Len() {
-		e.comma(i)
 		e.path = append(e.path, step{index: i})
 		if err := e.add(list.Index(i)); err != nil {
 			return err
 		}
 		e.path = e.path[:len(e.path)-1]
 	}
-	e.json = append(e.json, ']')
-	return nil
+	return e.json.WriteToken(jsontext.EndArray)
 }
 
-func (e *encoder) addDict(dict *starlark.Dict) error {
-	e.json = append(e.json, '{')
-	for i, item := range dict.Items() {
+func (e *encoder) addObject(fields []starlark.Tuple) error {
+	if err := e.json.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, item := range fields {
 		key, isString := item[0].(starlark.String)
 		if !isString {
 			return e.refuse("has the key %s, which is not a string", item[0])
 		}
-		if err := e.addField(i, string(key), item[1]); err != nil {
-			return err
+		e.path = append(e.path, step{field: string(key)})
+		for _, each := range item {
+			if err := e.add(each); err != nil {
+				return err
+			}
 		}
-	}
-	e.json = append(e.json, '}')
-	return nil
-}
-
-func (e *encoder) addStruct(s *starlarkstruct.Struct) error {
-	e.json = append(e.json, '{')
-	for i, name := range s.AttrNames() {
-		v, err := s.Attr(name)
-		if err != nil {
-			return err
-		}
-		if err := e.addField(i, name, v); err != nil {
-			return err
-		}
-	}
-	e.json = append(e.json, '}')
-	return nil
-}
-
-func (e *encoder) addField(i int, key string, v starlark.Value) error {
-	e.path = append(e.path, step{field: key})
-	e.comma(i)
-	if err := e.addString(key); err != nil {
-		return err
-	}
-	e.json = append(e.json, ':')
-	err := e.add(v)
-	if err == nil {
 		e.path = e.path[:len(e.path)-1]
 	}
-	return err
+	return e.json.WriteToken(jsontext.EndObject)
 }
 
-func (e *encoder) comma(i int) {
-	if i > 0 {
-		e.json = append(e.json, ',')
+// fieldsOf returns the names and values of a struct like the items of a dict.
+func fieldsOf(s *starlarkstruct.Struct) (all []starlark.Tuple) {
+	for _, name := range s.AttrNames() {
+		v, _ := s.Attr(name) // The struct has just named it.
+		all = append(all, starlark.Tuple{starlark.String(name), v})
 	}
-}
-
-func (e *encoder) addFloat(f float64) error {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return e.refuse("is %v, which JSON does not have", starlark.Float(f))
-	}
-	text, err := json.Marshal(f) // 2.0 is 2, as everywhere in JSON
-	e.json = append(e.json, text...)
-	return err
-}
-
-func (e *encoder) addString(s string) error {
-	if isPlain(s) {
-		e.json = append(append(append(e.json, '"'), s...), '"')
-		return nil
-	}
-	if !utf8.ValidString(s) {
-		return e.refuse("is not UTF-8")
-	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(s)
-	e.json = append(e.json, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
-	return err
-}
-
-// isPlain reports whether a string has nothing to escape, as most have.
-func isPlain(s string) bool {
-	for _, c := range []byte(s) {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
+	return all
 }

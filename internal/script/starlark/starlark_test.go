@@ -18,7 +18,7 @@ func TestCalls(t *testing.T) {
 		"a struct":      {"def sync(r): return struct(b = 1, a = struct())", `{}`, `{"a":{},"b":1}`},
 		"a lambda":      {"sync = lambda r: {'a': (1, [r])}", `{"b":null}`, `{"a":[1,[{"b":null}]]}`},
 		"numbers":       {"def sync(r): return {'r': r, 'half': 3 / 2, 'whole': 4 / 2}", `{"a":9223372036854775807,"b":1.50,"c":1e3}`, `{"r":{"a":9223372036854775807,"b":1.5,"c":1000},"half":1.5,"whole":2}`},
-		"strings":       {`def sync(r): return {'a': '<&> " \\ \n \x01 é 😀 ' + r['a']}`, `{"a":"\u2028"}`, `{"a":"<&> \" \\ \n \u0001 é 😀 \u2028"}`},
+		"strings":       {`def sync(r): return {'a': '<&> " \\ \n \x01 é 😀 ' + r['a']}`, `{"a":"\u2028"}`, "{\"a\":\"<&> \\\" \\\\ \\n \\u0001 é 😀 \u2028\"}"},
 		"the dialect":   {"n = 0\nn = 1\nfor i in [1, 2]:\n  n += i\ndef fib(i): return i if i < 2 else fib(i - 1) + fib(i - 2)\ndef sync(r):\n  i = 0\n  while i < 3:\n    i += 1\n  return {'i': i, 'n': n, 'fib': fib(10), 'set': list(set([1, 1]))}", `{}`, `{"i":3,"n":4,"fib":55,"set":[1]}`},
 		"modules":       {"load('pods.star', 'pod')\nload('./deep/all.star', p = 'pod')\ndef sync(r): return {'a': [pod('a'), p('b')]}\n-- pods.star --\ndef pod(name): return {'name': name}\n-- deep/all.star --\nload('../pods.star', x = 'pod')\npod = x\n", `{}`, `{"a":[{"name":"a"},{"name":"b"}]}`},
 		"the libraries": {"def sync(r): return {'json': json.decode(json.encode({'a': [1]})), 'math': math.ceil(1.5), 'time': time.parse_time('2020-01-01T00:00:00Z').unix}", `{}`, `{"json":{"a":[1]},"math":2,"time":1577836800}`},
