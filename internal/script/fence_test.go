@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ func recurse(n int) int {
 type fenced struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	out    *lineReader
+	out    *bufio.Reader
 	stderr bytes.Buffer
 }
 
@@ -187,7 +188,7 @@ func startFenced(t *testing.T, memory int64) *fenced {
 	f.cmd.Stderr = &f.stderr
 	f.in = must.Get(f.cmd.StdinPipe()).In(t)
 	out := must.Get(f.cmd.StdoutPipe()).In(t)
-	f.out = newLineReader(out)
+	f.out = bufio.NewReader(out)
 	must.Succeed(t, f.cmd.Start())
 	t.Cleanup(func() {
 		_ = f.cmd.Process.Kill()
@@ -205,7 +206,7 @@ func (f *fenced) send(lines ...string) (string, error) {
 	if _, err := io.WriteString(f.in, strings.Join(lines, "\n")+"\n"); err != nil {
 		return "", err
 	}
-	line, err := f.out.in.ReadString('\n')
+	line, err := f.out.ReadString('\n')
 	return strings.TrimSpace(line), err
 }
 

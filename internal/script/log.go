@@ -18,8 +18,6 @@ type callLog struct {
 	lines int
 }
 
-func newCallLog(out io.Writer) *callLog { return &callLog{out: out} }
-
 func (l *callLog) line(text string) {
 	l.lines++
 	if l.lines <= maxLogLines {

@@ -28,28 +28,10 @@ type CallHeader struct {
 // Output is a line of a child. Functions is the last line after Load, Response or Error the last one of a call.
 // Any number of lines with Log may come before.
 type Output struct {
-	Functions []string
-	Response  []byte
-	Error     *Error
-	Log       *string
-}
-
-// outputJSON is the JSON form of a Output.
-type outputJSON struct {
 	Functions []string        `json:"functions,omitzero"`
 	Response  json.RawMessage `json:"response,omitempty"`
-	Error     *errorJSON      `json:"error,omitempty"`
+	Error     *Error          `json:"error,omitempty"`
 	Log       *string         `json:"log,omitempty"`
-}
-
-// errorJSON is the JSON form of an Error.
-type errorJSON struct {
-	File    string   `json:"file,omitempty"`
-	Line    int      `json:"line,omitempty"`
-	Column  int      `json:"column,omitempty"`
-	Message string   `json:"message"`
-	Stack   []string `json:"stack,omitempty"`
-	Limit   string   `json:"limit,omitempty"`
 }
 
 // deadline is when the engine stops; zero for never.
@@ -69,8 +51,7 @@ func (r *Output) line() []byte {
 		line := make([]byte, 0, len(r.Response)+len(beforeResponse)+len(afterResponse)+1)
 		return append(append(append(line, beforeResponse...), r.Response...), afterResponse+"\n"...)
 	}
-	output := outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}
-	text, _ := json.Marshal(output) //nolint:errchkjson // The response is not among them.
+	text, _ := json.Marshal(r) //nolint:errchkjson // There is no response.
 	return append(text, '\n')
 }
 
@@ -81,12 +62,12 @@ func ParseOutput(line []byte) (Output, error) {
 			return Output{Response: response}, nil
 		}
 	}
-	var parsed outputJSON
+	var parsed Output
 	if err := json.Unmarshal(line, &parsed); err != nil {
 		return Output{}, err
 	}
 	if parsed.Functions == nil && parsed.Error == nil && parsed.Log == nil {
 		return Output{}, errors.New("a line without functions, response, error or log")
 	}
-	return Output{Functions: parsed.Functions, Error: (*Error)(parsed.Error), Log: parsed.Log}, nil
+	return parsed, nil
 }

@@ -64,15 +64,16 @@ type Call struct {
 // Error is an error of the author's code, with where it happened.
 type Error struct {
 	// File is the name of a source; empty if the place is not known.
-	File string
+	File string `json:"file,omitempty"`
 	// Line and Column count from 1; Column is 0 if it is not known.
-	Line, Column int
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
 	// Message says what happened, such as "TypeError: cannot read property 'spec' of undefined".
-	Message string
+	Message string `json:"message"`
 	// Stack has the innermost call first, each as "pod (pod.js:12:5)".
-	Stack []string
+	Stack []string `json:"stack,omitempty"`
 	// Limit is the limit that was exceeded, such as "memory 128MiB"; empty for other errors.
-	Limit string
+	Limit string `json:"limit,omitempty"`
 }
 
 // TimeLimit is the Limit of an Error of code that did not return until the deadline.

@@ -31,12 +31,12 @@ func (s *Server) Serve() error {
 	if err != nil {
 		return err
 	}
-	lines := newLineReader(in)
+	reader, lines := bufio.NewReaderSize(in, 64<<10), make(chan []byte)
 	if err := raiseFence(s.MemoryBytes); err != nil {
 		return fmt.Errorf("give up rights: %w", err)
 	}
-	go lines.run()
-	return s.serve(lines.next, out)
+	go passLines(reader, lines)
+	return s.serve(func() ([]byte, error) { return <-lines, nil }, out)
 }
 
 // serve loads the code and makes calls. next returns io.EOF at the end.
@@ -68,7 +68,7 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	if engine == nil {
 		return nil, fmt.Errorf("there is no engine for the language %q", load.Language)
 	}
-	log := newCallLog(out)
+	log := &callLog{out: out}
 	program, err := engine.Load(Files{
 		Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout), Log: log.line,
 	})
@@ -97,7 +97,7 @@ func readCall(next func() ([]byte, error)) (c Call, err error) {
 
 // makeCall makes a call and writes its result.
 func makeCall(program Program, c *Call, out io.Writer) error {
-	log := newCallLog(out)
+	log := &callLog{out: out}
 	c.Log = log.line
 	response, err := program.Call(c)
 	output := Output{Response: response}
@@ -119,24 +119,13 @@ func asError(err error) *Error {
 	return &Error{Message: err.Error()}
 }
 
-// lineReader reads lines while code runs, and ends the process when the parent has ended.
-type lineReader struct {
-	in    *bufio.Reader
-	lines chan []byte
-}
-
-func newLineReader(in io.Reader) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(in, 64<<10), lines: make(chan []byte)}
-}
-
-func (l *lineReader) run() {
+// passLines reads lines while code runs, and ends the process when the parent has ended.
+func passLines(in *bufio.Reader, lines chan<- []byte) {
 	for {
-		line, err := l.in.ReadBytes('\n')
+		line, err := in.ReadBytes('\n')
 		if err != nil {
 			os.Exit(0)
 		}
-		l.lines <- line[:len(line)-1]
+		lines <- line[:len(line)-1]
 	}
 }
-
-func (l *lineReader) next() ([]byte, error) { return <-l.lines, nil }
