@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -105,11 +103,11 @@ func (s *session) prepareTarget(ctx context.Context) error {
 		return err
 	}
 	shared.Reviews = t.Admission.URL != ""
-	objects, err := s.checkManifests(ctx, shared)
+	documents, err := s.checkManifests(ctx, shared)
 	if err != nil {
 		return err
 	}
-	return s.openInventory(ctx, shared, objects)
+	return s.openInventory(ctx, shared, documents)
 }
 
 // checkLeads returns an error if another session of the run has started at the same time, and has the Lease.
@@ -122,8 +120,8 @@ func (s *session) checkLeads() error {
 		s.shared.Inventory.Lease())
 }
 
-// checkManifests returns the objects of all manifests, or why they must not be applied.
-func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) ([]*unstructured.Unstructured, error) {
+// checkManifests returns all manifests, or why they must not be applied.
+func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) ([]manifest.Document, error) {
 	var documents []manifest.Document
 	var problems []error
 	for _, w := range s.projects {
@@ -155,7 +153,7 @@ func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) (
 			return nil, fmt.Errorf("nothing was applied: %w", err)
 		}
 	}
-	return lists.Map(documents, func(d manifest.Document) *unstructured.Unstructured { return d.Object }), nil
+	return documents, nil
 }
 
 // rights are those for the inventory and the Lease.
@@ -171,7 +169,7 @@ func (t *Target) rights(i *inventory.Inventory) []manifest.Right {
 
 // openInventory stores the inventory, installs the CRDs of controllers that the cluster lacks, and prepares
 // the manifests.
-func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, objects []*unstructured.Unstructured) (err error) {
+func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, documents []manifest.Document) (err error) {
 	t := s.Target
 	if shared.Inventory == nil {
 		shared.Inventory, err = inventory.Create(ctx, s.config, t.Run, t.InventoryNamespaces)
@@ -183,7 +181,7 @@ func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, ob
 		return err
 	}
 	s.shared = shared
-	if err := shared.InstallKinds(ctx, objects); err != nil {
+	if err := shared.InstallKinds(ctx, documents); err != nil {
 		return err
 	}
 	for _, w := range s.projects {

@@ -75,7 +75,7 @@ func (c *cluster) patch(ctx context.Context, object *unstructured.Unstructured) 
 
 func (c *cluster) complete([]Document) error { return nil }
 
-func (c *cluster) begin(context.Context, string, []*unstructured.Unstructured) error { return nil }
+func (c *cluster) begin(context.Context, string, []Document) error { return nil }
 
 func (c *cluster) end(context.Context) error { return nil }
 

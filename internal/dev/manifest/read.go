@@ -297,17 +297,6 @@ var (
 	namespaceKind = object.GroupKind{Kind: "Namespace"}
 )
 
-// digest changes when the document does.
-func digest(o *unstructured.Unstructured) (uint64, error) {
-	text, err := o.MarshalJSON()
-	if err != nil {
-		return 0, err
-	}
-	sum := fnv.New64a()
-	_, _ = sum.Write(text)
-	return sum.Sum64(), nil
-}
-
 // Decode decodes the document. Unknown and duplicate fields are errors, which name the line and the field.
 func (d Document) Decode(into any) error {
 	text, err := d.Object.MarshalJSON()

@@ -37,19 +37,8 @@ func ApplyRights(ctx context.Context, config *rest.Config, shared *Shared, file 
 	if err != nil {
 		return account, err
 	}
-	objects := make([]*unstructured.Unstructured, len(rights))
-	for i, d := range rights {
-		objects[i] = d.Object
-	}
-	if err := to.begin(ctx, "", objects); err != nil {
-		return account, err
-	}
-	for _, d := range rights {
-		if err := to.apply(ctx, d.Object); err != nil {
-			return account, fmt.Errorf("%s: apply %s: %w", d, RefOf(d.Object), err)
-		}
-	}
-	return account, to.end(ctx)
+	_, err = newSet(to, "", nil).applyAll(ctx, rights)
+	return account, err
 }
 
 func rightsTarget(config *rest.Config, shared *Shared) (target, error) {

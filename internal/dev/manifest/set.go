@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,14 +19,9 @@ type Set struct {
 	// source names the files in an inventory.
 	source  string
 	paths   []string
-	applied map[object.Ref]applied
+	applied map[object.Ref]Document
 	// digest is that of the files when they were read last.
 	digest uint64
-}
-
-type applied struct {
-	document Document
-	digest   uint64
 }
 
 // target is where objects are applied.
@@ -33,7 +29,7 @@ type target interface {
 	// complete completes what the manifests leave open, and refuses what must not be applied.
 	complete(all []Document) error
 	// begin is called before any of these objects is applied, end afterwards.
-	begin(ctx context.Context, source string, objects []*unstructured.Unstructured) error
+	begin(ctx context.Context, source string, all []Document) error
 	end(ctx context.Context) error
 	apply(ctx context.Context, o *unstructured.Unstructured) error
 	// delete reports whether the object is gone: it may be kept, which an error explains if the user
@@ -48,13 +44,17 @@ func NewSet(config *rest.Config, paths []string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Set{target: c, paths: paths, applied: map[object.Ref]applied{}}, nil
+	return newSet(c, "", paths), nil
+}
+
+func newSet(to target, source string, paths []string) *Set {
+	return &Set{target: to, source: source, paths: paths, applied: map[object.Ref]Document{}}
 }
 
 // NewSharedSet returns the set of what former runs have created from the same source, so that what the files
 // hold no more is deleted.
 func NewSharedSet(s *Shared, source string, paths []string) *Set {
-	set := &Set{target: s, source: source, paths: paths, applied: map[object.Ref]applied{}}
+	set := newSet(s, source, paths)
 	for _, e := range s.Inventory.Entries {
 		if e.Source != source {
 			continue
@@ -64,7 +64,7 @@ func NewSharedSet(s *Shared, source string, paths []string) *Set {
 		o.SetKind(e.Kind)
 		o.SetNamespace(e.Namespace)
 		o.SetName(e.Name)
-		set.applied[RefOf(o)] = applied{document: Document{Object: o}}
+		set.applied[RefOf(o)] = Document{Object: o}
 	}
 	return set
 }
@@ -112,8 +112,8 @@ func (s *Set) read() (changeSet, error) {
 	if err != nil {
 		return changeSet{}, err
 	}
-	work, err := s.compare(r.documents)
-	if err == nil && len(work.deleted) > 0 {
+	work := s.compare(r.documents)
+	if len(work.deleted) > 0 {
 		err = refuseEmpty(r.empty)
 	}
 	return work, err
@@ -163,31 +163,27 @@ func refuseEmpty(files []string) error {
 
 // changeSet is the difference between the files and the applied objects.
 type changeSet struct {
-	stages  [2][]applied // prerequisites, then the rest
-	deleted []Document   // in reverse order of the files
+	stages  [2][]Document // prerequisites, then the rest
+	deleted []Document    // in reverse order of the files
 }
 
-func (s *Set) compare(documents []Document) (changeSet, error) {
+func (s *Set) compare(documents []Document) changeSet {
 	var w changeSet
 	wanted := map[object.Ref]bool{}
 	for _, d := range documents {
 		key := RefOf(d.Object)
 		wanted[key] = true
-		sum, err := digest(d.Object)
-		if err != nil {
-			return changeSet{}, fmt.Errorf("%s: %w", d, err)
-		}
-		if before, there := s.applied[key]; !there || before.digest != sum {
-			w.stages[stage(key)] = append(w.stages[stage(key)], applied{d, sum})
+		if before, there := s.applied[key]; !there || !reflect.DeepEqual(before.Object, d.Object) {
+			w.stages[stage(key)] = append(w.stages[stage(key)], d)
 		}
 	}
 	for key, before := range s.applied {
 		if !wanted[key] {
-			w.deleted = append(w.deleted, before.document)
+			w.deleted = append(w.deleted, before)
 		}
 	}
 	slices.SortFunc(w.deleted, reverseOrder)
-	return w, nil
+	return w
 }
 
 // reverseOrder sorts dependents before their prerequisites.
@@ -199,37 +195,32 @@ func reverseOrder(a, b Document) int {
 }
 
 // applyAll applies one stage and waits for new kinds.
-func (s *Set) applyAll(ctx context.Context, stage []applied) ([]object.Ref, error) {
+func (s *Set) applyAll(ctx context.Context, stage []Document) ([]object.Ref, error) {
 	var landed []object.Ref
 	var problems []error
 	if len(stage) == 0 {
 		return nil, nil
 	}
-	objects := make([]*unstructured.Unstructured, len(stage))
-	for i, item := range stage {
-		objects[i] = item.document.Object
-	}
-	if err := s.target.begin(ctx, s.source, objects); err != nil {
+	if err := s.target.begin(ctx, s.source, stage); err != nil {
 		return nil, err
 	}
-	for _, item := range stage {
-		if err := s.applyOne(ctx, item); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document.Locate(err), RefOf(item.document.Object), err))
+	for _, d := range stage {
+		if err := s.applyOne(ctx, d); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", d.Locate(err), RefOf(d.Object), err))
 			continue
 		}
-		landed = append(landed, RefOf(item.document.Object))
+		landed = append(landed, RefOf(d.Object))
 	}
 	return landed, errors.Join(append(problems, s.target.end(ctx))...)
 }
 
-func (s *Set) applyOne(ctx context.Context, item applied) error {
-	object := item.document.Object
-	if err := s.target.apply(ctx, object); err != nil {
+func (s *Set) applyOne(ctx context.Context, d Document) error {
+	if err := s.target.apply(ctx, d.Object); err != nil {
 		return err
 	}
-	s.applied[RefOf(object)] = item
-	if RefOf(object).GroupKind() == crdKind {
-		return s.target.established(ctx, object)
+	s.applied[RefOf(d.Object)] = d
+	if RefOf(d.Object).GroupKind() == crdKind {
+		return s.target.established(ctx, d.Object)
 	}
 	return nil
 }

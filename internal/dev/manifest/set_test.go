@@ -32,13 +32,13 @@ func TestCompare(t *testing.T) {
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {a: "1"}}
 `)
-	s := &Set{applied: map[object.Ref]applied{}}
-	for _, stage := range mustCompare(t, s, before).stages {
+	s := &Set{applied: map[object.Ref]Document{}}
+	for _, stage := range s.compare(before).stages {
 		for _, item := range stage {
-			s.applied[RefOf(item.document.Object)] = item
+			s.applied[RefOf(item.Object)] = item
 		}
 	}
-	after := mustCompare(t, s, read(t, `
+	after := s.compare(read(t, `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {a: "2"}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: new, namespace: new}}
@@ -51,9 +51,7 @@ func TestCompare(t *testing.T) {
 `))
 	got := map[string][]string{"gone": names(after.deleted)}
 	for i, name := range []string{"first", "then"} {
-		for _, item := range after.stages[i] {
-			got[name] = append(got[name], RefOf(item.document.Object).String())
-		}
+		got[name] = names(after.stages[i])
 	}
 	want := map[string][]string{
 		"first": {"Namespace new", "CustomResourceDefinition new"},
@@ -71,9 +69,9 @@ type fakeTarget struct {
 	log []string
 }
 
-func (f *fakeTarget) complete([]Document) error                                         { return nil }
-func (f *fakeTarget) begin(context.Context, string, []*unstructured.Unstructured) error { return nil }
-func (f *fakeTarget) end(context.Context) error                                         { return nil }
+func (f *fakeTarget) complete([]Document) error                       { return nil }
+func (f *fakeTarget) begin(context.Context, string, []Document) error { return nil }
+func (f *fakeTarget) end(context.Context) error                       { return nil }
 
 func (f *fakeTarget) apply(_ context.Context, o *unstructured.Unstructured) error {
 	f.log = append(f.log, "apply "+o.GetName())
@@ -91,7 +89,7 @@ func TestPrune(t *testing.T) {
 	const one = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}\n---\n"
 	const two = "{apiVersion: v1, kind: ConfigMap, metadata: {name: two}}\n"
 	target := &fakeTarget{}
-	s := &Set{target: target, paths: []string{dir}, applied: map[object.Ref]applied{}}
+	s := &Set{target: target, paths: []string{dir}, applied: map[object.Ref]Document{}}
 	for _, c := range []struct {
 		name, file string // "" for a missing file
 		step       func(context.Context) (Changes, error)
@@ -129,11 +127,6 @@ func TestPrune(t *testing.T) {
 func read(t *testing.T, text string) []Document {
 	t.Helper()
 	return must.Get(parse("a.yaml", []byte(text))).In(t)
-}
-
-func mustCompare(t *testing.T, s *Set, documents []Document) changeSet {
-	t.Helper()
-	return must.Get(s.compare(documents)).In(t)
 }
 
 func names(documents []Document) []string {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,10 +72,10 @@ func (s *Shared) completeOne(d Document, all []Document) error {
 			"the URL of a tunnel to it, or `setpoint dev` without --context")
 	}
 	limited := o.GetNamespace()
-	switch namespaced, known := s.namespaced(o, all); {
+	switch kind, known := s.kindOf(o, all); {
 	case RefOf(o).GroupKind() == namespaceKind:
 		limited = o.GetName()
-	case known && !namespaced:
+	case known && !kind.Namespaced, slices.Contains(controllerGroups, kind.Group):
 		return nil
 	case known && limited == "":
 		o.SetNamespace(s.Namespaces[0])
@@ -87,31 +88,34 @@ func (s *Shared) completeOne(d Document, all []Document) error {
 	return nil
 }
 
-// namespaced reports whether the kind of an object is namespaced, by the CRDs among the manifests or by what
-// the API server serves.
-func (s *Shared) namespaced(o *unstructured.Unstructured, all []Document) (is, known bool) {
-	kind := o.GroupVersionKind().GroupKind()
+// kindOf returns the plural and the scope of an object's kind, by the CRDs among the manifests or by what the API server
+// serves.
+func (s *Shared) kindOf(o *unstructured.Unstructured, all []Document) (kind object.Kind, known bool) {
+	gvk := o.GroupVersionKind()
+	kind = object.Kind{Group: gvk.Group, Kind: gvk.Kind}
 	for _, d := range all {
-		if RefOf(d.Object).GroupKind() == crdKind && definedKind(d.Object) == kind.String() {
-			scope, _, _ := unstructured.NestedString(d.Object.Object, "spec", "scope")
-			return scope == "Namespaced", true
+		if defined := definedKind(d.Object); defined.GroupKind() == kind.GroupKind() {
+			return defined, true
 		}
 	}
-	if slices.Contains(controllerGroups, kind.Group) {
-		return false, true
-	}
-	mapping, err := s.mapper.RESTMapping(kind, o.GroupVersionKind().Version)
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return false, false
+		return kind, false
 	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+	kind.Plural, kind.Namespaced = mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	return kind, true
 }
 
-// definedKind returns the kind of a CRD, as schema.GroupKind prints it.
-func definedKind(definition *unstructured.Unstructured) string {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	return kind + "." + group
+// definedKind returns the kind that a CRD defines, in any version.
+func definedKind(o *unstructured.Unstructured) object.Kind {
+	if RefOf(o).GroupKind() != crdKind {
+		return object.Kind{}
+	}
+	group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+	plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+	scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+	return object.Kind{Group: group, Kind: kind, Plural: plural, Namespaced: scope == "Namespaced"}
 }
 
 // decide returns what applying an object means, and the stored object if there is one.
@@ -144,14 +148,14 @@ func entryOf(o *unstructured.Unstructured) inventory.Entry {
 }
 
 // begin lists what is going to be created in the inventory.
-func (s *Shared) begin(ctx context.Context, source string, objects []*unstructured.Unstructured) error {
-	if err := s.InstallKinds(ctx, objects); err != nil {
+func (s *Shared) begin(ctx context.Context, source string, all []Document) error {
+	if err := s.InstallKinds(ctx, all); err != nil {
 		return err
 	}
 	var planned []inventory.Entry
-	for _, o := range objects {
-		if what, _, err := s.decide(ctx, o); err == nil && what == toCreate {
-			e := entryOf(o)
+	for _, d := range all {
+		if what, _, err := s.decide(ctx, d.Object); err == nil && what == toCreate {
+			e := entryOf(d.Object)
 			e.Source = source
 			planned = append(planned, e)
 		}
@@ -238,12 +242,14 @@ func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool
 // controllerGroups are the API groups of controllers.
 var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
-// InstallKinds creates the CRDs of controllers that are among the objects and not served yet.
-func (s *Shared) InstallKinds(ctx context.Context, objects []*unstructured.Unstructured) error {
-	used := map[string]bool{}
-	for _, o := range objects {
-		if kind := o.GroupVersionKind(); slices.Contains(controllerGroups, kind.Group) {
-			used[kind.GroupKind().String()] = true
+// InstallKinds creates the CRDs of controllers that are among the manifests and not served yet, and brings those up to date
+// that a run has created. Those of an installed Setpoint are used, also in another version: the API server refuses fields that
+// they lack.
+func (s *Shared) InstallKinds(ctx context.Context, all []Document) error {
+	used := map[object.GroupKind]bool{}
+	for _, d := range all {
+		if kind := RefOf(d.Object).GroupKind(); slices.Contains(controllerGroups, kind.Group) {
+			used[kind] = true
 		}
 	}
 	if len(used) == 0 {
@@ -253,53 +259,24 @@ func (s *Shared) InstallKinds(ctx context.Context, objects []*unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	for _, d := range definitions {
-		if !used[definedKind(d)] {
-			continue
-		}
-		if err := s.install(ctx, d); err != nil {
-			return fmt.Errorf("install the CRD %s, which the cluster lacks: %w", d.GetName(), err)
-		}
+	definitions = slices.DeleteFunc(definitions, func(d Document) bool {
+		what, _, _ := s.decide(ctx, d.Object) // Applying it has the same error.
+		return !used[definedKind(d.Object).GroupKind()] || what == toUse
+	})
+	if _, err := newSet(s, "", nil).applyAll(ctx, definitions); err != nil {
+		return fmt.Errorf("install the CRDs of controllers, which the cluster lacks: %w", err)
 	}
 	return nil
 }
 
-// install creates a CRD of Setpoint's, or brings one up to date that a run has created. The one of an
-// installed Setpoint is used, also in another version: the API server refuses fields that it lacks.
-func (s *Shared) install(ctx context.Context, d *unstructured.Unstructured) error {
-	what, _, err := s.decide(ctx, d)
-	if what == toUse {
-		return nil
-	}
-	if err == nil && what == toCreate {
-		err = s.Inventory.Plan(ctx, []inventory.Entry{entryOf(d)})
-	}
-	if err == nil {
-		err = s.apply(ctx, d)
-	}
-	if err == nil {
-		err = s.established(ctx, d)
-	}
-	return errors.Join(err, s.Inventory.Store(ctx))
-}
-
 // ownDefinitions returns the CRDs of controllers.
-func ownDefinitions() ([]*unstructured.Unstructured, error) {
+func ownDefinitions() (all []Document, err error) {
 	texts, err := crd.All()
-	if err != nil {
-		return nil, err
-	}
-	var all []*unstructured.Unstructured
 	for _, text := range texts {
-		documents, err := parse("setpoint", text)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range documents {
-			all = append(all, d.Object)
-		}
+		documents, wrong := parse("setpoint", text)
+		all, err = append(all, documents...), cmp.Or(err, wrong)
 	}
-	return all, nil
+	return all, err
 }
 
 // Objects converts documents for packages that do not use unstructured ones.

@@ -10,7 +10,6 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -69,39 +68,20 @@ func (r Right) String() string {
 func (s *Shared) rights(all []Document) []Right {
 	var needed []Right
 	definitions, _ := ownDefinitions() // They are part of the program, and read again when they are installed.
+	definitions = append(definitions, all...)
 	for _, d := range all {
-		definitions = append(definitions, d.Object)
-	}
-	for _, d := range all {
-		resource, known := s.resourceName(d.Object, definitions)
+		kind, known := s.kindOf(d.Object, definitions)
 		if !known {
 			continue // Applying it says so.
 		}
-		needed = append(needed, Rights(d.Object.GroupVersionKind().Group, resource, d.Object.GetNamespace(), "get", "create", "patch",
-			"delete")...)
-		if slices.Contains(controllerGroups, d.Object.GroupVersionKind().Group) {
-			needed = append(needed, Rights(d.Object.GroupVersionKind().Group, resource, "", "list", "watch", "update")...)
-			needed = append(needed, Right{Verb: "patch", Group: d.Object.GroupVersionKind().Group, Resource: resource,
-				Subresource: "status"})
+		needed = append(needed, Rights(kind.Group, kind.Plural, d.Object.GetNamespace(), "get", "create", "patch", "delete")...)
+		if slices.Contains(controllerGroups, kind.Group) {
+			needed = append(needed, Rights(kind.Group, kind.Plural, "", "list", "watch", "update")...)
+			needed = append(needed, Right{Verb: "patch", Group: kind.Group, Resource: kind.Plural, Subresource: "status"})
 			needed = append(needed, Rights(crdKind.Group, "customresourcedefinitions", "", "get", "list", "watch")...)
 		}
 	}
 	return needed
-}
-
-// resourceName returns the plural of an object's kind.
-func (s *Shared) resourceName(o *unstructured.Unstructured, definitions []*unstructured.Unstructured) (string, bool) {
-	kind := o.GroupVersionKind()
-	if mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-		return mapping.Resource.Resource, true
-	}
-	for _, d := range definitions {
-		if RefOf(d).GroupKind() == crdKind && definedKind(d) == kind.GroupKind().String() {
-			plural, _, _ := unstructured.NestedString(d.Object, "spec", "names", "plural")
-			return plural, plural != ""
-		}
-	}
-	return "", false
 }
 
 // checkRights returns all rights that the user lacks in one error.
