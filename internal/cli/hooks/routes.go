@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
 // Variable holds routes as --hook does, separated by commas. `setpoint dev` sets it.
@@ -19,22 +21,16 @@ type routes []route
 type route struct{ from, to string }
 
 // ParseRoutes parses the routes of --hook and of the environment, in order of precedence.
-func ParseRoutes(variable string, flags []string) (routes, error) {
-	var all routes
-	for _, text := range flags {
-		r, err := parseRoute(text)
-		if err != nil {
-			return nil, fmt.Errorf("--hook %q: %w", text, err)
-		}
-		all = append(all, r)
-	}
-	for text := range strings.SplitSeq(variable, ",") {
-		if text == "" {
-			continue
+func ParseRoutes(variable string, flags []string) (all routes, err error) {
+	ofVariable := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' })
+	for i, text := range slices.Concat(flags, ofVariable) {
+		source := "--hook"
+		if i >= len(flags) {
+			source = "$" + Variable
 		}
 		r, err := parseRoute(text)
 		if err != nil {
-			return nil, fmt.Errorf("$%s: %q: %w", Variable, text, err)
+			return nil, fmt.Errorf("%s %q: %w", source, text, err)
 		}
 		all = append(all, r)
 	}
@@ -60,21 +56,7 @@ func parseRoute(text string) (route, error) {
 	if _, _, err := net.SplitHostPort(to); err != nil {
 		return route{}, fmt.Errorf("want HOST:PORT: %w", err)
 	}
-	return route{trimClusterDomain(from), to}, nil
-}
-
-// trimClusterDomain removes the cluster's DNS suffixes from a Service address.
-func trimClusterDomain(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
-	if err != nil {
-		return host
-	}
-	return net.JoinHostPort(host, port)
+	return route{project.TrimClusterDomain(from), to}, nil
 }
 
 // Dial connects to the target of the route for address, or to address itself.
@@ -96,9 +78,5 @@ func (r routes) target(address string) string {
 }
 
 func (r routes) index(address string) int {
-	whole := trimClusterDomain(address)
-	host, _, err := net.SplitHostPort(whole)
-	return slices.IndexFunc(r, func(one route) bool {
-		return one.from == "" || one.from == whole || err == nil && one.from == host
-	})
+	return slices.IndexFunc(r, func(one route) bool { return one.from == "" || project.IsFor(one.from, address) })
 }

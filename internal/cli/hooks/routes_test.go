@@ -43,7 +43,7 @@ func TestRoutesAreChecked(t *testing.T) {
 		{"", "localhost", "--hook \"localhost\": want HOST:PORT"},
 		{"", "http://localhost", "--hook \"http://localhost\": want HOST:PORT"},
 		{"", "http://localhost:1/sync", "remove /sync: the path is that of the controller's URL"},
-		{"a=b", "", `$SETPOINT_HOOKS: "a=b": want HOST:PORT`},
+		{"a=b", "", `$SETPOINT_HOOKS "a=b": want HOST:PORT`},
 	} {
 		var flags []string
 		if c.flag != "" {
