@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -37,15 +37,14 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 	}
 	token := rand.Text()
 	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
-	return &devDashboard{listener: listener, token: token, otherSources: locate.FolderSources(s.inspectDir), exits: s.locals.exits}, nil
+	return &devDashboard{session: s, listener: listener, token: token}, nil
 }
 
 // devDashboard serves the dashboard to who knows the token, for all processes of the session.
 type devDashboard struct {
-	token        string
-	listener     net.Listener
-	otherSources func(context.Context) []inspect.Source
-	exits        func() []processes.Exit
+	session  *session
+	token    string
+	listener net.Listener
 }
 
 // Check implements manager.Dashboard.
@@ -53,18 +52,15 @@ func (*devDashboard) Check() error { return nil }
 
 // Open implements manager.Dashboard.
 func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]serving.Endpoint, error) {
+	others := locate.FolderSources(d.session.inspectDir)
 	sources := func(ctx context.Context) []inspect.Source {
-		all := []inspect.Source{p.Source}
-		for _, other := range d.otherSources(ctx) {
-			// Discovery also finds this process.
-			if other.Name() != p.Source.Name() {
-				all = append(all, other)
-			}
-		}
-		return all
+		// Discovery also finds this process.
+		found := slices.DeleteFunc(others(ctx), func(s inspect.Source) bool { return s.Name() == p.Source.Name() })
+		return append([]inspect.Source{p.Source}, found...)
 	}
 	handler, err := dashboard.NewForConfig(p.Config, dashboard.Options{
-		Access: access.Options{Token: d.token}, Sources: sources, Exits: d.exits, Version: p.Version, Log: p.Log,
+		Access: access.Options{Token: d.token}, Sources: sources, Exits: d.session.locals.exits,
+		Version: p.Version, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

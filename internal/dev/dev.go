@@ -93,7 +93,7 @@ type Programs interface {
 	Using(file string) []string
 }
 
-// Options configure a session. Boot or Target, Reporter and Log are required.
+// Options configure a session. Boot or Target, NewManager, Reporter and Log are required.
 type Options struct {
 	// Paths are folders with a setpoint.yaml, manifest files to apply, and the Python files of an operator to run, for
 	// which Interpreter is the path of Python; "" for the default.
@@ -119,7 +119,7 @@ type Options struct {
 	// DataDir, Kubeconfig and KubernetesBinaries are passed to Boot.
 	DataDir, Kubeconfig, KubernetesBinaries string
 	Boot                                    Boot
-	// NewManager creates the manager; manager.New if nil.
+	// NewManager creates the manager.
 	NewManager func(manager.Options) (Manager, error)
 
 	// Programs are those of exec hooks; nil for none.
@@ -188,9 +188,6 @@ func open(o Options) (*session, error) {
 	}
 	if s.Target != nil {
 		s.Boot = s.Target.connect
-	}
-	if s.NewManager == nil {
-		s.NewManager = func(o manager.Options) (Manager, error) { return manager.New(o) }
 	}
 	if s.Programs != nil {
 		s.Programs.Limit(s.checkHeld)

@@ -162,7 +162,7 @@ func (f *devContextFlags) cleanupCommand(kubeconfig string, args []string) strin
 
 // devCleanup removes what a run has created.
 func cleanup(ctx context.Context, p *command.Invocation, f *devFlags, args []string) error {
-	config, err := f.context.load(f.kubeconfig)
+	config, err := f.context.load(f.Kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -25,18 +25,9 @@ import (
 
 // devFlags are the flags of `setpoint dev`.
 type devFlags struct {
-	// boot starts the control plane; nil if this binary has none.
-	boot               dev.Boot
-	dataDir            string
-	kubeconfig         string
-	kubernetesBinaries string
-	dashboardAddress   string
-	processLogs        string
-	// readyTimeout is how long COMMAND waits for the processes.
-	readyTimeout time.Duration
-	logLevel     *flags.Choice
-	// interpreter runs FILE.py.
-	interpreter string
+	dev.Options
+
+	logLevel *flags.Choice
 	// clusterOnly starts no controllers.
 	clusterOnly bool
 	recording   flags.RecordFlags
@@ -46,7 +37,8 @@ type devFlags struct {
 
 // Command returns `setpoint dev`. It boots a control plane with the function, if there is one.
 func Command(p *command.Invocation, boot dev.Boot) *cobra.Command {
-	f := &devFlags{boot: boot, logLevel: flags.OneOf("warn", "debug", "info", "error")}
+	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
+	f.Boot, f.Program, f.Version, f.Abort = boot, programName(), command.ReadVersion().Version, command.Abort
 	c := &cobra.Command{
 		Use:   "dev [DIR…] [FILE…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
@@ -101,18 +93,18 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 			return run(p, c, f, dirs, cmd)
 		},
 	}
-	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+	c.Flags().StringVar(&f.DataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
+	c.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "",
 		"`file` to write the kubeconfig to (default: in the data directory); with --context, the file with that context")
-	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and "+
+	c.Flags().StringVar(&f.KubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and "+
 		"kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
-	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; "+
+	c.Flags().StringVar(&f.DashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; "+
 		"127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
-	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of "+
+	c.Flags().StringVar(&f.ProcessLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of "+
 		"the terminal; the last lines of a process that exits are printed")
-	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute,
+	c.Flags().DurationVar(&f.ReadyTimeout, "ready-timeout", 10*time.Minute,
 		"how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
-	c.Flags().StringVar(&f.interpreter, "python-interpreter", "",
+	c.Flags().StringVar(&f.Interpreter, "python-interpreter", "",
 		"`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false,
 		"boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
@@ -121,54 +113,47 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 	f.recording.Register(recording)
 	f.traces.Register(recording)
 	c.Flags().AddGoFlagSet(recording)
-	f.context.register(c, &f.kubeconfig)
+	f.context.register(c, &f.Kubeconfig)
 	return c
 }
 
 func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []string) error {
-	if f.boot == nil && f.context.name == "" {
+	if f.Boot == nil && f.context.name == "" {
 		return command.WithHint(
 			errors.New("this binary has no control plane"),
 			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint dev --context` with an existing cluster",
 		)
 	}
-	if _, _, operator := project.Split(args); f.interpreter != "" && len(operator) == 0 {
+	if _, _, operator := project.Split(args); f.Interpreter != "" && len(operator) == 0 {
 		return command.UsageErrorf("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")
 	}
 	if err := f.checkRecording(); err != nil {
 		return command.UsageError(err)
 	}
-	o := dev.Options{
-		Recording: f.recording.Options(), Traces: f.traces.Options(),
-		Paths: args, Interpreter: f.interpreter, Command: cmd,
-		ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
-		KubernetesBinaries: f.kubernetesBinaries,
-		DashboardAddress:   f.dashboardAddress, Boot: f.boot, Program: programName(), Version: command.ReadVersion().Version,
-		Abort: command.Abort,
-	}
+	f.Paths, f.Command, f.Recording, f.Traces = args, cmd, f.recording.Options(), f.traces.Options()
 	if f.clusterOnly {
 		if len(args) > 0 {
 			fmt.Fprintf(p.Stderr, "warning: --cluster-only: %s is neither applied nor run\n", output.Clean(strings.Join(args, ", ")))
 		}
-		o.NewManager, o.DashboardAddress, o.Paths = dev.NewIdleManager, "", nil
+		f.NewManager, f.DashboardAddress, f.Paths = dev.NewIdleManager, "", nil
 	}
 	var err error
 	if f.context.name != "" {
-		if o.Target, err = f.context.target(f.kubeconfig, args); err != nil {
+		if f.Target, err = f.context.target(f.Kubeconfig, args); err != nil {
 			return err
 		}
 	}
-	if o.Executable, err = os.Executable(); err != nil {
+	if f.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	connect(p, &o, f.logLevel.Value)
+	connect(p, &f.Options, f.logLevel.Value)
 	if !f.clusterOnly {
-		callHooks(&o)
+		callHooks(&f.Options)
 	}
 	signals, stop := command.CatchSignals()
 	defer stop()
-	o.Signals = signals
-	p.Code, err = dev.Run(c.Context(), o)
+	f.Signals = signals
+	p.Code, err = dev.Run(c.Context(), f.Options)
 	return err
 }
 
