@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	crdschema "github.com/setpoint-dev/setpoint/internal/schema"
@@ -25,6 +25,8 @@ import (
 type Kinds struct {
 	definitions []*object.Object
 	defined     []crdschema.Served
+	// known are those that are not assumed.
+	known []object.Resource
 
 	mu      sync.Mutex
 	assumed []object.Resource
@@ -43,6 +45,13 @@ func NewKinds(objects []*object.Object) (*Kinds, error) {
 		}
 		k.definitions, k.defined = append(k.definitions, o), append(k.defined, served...)
 	}
+	for _, defined := range k.defined {
+		k.known = append(k.known, defined.Resource())
+	}
+	k.known = append(k.known, crds.Resource) // No scheme of client-go has it.
+	for _, kind := range builtIn() {
+		k.known = append(k.known, kind.resource())
+	}
 	return k, nil
 }
 
@@ -53,71 +62,47 @@ func (k *Kinds) Defined() []crdschema.Served { return k.defined }
 func (k *Kinds) Assumed() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	names := make([]string, len(k.assumed))
-	for i, r := range k.assumed {
-		names[i] = r.String()
-	}
-	return names
+	return lists.Map(k.assumed, object.Resource.String)
 }
 
 // Resolve implements the field of compile.Environment.
 func (k *Kinds) Resolve(_ context.Context, apiVersion, plural string) (object.Resource, error) {
-	return k.find(apiVersion, plural, "", func(r object.Resource) bool { return r.Plural == plural })
+	// Only a CRD would say its kind.
+	return k.find(apiVersion, plural, plural, func(r object.Resource) bool { return r.Plural == plural })
 }
 
 // ResolveKind implements the field of compile.Environment.
 func (k *Kinds) ResolveKind(_ context.Context, apiVersion, kind string) (object.Resource, error) {
-	version, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return object.Resource{}, err
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind))
+	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
 	return k.find(apiVersion, plural.Resource, kind, func(r object.Resource) bool { return r.Kind == kind })
 }
 
 // Named returns the kind of a CRD or of Kubernetes that is named as PLURAL, or PLURAL.GROUP.
-func (k *Kinds) Named(ctx context.Context, word string) (object.Resource, error) {
+func (k *Kinds) Named(word string) (object.Resource, error) {
 	plural, group, _ := strings.Cut(word, ".")
-	for i := range k.defined {
-		if r := k.defined[i].Resource(); r.Plural == plural && (group == "" || r.Group == group) {
+	for _, r := range k.known {
+		if r.Plural == plural && (group == "" || r.Group == group) {
 			return r, nil
-		}
-	}
-	for _, version := range slices.Concat([]schema.GroupVersion{{Version: "v1"}}, scheme.Scheme.PrioritizedVersionsAllGroups()) {
-		if _, _, has := BuiltInType(version, plural); has && (group == "" || version.Group == group) {
-			return k.Resolve(ctx, version.String(), plural)
 		}
 	}
 	return object.Resource{}, fmt.Errorf("neither Kubernetes nor a CRD in the files has the kind %q; write PLURAL.GROUP, or add its CRD "+
 		"to the files", word)
 }
 
-// find returns a kind; kind is empty if it is not known.
+// find returns a kind; the plural and the kind are what to assume if it is not known.
 func (k *Kinds) find(apiVersion, plural, kind string, is func(object.Resource) bool) (object.Resource, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return object.Resource{}, err
 	}
-	for i := range k.defined {
-		if r := k.defined[i].Resource(); r.APIVersion() == apiVersion && is(r) {
-			return r, nil
-		}
-	}
-	if crds.Resource.APIVersion() == apiVersion && is(crds.Resource) {
-		return crds.Resource, nil // No scheme of client-go has them.
-	}
-	resource := object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true, Status: true,
-		Custom: true}
-	if builtIn, goType, has := BuiltInType(version, plural); has {
-		resource.Kind, resource.Namespaced, resource.Custom = builtIn, !object.IsClusterScoped(builtIn), false
-		_, resource.Status = goType.FieldByName("Status")
-		return resource, nil
+	if i := slices.IndexFunc(k.known, func(r object.Resource) bool { return r.APIVersion() == apiVersion && is(r) }); i >= 0 {
+		return k.known[i], nil
 	}
 	if scheme.Scheme.IsVersionRegistered(version) {
-		return resource, fmt.Errorf("%s of %s: %w", plural, apiVersion, compile.ErrNotServed)
+		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, compile.ErrNotServed)
 	}
-	resource.Kind = cmp.Or(kind, plural) // A CRD would say it.
-	return k.assume(resource, is), nil
+	return k.assume(object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true,
+		Status: true, Custom: true}, is), nil
 }
 
 // assume returns the kind that was assumed first for the same name.
@@ -141,22 +126,58 @@ func (k *Kinds) StatusOf(_ context.Context, resource object.Resource) (compile.S
 	return crds.StatusSchema(k.definitions[i], resource.Version)
 }
 
-// BuiltInType returns the Go type of a resource of Kubernetes.
-func BuiltInType(version schema.GroupVersion, plural string) (kind string, goType reflect.Type, is bool) {
-	for kind, goType := range scheme.Scheme.KnownTypes(version) {
-		if guess, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)); guess.Resource == plural {
-			return kind, goType, true
+// BuiltIn is a kind of Kubernetes in a version, and its Go type.
+type BuiltIn struct {
+	served.Kind
+
+	Type reflect.Type
+}
+
+func (b *BuiltIn) resource() object.Resource {
+	_, status := b.Type.FieldByName("Status")
+	return object.Resource{Group: b.Group, Version: b.Version, Plural: b.Plural, Kind: b.Kind.Kind.Kind, Namespaced: b.Namespaced,
+		Status: status}
+}
+
+// FindBuiltIn returns a kind of Kubernetes; nil if there is none.
+func FindBuiltIn(apiVersion, plural string) *BuiltIn {
+	for _, kind := range builtIn() {
+		if kind.Plural == plural && kind.APIVersion() == apiVersion {
+			return kind
 		}
 	}
-	return "", nil, false
+	return nil
+}
+
+// builtIn returns the kinds of Kubernetes, those of the core group first.
+//
+//nolint:gochecknoglobals // They are constant.
+var builtIn = sync.OnceValue(func() (all []*BuiltIn) {
+	for _, version := range slices.Concat([]schema.GroupVersion{{Version: "v1"}}, scheme.Scheme.PrioritizedVersionsAllGroups()) {
+		all = append(all, builtInKinds(version)...)
+	}
+	return all
+})
+
+// builtInKinds returns the kinds of Kubernetes in a version: its Go types that have metadata.
+func builtInKinds(version schema.GroupVersion) (all []*BuiltIn) {
+	for kind, goType := range scheme.Scheme.KnownTypes(version) {
+		field, has := goType.FieldByName("ObjectMeta")
+		if !has || !field.Anonymous || field.Type.Kind() != reflect.Struct {
+			continue
+		}
+		plural, singular := meta.UnsafeGuessKindToResource(version.WithKind(kind))
+		known := object.Kind{Group: version.Group, Version: version.Version, Plural: plural.Resource, Kind: kind,
+			Namespaced: !object.IsClusterScoped(kind)}
+		all = append(all, &BuiltIn{served.Kind{Kind: known, Singular: singular.Resource, Verbs: verbs}, goType})
+	}
+	slices.SortFunc(all, func(a, b *BuiltIn) int { return strings.Compare(a.Plural, b.Plural) })
+	return all
 }
 
 // All returns the kinds of CRDs and of Kubernetes, as an API server would list them.
 func (k *Kinds) All() []served.Kind {
-	var all []served.Kind
-	for _, version := range slices.Concat([]schema.GroupVersion{{Version: "v1"}}, scheme.Scheme.PrioritizedVersionsAllGroups()) {
-		all = append(all, builtInKinds(version)...)
-	}
+	all := lists.Map(builtIn(), func(b *BuiltIn) served.Kind { return b.Kind })
 	for _, defined := range k.defined {
 		all = append(all, served.Kind{Kind: defined.Kind, Singular: strings.ToLower(defined.Kind.Kind), ShortNames: defined.ShortNames,
 			Categories: defined.Categories, Verbs: verbs})
@@ -166,24 +187,3 @@ func (k *Kinds) All() []served.Kind {
 
 // verbs are what clients may do with objects of all kinds.
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-
-// builtInKinds returns the kinds of Kubernetes in a version: its Go types that have metadata.
-func builtInKinds(version schema.GroupVersion) []served.Kind {
-	var all []served.Kind
-	for kind, goType := range scheme.Scheme.KnownTypes(version) {
-		field, has := goType.FieldByName("ObjectMeta")
-		if !has || !field.Anonymous || field.Type.Kind() != reflect.Struct {
-			continue
-		}
-		plural, singular := meta.UnsafeGuessKindToResource(version.WithKind(kind))
-		all = append(all, served.Kind{
-			Kind: object.Kind{
-				Group: version.Group, Version: version.Version, Plural: plural.Resource, Kind: kind,
-				Namespaced: !object.IsClusterScoped(kind),
-			},
-			Singular: singular.Resource, Verbs: verbs,
-		})
-	}
-	slices.SortFunc(all, func(a, b served.Kind) int { return strings.Compare(a.Plural, b.Plural) })
-	return all
-}

@@ -114,7 +114,7 @@ func (r *rbacRun) relatedKind(ctx context.Context, word string) (object.Resource
 		kind, err := r.client.Kind(ctx, word)
 		return resourceOf(kind), err
 	}
-	kind, err := r.offline.kinds.Named(ctx, word)
+	kind, err := r.offline.kinds.Named(word)
 	if err != nil {
 		return kind, command.UsageErrorf("--related: %w", err)
 	}

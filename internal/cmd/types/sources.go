@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -79,23 +77,18 @@ func (s *typeSources) find(ctx context.Context, r typegen.Resource) (typegen.Kin
 
 // inCluster returns a kind that the API server serves. One without a schema has untyped fields.
 func (s *typeSources) inCluster(ctx context.Context, r typegen.Resource) (typegen.Kind, error) {
-	version, err := apischema.ParseGroupVersion(r.APIVersion)
-	if err != nil {
-		return typegen.Kind{}, err
-	}
 	kinds, err := s.cluster.Kinds(ctx)
 	if err != nil {
 		return typegen.Kind{}, err
 	}
 	at := slices.IndexFunc(kinds, func(k object.Kind) bool {
-		return k.Group == version.Group && k.Version == version.Version && k.Plural == r.Plural
+		return k.APIVersion() == r.APIVersion && k.Plural == r.Plural
 	})
 	if at < 0 {
 		return typegen.Kind{}, notFound("the cluster does not serve it, and the files have no CRD of it")
 	}
 	kind := typegen.Kind{Kind: kinds[at]}
-	_, _, builtIn := workspace.BuiltInType(version, r.Plural)
-	kind.Custom = !builtIn
+	kind.Custom = workspace.FindBuiltIn(r.APIVersion, r.Plural) == nil
 	kind.Schema, kind.Definitions, err = s.cluster.Schema(ctx, kind.Kind)
 	if errors.Is(err, failure.ErrNotFound) {
 		err = nil
@@ -105,23 +98,15 @@ func (s *typeSources) inCluster(ctx context.Context, r typegen.Resource) (typege
 
 // builtIn returns a kind of Kubernetes by its Go type.
 func (s *typeSources) builtIn(r typegen.Resource) (typegen.Kind, error) {
-	version, err := apischema.ParseGroupVersion(r.APIVersion)
-	if err != nil {
-		return typegen.Kind{}, err
-	}
 	if r.APIVersion == crds.Resource.APIVersion() && r.Plural == crds.Resource.Plural {
-		definition := crds.Resource // No scheme of client-go has it.
-		return typegen.Kind{Kind: object.Kind{Group: definition.Group, Version: definition.Version, Plural: r.Plural,
-			Kind: definition.Kind}}, nil
+		return typegen.Kind{Kind: object.KindOf(crds.Resource)}, nil // No scheme of client-go has it.
 	}
-	kind, goType, is := workspace.BuiltInType(version, r.Plural)
-	if !is {
-		return typegen.Kind{}, notFound("it is no kind of Kubernetes, and the files have no CRD of it; no cluster was read: " +
-			output.Clean(failure.Text(s.why)))
+	kind := workspace.FindBuiltIn(r.APIVersion, r.Plural)
+	if kind == nil {
+		return typegen.Kind{}, notFound("it is no kind of Kubernetes, and the files have no CRD of it" + s.unread())
 	}
-	found := typegen.Kind{Kind: object.NewKind(r.APIVersion, kind), Definitions: schema.Definitions{}}
-	found.Plural = r.Plural
-	root := found.Definitions.AddGoType(goType)
+	found := typegen.Kind{Kind: kind.Kind.Kind, Definitions: schema.Definitions{}}
+	root := found.Definitions.AddGoType(kind.Type)
 	found.Schema = &root
 	return found, nil
 }
