@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+const (
+	// childGrace is how long children may write after their parent has exited, before they are killed.
+	childGrace = 300 * time.Millisecond
+	// outputTimeout bounds reading what is left then: a child that has left the group may keep the output open. It is long
+	// because a reader is late on a busy machine.
+	outputTimeout = 5 * time.Second
+)
+
 // Running is a started program with its children.
 type Running struct {
 	target target
@@ -46,30 +54,28 @@ type exit struct{ state *os.ProcessState }
 // launch starts a program, in a process group of its own if ownGroup is set. It calls exited when the program has
 // exited, before all its output is written.
 func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, error) {
-	output, err := pipeOutput(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cmd.WaitDelay = childGrace // For an input that does not end.
+	cmd.WaitDelay = childGrace + outputTimeout
 	target, err := l.start(cmd, ownGroup)
-	output.closeWriters()
 	if err != nil {
-		output.closeReaders()
 		return nil, err
 	}
-	output.copy()
 	r := &Running{target: target, pid: cmd.Process.Pid, gone: make(chan struct{}), exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
-		_ = cmd.Wait() // The process state has the result.
-		r.exit = exit{cmd.ProcessState}
-		complete := output.wait(childGrace)
+		r.exit.state, _ = cmd.Process.Wait()
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			_ = cmd.Wait() // It waits for the output.
+		}()
+		select {
+		case <-written:
+		case <-time.After(childGrace):
+		}
 		r.killChildren(l)
 		close(r.gone)
 		exited()
-		if !complete && !output.wait(outputTimeout) {
-			output.stop()
-		}
+		<-written
 	}()
 	return r, nil
 }
