@@ -8,6 +8,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
@@ -48,7 +49,7 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 	if err != nil {
 		return nil, err
 	}
-	if len(r.unserved) > 0 && !r.served {
+	if len(r.unserved) > 0 && len(r.selected) == 0 {
 		if c.operator.discovery.fixed {
 			return nil, fmt.Errorf("%w: neither Kubernetes nor a CRD in the files has such a kind; add its CRD to the files",
 				errors.Join(r.unserved...))
@@ -97,8 +98,8 @@ type resolution struct {
 	ctx context.Context //nolint:containedctx // It lasts as long as a call.
 	env *compile.Environment
 	all []served.Kind
-	// served reports that some kind was found, unserved has the selectors without one.
-	served   bool
+	// selected are the kinds that were found, unserved the selectors without one.
+	selected []object.Kind
 	unserved []error
 }
 
@@ -108,17 +109,14 @@ func (r *resolution) kinds(field string, s *Selector) ([]object.Kind, error) {
 	if err != nil {
 		return nil, &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: fmt.Errorf("%s: %w", field, err)}
 	}
-	var kinds []object.Kind
-	for i := range found {
-		kinds = append(kinds, found[i].Kind)
-	}
+	kinds := lists.Map(found, func(k served.Kind) object.Kind { return k.Kind })
 	if len(kinds) == 0 {
 		kinds, err = r.resolveExact(s)
 	}
 	if len(kinds) == 0 && err == nil {
 		r.unserved = append(r.unserved, fmt.Errorf("%s: no kind matches %s", field, s))
 	}
-	r.served = r.served || len(kinds) > 0
+	r.selected = appendNew(r.selected, kinds)
 	return kinds, err
 }
 
@@ -136,8 +134,7 @@ func (r *resolution) resolveExact(s *Selector) ([]object.Kind, error) {
 	case err != nil:
 		return nil, fmt.Errorf("look up %s: %w", s, err)
 	}
-	return []object.Kind{{Group: resource.Group, Version: resource.Version, Plural: resource.Plural, Kind: resource.Kind,
-		Namespaced: resource.Namespaced}}, nil
+	return []object.Kind{object.KindOf(resource)}, nil
 }
 
 // selects reports whether kinds of the controller depend on discovery.

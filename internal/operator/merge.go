@@ -23,7 +23,7 @@ const mergedSeparator = "+"
 // handlers of all.
 type kindGroup struct {
 	controllers []*declaredController
-	kinds       []compile.ResourceName
+	kinds       []object.Kind
 }
 
 // compileKinds compiles the controller for the kinds that it is the first to select. Another one
@@ -33,15 +33,14 @@ func (c *controller) compileKinds(ctx context.Context, env compile.Environment, 
 	if c.operator.declaration.Merged == "" || len(c.Selectors) == 0 {
 		return c.compileSpec(ctx, env, spec)
 	}
-	kinds := kindsIn(spec)
 	all := &compile.Compiled{Release: func() {}}
-	for _, group := range c.groups(r.all, kinds) {
+	for _, group := range c.groups(r.all, r.selected) {
 		if first := group.controllers[0]; first != c.declaredController {
 			all.Notes = append(all.Notes, fmt.Sprintf("%s handles %s, with the handlers of this controller",
 				first.Metadata.Name, kindNames(group.kinds)))
 			continue
 		}
-		compiled, err := c.compileGroup(ctx, env, group, spec, len(kinds) > 1)
+		compiled, err := c.compileGroup(ctx, env, group, spec, len(r.selected) > 1)
 		if err != nil {
 			all.Release()
 			return nil, err
@@ -101,7 +100,7 @@ func (o *Operator) merged(ctx context.Context, group *kindGroup) (*controller, e
 }
 
 // groups returns kinds of the controller by the controllers that select them.
-func (c *controller) groups(all []served.Kind, kinds []compile.ResourceName) []*kindGroup {
+func (c *controller) groups(all []served.Kind, kinds []object.Kind) []*kindGroup {
 	var groups []*kindGroup
 	for _, kind := range kinds {
 		selecting := c.operator.selecting(all, kind)
@@ -119,7 +118,7 @@ func (c *controller) groups(all []served.Kind, kinds []compile.ResourceName) []*
 
 // selecting returns the controllers that select a kind: those that name it before those with
 // broader selectors, otherwise in the order of the declaration.
-func (o *Operator) selecting(all []served.Kind, kind compile.ResourceName) []*declaredController {
+func (o *Operator) selecting(all []served.Kind, kind object.Kind) []*declaredController {
 	type selection struct {
 		by      *declaredController
 		breadth int
@@ -136,10 +135,10 @@ func (o *Operator) selecting(all []served.Kind, kind compile.ResourceName) []*de
 }
 
 // selects reports whether the selector selects a kind in its version.
-func (s *Selector) selects(all []served.Kind, kind compile.ResourceName) bool {
+func (s *Selector) selects(all []served.Kind, kind object.Kind) bool {
 	found, err := s.find(all) // The controller of an ambiguous name reports the error itself.
 	return err == nil && slices.ContainsFunc(found, func(k served.Kind) bool {
-		return k.Plural == kind.Plural && object.GroupOf(k.APIVersion()) == object.GroupOf(kind.APIVersion)
+		return k.Plural == kind.Plural && k.Group == kind.Group
 	})
 }
 
@@ -165,28 +164,12 @@ func (c *declaredController) finalizer() string {
 // noKinds resolves no selector.
 func noKinds(string, *Selector) ([]object.Kind, error) { return nil, nil }
 
-// kindsIn returns the handled kinds of a spec.
-func kindsIn(spec map[string]any) []compile.ResourceName {
-	listed, _ := spec["resources"].([]any)
-	if one := spec["resource"]; one != nil {
-		listed = []any{one}
-	}
-	var kinds []compile.ResourceName
-	for _, each := range listed {
-		resource, _ := each.(map[string]any)
-		apiVersion, _ := resource["apiVersion"].(string)
-		plural, _ := resource["resource"].(string)
-		kinds = append(kinds, compile.ResourceName{APIVersion: apiVersion, Plural: plural})
-	}
-	return kinds
-}
-
 // setKinds sets the handled kinds of a spec.
-func setKinds(spec map[string]any, kinds []compile.ResourceName, several bool) {
+func setKinds(spec map[string]any, kinds []object.Kind, several bool) {
 	delete(spec, "resource")
 	var resources []any
 	for _, kind := range kinds {
-		resources = append(resources, map[string]any{"apiVersion": kind.APIVersion, "resource": kind.Plural})
+		resources = append(resources, map[string]any{"apiVersion": kind.APIVersion(), "resource": kind.Plural})
 	}
 	if spec["resources"] = resources; len(resources) == 1 && !several {
 		spec["resource"] = resources[0]
@@ -194,7 +177,7 @@ func setKinds(spec map[string]any, kinds []compile.ResourceName, several bool) {
 	}
 }
 
-func kindNames(kinds []compile.ResourceName) string {
-	names := lists.Map(kinds, compile.ResourceName.String)
+func kindNames(kinds []object.Kind) string {
+	names := lists.Map(kinds, func(k object.Kind) string { return k.APIVersion() + "/" + k.Plural })
 	return strings.Join(names, ", ")
 }

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/config/crd"
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
@@ -99,20 +97,20 @@ func (c *declaredController) expand(field, base string, kinds selectKinds) (map[
 	if len(c.Selectors) == 0 {
 		return spec, nil
 	}
-	var resources []compile.ResourceName
+	var selected []object.Kind
 	for i := range c.Selectors {
 		found, err := kinds(fmt.Sprintf("%s.selectors[%d]", field, i), &c.Selectors[i])
 		if err != nil {
 			return nil, err
 		}
-		for _, kind := range found {
-			if name := (compile.ResourceName{APIVersion: kind.APIVersion(), Plural: kind.Plural}); !slices.Contains(resources, name) {
-				resources = append(resources, name)
-			}
-		}
+		selected = appendNew(selected, found)
 	}
-	setKinds(spec, resources, false)
+	setKinds(spec, selected, false)
 	return spec, nil
+}
+
+func appendNew(all, more []object.Kind) []object.Kind {
+	return append(all, slices.DeleteFunc(slices.Clone(more), func(k object.Kind) bool { return slices.Contains(all, k) })...)
 }
 
 // makeAbsolute makes the URLs of webhooks absolute that are paths of the process.
@@ -170,7 +168,7 @@ func expandRule(field string, declared any, kinds selectKinds) ([]any, error) {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	var s Selector
-	if err := errors.Join(decodeStrictly(data, &s)); err != nil {
+	if err := decodeStrictly(data, &s); err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	if err := s.check(); err != nil {
