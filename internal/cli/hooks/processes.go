@@ -62,47 +62,41 @@ func (h *Processes) RegisterExec(set *pflag.FlagSet) {
 		"`DIR` with the programs that exec hooks may run (repeatable; default: exec hooks are refused)")
 }
 
-// check validates the flags.
-func (h *Processes) check() error {
-	if err := h.checkExec(); err != nil || h.memory == "" {
-		return err
+// read returns the values of the flags.
+func (h *Processes) read() (memory int, dirs []string, err error) {
+	memory, err = manager.ParseBytes(cmp.Or(h.memory, defaultHookMemory))
+	switch {
+	case err != nil:
+		return 0, nil, fmt.Errorf("--inline-hook-max-memory %w", err)
+	case memory < leastHookMemory:
+		return 0, nil, errors.New("--inline-hook-max-memory must be at least 16Mi")
 	}
-	memory, err := manager.ParseBytes(h.memory)
-	if err != nil {
-		return fmt.Errorf("--inline-hook-max-memory %w", err)
-	}
-	if memory < leastHookMemory {
-		return errors.New("--inline-hook-max-memory must be at least 16Mi")
-	}
-	return nil
-}
-
-func (h *Processes) checkExec() error {
 	for _, dir := range h.ExecDirs {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return fmt.Errorf("--exec-hooks: %w", err)
+		path, err := filepath.Abs(dir)
+		if info, wrong := os.Stat(dir); wrong != nil {
+			err = wrong
+		} else if !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", dir)
 		}
-		if !info.IsDir() {
-			return fmt.Errorf("--exec-hooks: %s is not a directory", dir)
+		if err != nil {
+			return 0, nil, fmt.Errorf("--exec-hooks: %w", err)
+		}
+		if !slices.Contains(dirs, path) {
+			dirs = append(dirs, path)
 		}
 	}
-	return nil
+	return memory, dirs, nil
 }
 
 // AddTo lets a manager call inline and exec hooks.
 func (h *Processes) AddTo(o *manager.Options) error {
-	if err := h.check(); err != nil {
+	memory, dirs, err := h.read()
+	if err != nil {
 		return command.UsageError(err)
 	}
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program, which runs inline hooks: %w", err)
-	}
-	memory, _ := manager.ParseBytes(cmp.Or(h.memory, defaultHookMemory)) // check has parsed it.
-	dirs, err := absolute(h.ExecDirs)
-	if err != nil {
-		return err
 	}
 	limiter, reviews, log := child.NewLimiter(0), child.NewLimiter(0), cmp.Or(h.Log, o.Log)
 	compiler := inline.Compiler{
@@ -115,20 +109,6 @@ func (h *Processes) AddTo(o *manager.Options) error {
 		o.Exec = h.Opener.Open
 	}
 	return nil
-}
-
-func absolute(dirs []string) ([]string, error) {
-	var all []string
-	for _, dir := range dirs {
-		path, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, fmt.Errorf("find %s: %w", dir, err)
-		}
-		if !slices.Contains(all, path) {
-			all = append(all, path)
-		}
-	}
-	return all, nil
 }
 
 // engineName is the name of the command that runs the code of inline hooks. It is not for users.
