@@ -69,7 +69,9 @@ func (c Cron) Next(t time.Time) time.Time {
 	for at, limit := t.In(c.zone), t.AddDate(years, 0, 0); at.Before(limit); {
 		begin, end := at.ZoneBounds()
 		if !begin.IsZero() && !c.continuous {
-			from = latest(from, shownBefore(begin).Add(-moment)) // It has shown the earlier ones twice by now.
+			if shownTwice := shownBefore(begin).Add(-moment); shownTwice.After(from) {
+				from = shownTwice
+			}
 		}
 		match := c.calendar.Next(from)
 		if match.IsZero() {
@@ -94,10 +96,3 @@ func shown(at time.Time) time.Time {
 
 // shownBefore returns what the clock would show at the time of a change without that change.
 func shownBefore(change time.Time) time.Time { return shown(change.Add(-time.Second)).Add(time.Second) }
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,16 +183,10 @@ func (s *Set) compare(documents []Document) changeSet {
 			w.deleted = append(w.deleted, before)
 		}
 	}
-	slices.SortFunc(w.deleted, reverseOrder)
+	slices.SortFunc(w.deleted, func(a, b Document) int { // Dependents come before their prerequisites.
+		return cmp.Or(stage(RefOf(b.Object))-stage(RefOf(a.Object)), b.Line-a.Line)
+	})
 	return w
-}
-
-// reverseOrder sorts dependents before their prerequisites.
-func reverseOrder(a, b Document) int {
-	if byStage := stage(RefOf(b.Object)) - stage(RefOf(a.Object)); byStage != 0 {
-		return byStage
-	}
-	return b.Line - a.Line
 }
 
 // applyAll applies one stage and waits for new kinds.
