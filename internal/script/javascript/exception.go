@@ -3,6 +3,7 @@ package javascript
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -98,22 +99,13 @@ func (m *vm) addStack(e *script.Error, stack string) {
 
 // parsePlace parses "sync.js:12:5".
 func parsePlace(place string) (file string, line, column int) {
-	rest, last := cutLast(place, ":")
-	file, middle := cutLast(rest, ":")
-	line, err := strconv.Atoi(middle)
-	if err != nil {
+	found := placePattern.FindStringSubmatch(place)
+	if found == nil {
 		return place, 0, 0
 	}
-	column, err = strconv.Atoi(last)
-	if err != nil {
-		return place, 0, 0
-	}
-	return file, line, column
+	line, _ = strconv.Atoi(found[2])
+	column, _ = strconv.Atoi(found[3])
+	return found[1], line, column
 }
 
-func cutLast(s, sep string) (before, after string) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):]
-	}
-	return s, ""
-}
+var placePattern = regexp.MustCompile(`^(.*):(\d{1,9}):(\d{1,9})$`)
