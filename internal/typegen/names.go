@@ -1,6 +1,7 @@
 package typegen
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,37 +25,23 @@ func newNamer() namer {
 
 // pick takes the first free name, or the last one with a number.
 func (n namer) pick(names ...string) string {
-	for _, name := range names {
-		if !n[name] {
-			n[name] = true
-			return name
-		}
-	}
 	last := names[len(names)-1]
 	for i := 2; ; i++ {
-		if name := last + strconv.Itoa(i); !n[name] {
-			n[name] = true
-			return name
+		if at := slices.IndexFunc(names, func(name string) bool { return !n[name] }); at >= 0 {
+			n[names[at]] = true
+			return names[at]
 		}
+		names = []string{last + strconv.Itoa(i)}
 	}
 }
 
-// camel returns a name in CamelCase: rolling-set is RollingSet, apps/v1 AppsV1.
+// camel makes a name of what may have any characters.
 func camel(name string) string {
-	var b strings.Builder
-	upper := true
-	for _, r := range name {
-		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			upper = true
-			continue
-		}
-		if upper {
-			r = unicode.ToUpper(r)
-		}
-		upper = false
-		b.WriteRune(r)
+	words := strings.FieldsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
 	}
-	text := b.String()
+	text := strings.Join(words, "")
 	if text != "" && unicode.IsDigit(rune(text[0])) {
 		return "X" + text
 	}
