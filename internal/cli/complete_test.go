@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,9 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -70,12 +64,11 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 // completed are the words that a shell is given, and what else is written.
 func completed(t *testing.T, args ...string) (words, stderr string) {
 	t.Helper()
-	var out, problems bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
-	if code := execute(t.Context(), p, Extras{}, append([]string{"__completeNoDesc"}, args...)); code != command.OK {
-		t.Errorf("%v ends with %d: %s", args, code, &problems)
+	code, out, stderr := invoke(t.Context(), append([]string{"__completeNoDesc"}, args...)...)
+	if code != command.OK {
+		t.Errorf("%v ends with %d: %s", args, code, stderr)
 	}
-	return strings.Join(strings.Fields(out.String()), " "), problems.String()
+	return strings.Join(strings.Fields(out), " "), stderr
 }
 
 // expectCompletion completes a line once more if the machine was so busy that the completion has given up.
@@ -158,12 +151,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 	source := &objectSource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, HeldDeletions: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
 	})}
-	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
-	defer door.Close()
-	folder := t.TempDir()
-	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
-	defer withdraw()
-	t.Setenv(locate.FolderEnv, folder)
+	serveProcess(t, source)
 	for line, want := range map[string]string{
 		"get ":                   "reviews compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
 		"get te":                 "teams :4",

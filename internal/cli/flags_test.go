@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"strings"
@@ -42,10 +41,9 @@ func between(t *testing.T, text, from, to, content string) string {
 
 func help(t *testing.T, name string) string {
 	t.Helper()
-	var out bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-	if code := execute(t.Context(), p, Extras{}, append(strings.Fields(name), "--help")); code != command.OK {
-		t.Fatal(out.String())
+	code, out, problems := invoke(t.Context(), append(strings.Fields(name), "--help")...)
+	if code != command.OK {
+		t.Fatal(problems)
 	}
-	return "```\n" + out.String() + "```\n"
+	return "```\n" + out + "```\n"
 }

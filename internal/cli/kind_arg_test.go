@@ -1,19 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,12 +20,7 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},
 	})}
-	door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
-	defer door.Close()
-	folder := t.TempDir()
-	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
-	defer withdraw()
-	t.Setenv(locate.FolderEnv, folder)
+	serveProcess(t, source)
 	const several = `error: "compositecontroller" is ambiguous: use one of compositecontrollers.setpoint.dev, compositecontrollers.metacontroller.k8s.io`
 	for _, c := range []struct {
 		args, stderr string
@@ -57,11 +46,9 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		{"plan spcc/ -A", `error: "spcc/" has no name: use spcc/NAME`},
 		{"plan team/red", "error: no controller given; use compositecontroller.setpoint.dev/NAME"},
 	} {
-		var out, problems bytes.Buffer
-		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
-		code := execute(t.Context(), p, Extras{}, strings.Fields(c.args))
-		if (code == command.OK) != (c.stderr == "") || !strings.Contains(problems.String(), c.stderr) || c.stderr == "" && out.Len() == 0 {
-			t.Errorf("%s: %d\n%s%s\nwant\n%s", c.args, code, &out, &problems, c.stderr)
+		code, out, problems := invoke(t.Context(), strings.Fields(c.args)...)
+		if (code == command.OK) != (c.stderr == "") || !strings.Contains(problems, c.stderr) || c.stderr == "" && out == "" {
+			t.Errorf("%s: %d\n%s%s\nwant\n%s", c.args, code, out, problems, c.stderr)
 		}
 	}
 }

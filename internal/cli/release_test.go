@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,10 +28,8 @@ func TestReleaseNamesChildren(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	var out, problems bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
-	code := execute(t.Context(), p, Extras{}, []string{"release", "team/red"})
-	if code == command.OK || !strings.Contains(out.String(), "Team shop/red: its children are left to the garbage collector: Pod shop/own\n") {
-		t.Errorf("%d\n%s%s", code, &out, &problems)
+	code, out, problems := invoke(t.Context(), "release", "team/red")
+	if code == command.OK || !strings.Contains(out, "Team shop/red: its children are left to the garbage collector: Pod shop/own\n") {
+		t.Errorf("%d\n%s%s", code, out, problems)
 	}
 }

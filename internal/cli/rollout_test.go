@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -101,10 +100,8 @@ func (s *rolloutServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func rolloutOutput(t *testing.T, s *rolloutServer, args string) (code int, output string) {
 	t.Helper()
 	clitest.UseCluster(t, s)
-	var out bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-	code = execute(t.Context(), p, Extras{}, append([]string{"rollout"}, strings.Fields(args)...))
-	return code, out.String()
+	code, out, problems := invoke(t.Context(), append([]string{"rollout"}, strings.Fields(args)...)...)
+	return code, out + problems
 }
 
 const (
@@ -260,10 +257,8 @@ func TestWatchEnds(t *testing.T) {
 		}
 		s.ServeHTTP(w, r)
 	}))
-	var out bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-	if exit := execute(ctx, p, Extras{}, strings.Fields("rollout status spcc/teams --watch")); exit != command.Aborted || !strings.Contains(out.String(), "error: aborted; the rollout goes on\n") {
-		t.Errorf("canceled: %d: %s", exit, &out)
+	if exit, _, problems := invoke(ctx, "rollout", "status", "spcc/teams", "--watch"); exit != command.Aborted || !strings.Contains(problems, "error: aborted; the rollout goes on\n") {
+		t.Errorf("canceled: %d: %s", exit, problems)
 	}
 }
 
@@ -279,10 +274,8 @@ func TestWatchRetries(t *testing.T) {
 		}
 		s.ServeHTTP(w, r)
 	}))
-	var out bytes.Buffer
-	p := &command.Invocation{Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}
-	if exit := execute(t.Context(), p, Extras{}, strings.Fields("rollout status spcc/teams --watch")); exit != command.Failure || !strings.Contains(out.String(), "; trying again\n") ||
-		!strings.HasSuffix(out.String(), "error: "+rolloutName+" was deleted and created again\n") {
-		t.Errorf("%d: %s", exit, &out)
+	exit, _, problems := invoke(t.Context(), "rollout", "status", "spcc/teams", "--watch")
+	if exit != command.Failure || !strings.Contains(problems, "; trying again\n") || !strings.HasSuffix(problems, "error: "+rolloutName+" was deleted and created again\n") {
+		t.Errorf("%d: %s", exit, problems)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,10 +20,9 @@ func TestOutputsAreChecked(t *testing.T) {
 		filepath.Join(file, "x"):        file + " is no folder",
 		dir:                             dir + " is a folder; give a file",
 	} {
-		var shown bytes.Buffer
-		p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
-		if code := execute(t.Context(), p, Extras{}, []string{"test", dir, "--junit", value}); code != command.WrongUsage || !strings.Contains(shown.String(), "error: --junit: ") || !strings.Contains(shown.String(), want) {
-			t.Errorf("%s: exit code %d, %s", value, code, shown.String())
+		code, _, shown := invoke(t.Context(), "test", dir, "--junit", value)
+		if code != command.WrongUsage || !strings.Contains(shown, "error: --junit: ") || !strings.Contains(shown, want) {
+			t.Errorf("%s: exit code %d, %s", value, code, shown)
 		}
 	}
 }
@@ -39,10 +37,9 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		"--run x --replay calls":                "--run chooses by names, which recordings do not have",
 		"--update --replay calls --only replay": "--update is for cases; add cases to --only",
 	} {
-		var shown bytes.Buffer
-		p := &command.Invocation{Stdout: &shown, Stderr: &shown, Stdin: strings.NewReader("")}
-		if code := execute(t.Context(), p, Extras{}, append([]string{"test", t.TempDir()}, strings.Fields(args)...)); code != command.WrongUsage || !strings.Contains(shown.String(), "error: "+want) {
-			t.Errorf("%s: exit code %d, %s", args, code, shown.String())
+		code, _, shown := invoke(t.Context(), append([]string{"test", t.TempDir()}, strings.Fields(args)...)...)
+		if code != command.WrongUsage || !strings.Contains(shown, "error: "+want) {
+			t.Errorf("%s: exit code %d, %s", args, code, shown)
 		}
 	}
 }

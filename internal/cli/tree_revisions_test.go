@@ -1,19 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -37,17 +31,10 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 	teams := object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
 	for _, keeps := range [][]object.Kind{{revisions}, nil} {
 		source := &historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), []inspect.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}})}
-		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
-		folder := t.TempDir()
-		withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
-		t.Setenv(locate.FolderEnv, folder)
-		var out, problems bytes.Buffer
-		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
-		code := execute(t.Context(), p, Extras{}, []string{"tree", "team/red"})
-		if code != command.OK || strings.Contains(out.String(), "ControllerRevision shop/red-kept") != (keeps != nil) || strings.Contains(out.String(), "other") {
-			t.Errorf("keeps %v: %d, %s\n%s", keeps, code, &problems, &out)
+		serveProcess(t, source)
+		code, out, problems := invoke(t.Context(), "tree", "team/red")
+		if code != command.OK || strings.Contains(out, "ControllerRevision shop/red-kept") != (keeps != nil) || strings.Contains(out, "other") {
+			t.Errorf("keeps %v: %d, %s\n%s", keeps, code, problems, out)
 		}
-		withdraw()
-		door.Close()
 	}
 }

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
-	"github.com/setpoint-dev/setpoint/internal/inspect/wire"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -62,12 +56,7 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	door := httptest.NewServer(wire.Handler(&historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), nil)}, wire.Token("token")))
-	defer door.Close()
-	folder := t.TempDir()
-	withdraw := must.Get(locate.Publish(folder, locate.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})).In(t)
-	defer withdraw()
-	t.Setenv(locate.FolderEnv, folder)
+	serveProcess(t, &historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), nil)})
 	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")
 	for line, want := range map[string]string{
@@ -80,10 +69,8 @@ func TestWhyEndsWithTheDeletion(t *testing.T) {
 		"why team/red -o json":   `"deletion": {` + "\n" + `    "requested": "2026-03-01T12:00:30Z",` + "\n" + `    "finalizers": [` + "\n" + `      "example.com/keep"` + "\n    ]\n  }\n}\n",
 		"why team/blue -o json":  `"deletion": {` + "\n" + `    "gone": true` + "\n  }\n}\n",
 	} {
-		var out, problems bytes.Buffer
-		p := &command.Invocation{Stdout: &out, Stderr: &problems, Stdin: strings.NewReader("")}
-		if code := execute(t.Context(), p, Extras{}, strings.Fields(line)); code != command.OK || !strings.HasSuffix(out.String(), want) {
-			t.Errorf("%s: %d, %s\n%s\nwant at the end\n%s", line, code, &problems, &out, want)
+		if code, out, problems := invoke(t.Context(), strings.Fields(line)...); code != command.OK || !strings.HasSuffix(out, want) {
+			t.Errorf("%s: %d, %s\n%s\nwant at the end\n%s", line, code, problems, out, want)
 		}
 	}
 }
