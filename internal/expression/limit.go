@@ -96,35 +96,24 @@ func limitFunctions(env *cel.Env) ([]cel.EnvOption, error) {
 
 // limited declares an overload again, with a check before the function.
 func limited(o *decls.OverloadDecl, f *functions.Overload, amount func([]ref.Val) uint64) cel.FunctionOpt {
-	tooMuch := func(args ...ref.Val) ref.Val {
-		if amount(args) > amountLimit {
-			return types.NewErr("%s: its arguments are too large", o.ID())
+	guard := func(call func(args []ref.Val) ref.Val) func(args ...ref.Val) ref.Val {
+		return func(args ...ref.Val) ref.Val {
+			if amount(args) > amountLimit {
+				return types.NewErr("%s: its arguments are too large", o.ID())
+			}
+			return call(args)
 		}
-		return nil
 	}
 	var binding cel.OverloadOpt
 	switch {
 	case f.Unary != nil:
-		binding = cel.UnaryBinding(func(arg ref.Val) ref.Val {
-			if problem := tooMuch(arg); problem != nil {
-				return problem
-			}
-			return f.Unary(arg)
-		})
+		call := guard(func(args []ref.Val) ref.Val { return f.Unary(args[0]) })
+		binding = cel.UnaryBinding(func(arg ref.Val) ref.Val { return call(arg) })
 	case f.Binary != nil:
-		binding = cel.BinaryBinding(func(left, right ref.Val) ref.Val {
-			if problem := tooMuch(left, right); problem != nil {
-				return problem
-			}
-			return f.Binary(left, right)
-		})
+		call := guard(func(args []ref.Val) ref.Val { return f.Binary(args[0], args[1]) })
+		binding = cel.BinaryBinding(func(left, right ref.Val) ref.Val { return call(left, right) })
 	default:
-		binding = cel.FunctionBinding(func(args ...ref.Val) ref.Val {
-			if problem := tooMuch(args...); problem != nil {
-				return problem
-			}
-			return f.Function(args...)
-		})
+		binding = cel.FunctionBinding(guard(func(args []ref.Val) ref.Val { return f.Function(args...) }))
 	}
 	if o.IsMemberFunction() {
 		return cel.MemberOverload(o.ID(), o.ArgTypes(), o.ResultType(), binding)
