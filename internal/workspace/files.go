@@ -51,14 +51,14 @@ func readFiles(paths []string) (*files, error) {
 		return nil, err
 	}
 	var err error
-	all.documents, err = manifest.ReadWithTests(unique(manifests))
+	all.documents, err = manifest.ReadWithTests(manifests)
 	if err == nil && len(all.documents)+len(all.projects) == 0 {
 		err = fmt.Errorf("no object in %s", paths)
 	}
 	return all, err
 }
 
-// of returns the manifests of an argument.
+// of returns the manifests of an argument, and folders of them.
 func (f *files) of(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,20 +71,17 @@ func (f *files) of(path string) ([]string, error) {
 		}
 		return p.Apply, nil
 	}
+	beside := existing(path, filepath.Join(path, testsFolder))
 	if _, err := os.Stat(filepath.Join(path, project.FileName)); errors.Is(err, os.ErrNotExist) {
-		return manifest.Files(existing(path, filepath.Join(path, testsFolder)))
+		return beside, nil
 	}
 	p, err := project.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	f.projects = append(f.projects, p)
-	applied, err := manifest.Files(p.Apply)
-	if err != nil {
-		return nil, err
-	}
-	beside, err := manifest.Files(existing(p.Dir, filepath.Join(p.Dir, testsFolder)))
-	return append(applied, slices.DeleteFunc(beside, func(file string) bool { return !hasTests(file) })...), err
+	beside, err = manifest.Files(beside)
+	return append(p.Apply, slices.DeleteFunc(beside, func(file string) bool { return !hasTests(file) })...), err
 }
 
 // hasTests reports whether a file has objects of test.setpoint.dev. Other files of a project are not for
@@ -99,21 +96,6 @@ func existing(paths ...string) []string {
 		_, err := os.Stat(path)
 		return err != nil
 	})
-}
-
-// unique returns each file once, in order.
-func unique(paths []string) []string {
-	var all []string
-	seen := map[string]bool{}
-	for _, path := range paths {
-		absolute, err := filepath.Abs(path)
-		if err != nil || seen[absolute] {
-			continue
-		}
-		seen[absolute] = true
-		all = append(all, path)
-	}
-	return all
 }
 
 // sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -133,7 +134,8 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	if err := w.openOperators(ctx); err != nil {
 		return err
 	}
-	return w.programs.start(ctx, w.hookAddresses())
+	addresses := lists.Map(w.Controllers, func(c *Controller) []string { return c.HookAddresses })
+	return w.programs.start(ctx, slices.Concat(addresses...))
 }
 
 // compile compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.
@@ -164,30 +166,15 @@ func (w *Workspace) Elsewhere(c *Controller) []string {
 	})
 }
 
-// hookAddresses returns the hosts and ports of all hooks.
-func (w *Workspace) hookAddresses() []string {
-	var all []string
-	for _, c := range w.Controllers {
-		all = append(all, c.HookAddresses...)
-	}
-	return all
-}
-
 // Environment returns what the controllers were compiled with, to compile others.
 func (w *Workspace) Environment() compile.Environment { return w.env }
 
 // SamplesOf returns the objects of the kinds that a controller manages.
 func (w *Workspace) SamplesOf(c *Controller) []*object.Object {
 	managed, _, _ := c.Resources()
-	var all []*object.Object
-	for _, o := range w.Objects {
-		for _, resource := range managed {
-			if o.GroupKind() == resource.GroupKind() {
-				all = append(all, o)
-			}
-		}
-	}
-	return all
+	return lists.Filter(w.Objects, func(o *object.Object) bool {
+		return slices.ContainsFunc(managed, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
+	})
 }
 
 // Close ends the programs and the code of inline hooks.

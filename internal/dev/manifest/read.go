@@ -104,19 +104,28 @@ func ReadFrom(name string, in io.Reader) ([]Document, error) {
 	return parse(name, data)
 }
 
-// Files expands folders to the manifests directly in them, by name.
+// Files expands folders to the manifests directly in them, by name. It returns each file once.
 func Files(paths []string) ([]string, error) {
 	var files []string
 	var problems []error
+	seen := map[string]bool{}
+	add := func(file string) {
+		absolute, err := filepath.Abs(file)
+		if problems = append(problems, err); !seen[absolute] {
+			files, seen[absolute] = append(files, file), true
+		}
+	}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
 		case info.IsDir():
-			files = append(files, manifestsIn(path)...)
+			for _, file := range manifestsIn(path) {
+				add(file)
+			}
 		default:
-			files = append(files, path)
+			add(path)
 		}
 	}
 	return files, errors.Join(problems...)
