@@ -249,15 +249,14 @@ func (l *listener) Deliver(seen []*object.Object, _ []world.Event, event world.E
 
 // creating is an environment that creates ConfigMaps b and a, in this order, and a pod.
 type creating struct {
-	server  world.Server
+	server  *world.Server
 	objects []*object.Object
 }
 
-func (c creating) Moves(stored world.Stored) []world.Move {
+func (c creating) Moves(stored *apiserver.State) []world.Move {
 	var moves []world.Move
 	for _, o := range c.objects {
-		exists := func(slot apiserver.Slot) bool { return slot.Ref == o.Ref().Identity() && slot.Object != nil }
-		if slices.ContainsFunc(stored, exists) {
+		if stored.At(o.Ref()).Object != nil {
 			continue
 		}
 		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: o})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
@@ -39,17 +40,17 @@ func TestACorrectControllerHolds(t *testing.T) {
 }
 
 // ending is an environment in which pods succeed.
-type ending struct{ server world.Server }
+type ending struct{ server *world.Server }
 
-func (e ending) Moves(stored world.Stored) []world.Move {
+func (e ending) Moves(stored *apiserver.State) []world.Move {
 	var moves []world.Move
-	for _, at := range stored {
-		if at.Object == nil || at.Object.Kind() != "Pod" {
+	for o := range stored.Objects() {
+		if o.Kind() != "Pod" {
 			continue
 		}
-		after, err := e.server.Edit(stored, world.Edit{Object: at.Ref, Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
+		after, err := e.server.Edit(stored, world.Edit{Object: o.Ref(), Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
 		if err == nil {
-			moves = append(moves, world.Move{Name: "succeeds", Object: at.Ref, After: after})
+			moves = append(moves, world.Move{Name: "succeeds", Object: o.Ref().Identity(), After: after})
 		}
 	}
 	return moves
@@ -202,7 +203,7 @@ func TestNoCallsAreAnError(t *testing.T) {
 // broken is an environment with a defect.
 type broken struct{ world.Environment }
 
-func (broken) Moves(world.Stored) []world.Move { panic("a defect") }
+func (broken) Moves(*apiserver.State) []world.Move { panic("a defect") }
 
 // A defect of ours is the error of one exploration, on whichever goroutine it is met.
 func TestDefectsAreErrors(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
@@ -382,6 +383,6 @@ func (t *together) stored() *state.Contents {
 			slots = append(slots, state.Slot{Name: v.Name, Version: v})
 		}
 	}
-	slices.SortFunc(slots, func(a, b state.Slot) int { return world.CompareRefs(a.Name.Ref, b.Name.Ref) })
+	slices.SortFunc(slots, func(a, b state.Slot) int { return apiserver.CompareRefs(a.Name.Ref, b.Name.Ref) })
 	return &state.Contents{Slots: slots}
 }

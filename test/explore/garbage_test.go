@@ -130,8 +130,8 @@ func endsOf(t *testing.T, server *apiserver.Server, from *apiserver.State, names
 
 func memoryGraph(state *apiserver.State, namespace string) string {
 	var items []any
-	for resource, o := range state.All() {
-		if resource == configMaps && o.Namespace() == namespace {
+	for o := range state.Objects() {
+		if o.Kind() == configMaps.Kind && o.Namespace() == namespace {
 			items = append(items, decoded(o.JSON()))
 		}
 	}

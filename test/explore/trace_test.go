@@ -263,15 +263,15 @@ var counters = regexp.MustCompile(`"resourceVersion":"\d+"|-4e70-8e70-[0-9a-f]{1
 
 func (m *model) key(p point) string {
 	text := fmt.Sprint(p.edits)
-	for stored := range p.state.AllStored() {
-		text += counters.ReplaceAllString(string(stored.JSON()), "")
+	for o := range p.state.Objects() {
+		text += counters.ReplaceAllString(string(o.JSON()), "")
 	}
 	return text
 }
 
 func (m *model) viewOf(state *apiserver.State) string {
-	for resource, o := range state.All() {
-		if resource == m.scenario.resource {
+	for o := range state.Objects() {
+		if o.GroupKind() == m.scenario.resource.GroupKind() {
 			return m.scenario.view(decoded(o.JSON()))
 		}
 	}

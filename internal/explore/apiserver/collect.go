@@ -17,7 +17,7 @@ type Change struct {
 	// What says what happens, in words, such as "pod web-0 becomes ready".
 	What string
 	// Object is what it is about.
-	Object *Stored
+	Object *object.Object
 	// Writes are the requests by which Manager makes it.
 	Writes  []Request
 	Manager string
@@ -28,8 +28,8 @@ type Change struct {
 // Collect returns the states that garbage collection and the end of namespaces can lead to next, each by one write.
 func (s *Server) Collect(state *State) []Change {
 	c := collector{server: s, state: state}
-	for stored := range state.AllStored() {
-		c.collect(stored)
+	for o := range state.Objects() {
+		c.collect(o)
 	}
 	return c.changes
 }
@@ -42,8 +42,8 @@ type collector struct {
 }
 
 // collect adds the next steps for an object.
-func (c *collector) collect(o *Stored) {
-	if o.resource == namespaces && o.Deleting() {
+func (c *collector) collect(o *object.Object) {
+	if o.GroupKind() == namespaces.GroupKind() && o.Deleting() {
 		c.endNamespace(o)
 		return
 	}
@@ -58,7 +58,7 @@ func (c *collector) collect(o *Stored) {
 }
 
 // orphan removes an owner from its dependents, and then its finalizer.
-func (c *collector) orphan(owner *Stored) {
+func (c *collector) orphan(owner *object.Object) {
 	dependents := c.dependentsOf(owner.UID())
 	for _, dependent := range dependents {
 		c.removeOwners(dependent, "is orphaned", func(ref metav1.OwnerReference) bool { return string(ref.UID) == owner.UID() })
@@ -70,7 +70,7 @@ func (c *collector) orphan(owner *Stored) {
 
 // deleteDependents deletes dependents, and then removes the finalizer of the owner. Only dependents that block the
 // deletion have to be gone by then.
-func (c *collector) deleteDependents(owner *Stored) {
+func (c *collector) deleteDependents(owner *object.Object) {
 	blocking := false
 	for _, dependent := range c.dependentsOf(owner.UID()) {
 		for _, ref := range ownersOf(dependent) {
@@ -83,7 +83,7 @@ func (c *collector) deleteDependents(owner *Stored) {
 }
 
 // checkOwners deletes an object without owners, and removes references to owners that are gone.
-func (c *collector) checkOwners(o *Stored) {
+func (c *collector) checkOwners(o *object.Object) {
 	refs := ownersOf(o)
 	if len(refs) == 0 {
 		return
@@ -117,7 +117,7 @@ func (c *collector) checkOwners(o *Stored) {
 }
 
 // policyOf returns how an object without owners is deleted.
-func policyOf(o *Stored) metav1.DeletionPropagation {
+func policyOf(o *object.Object) metav1.DeletionPropagation {
 	switch {
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents):
 		return metav1.DeletePropagationOrphan
@@ -128,13 +128,13 @@ func policyOf(o *Stored) metav1.DeletionPropagation {
 }
 
 // waitsForDependents reports whether an owner is to go after its dependents.
-func waitsForDependents(owner *Stored) bool {
+func waitsForDependents(owner *object.Object) bool {
 	return owner.Deleting() && owner.HasFinalizer(metav1.FinalizerDeleteDependents)
 }
 
 // owner returns the owner of a reference, nil if it is gone. It is unknown if its kind is not served. An owner in
 // another namespace does not count.
-func (c *collector) owner(o *Stored, ref metav1.OwnerReference) (owner *Stored, known bool) {
+func (c *collector) owner(o *object.Object, ref metav1.OwnerReference) (owner *object.Object, known bool) {
 	kind, served := c.server.Resource(object.NewKind(ref.APIVersion, ref.Kind).GroupKind())
 	if !served {
 		return nil, false
@@ -143,16 +143,20 @@ func (c *collector) owner(o *Stored, ref metav1.OwnerReference) (owner *Stored, 
 	if kind.Namespaced {
 		namespace = o.Namespace()
 	}
-	owner = c.state.Stored(kind, namespace, ref.Name)
+	owner = c.state.Get(kind, namespace, ref.Name)
 	if owner == nil || owner.UID() != string(ref.UID) {
 		return nil, true
 	}
 	return owner, true
 }
 
-func (c *collector) dependentsOf(uid string) []*Stored {
-	var found []*Stored
-	for o := range c.state.AllStored() {
+func (c *collector) resourceOf(o *object.Object) object.Resource {
+	return c.server.groups[o.GroupKind()].Resource
+}
+
+func (c *collector) dependentsOf(uid string) []*object.Object {
+	var found []*object.Object
+	for o := range c.state.Objects() {
 		if slices.ContainsFunc(ownersOf(o), func(ref metav1.OwnerReference) bool { return string(ref.UID) == uid }) {
 			found = append(found, o)
 		}
@@ -161,7 +165,7 @@ func (c *collector) dependentsOf(uid string) []*Stored {
 }
 
 // ownersOf returns the owner references of an object.
-func ownersOf(o *Stored) []metav1.OwnerReference {
+func ownersOf(o *object.Object) []metav1.OwnerReference {
 	field := o.Field("metadata", "ownerReferences")
 	if field == nil {
 		return nil
@@ -173,30 +177,30 @@ func ownersOf(o *Stored) []metav1.OwnerReference {
 	return refs
 }
 
-func (c *collector) deleteOrphan(o *Stored, policy metav1.DeletionPropagation) {
+func (c *collector) deleteOrphan(o *object.Object, policy metav1.DeletionPropagation) {
 	uid, version := types.UID(o.UID()), o.ResourceVersion()
-	c.add(o, "has no owner any more and is deleted", DeletionOf(o.resource, o.Object, metav1.DeleteOptions{
+	c.add(o, "has no owner any more and is deleted", DeletionOf(c.resourceOf(o), o, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}))
 }
 
 // removeOwners removes owner references that match.
-func (c *collector) removeOwners(o *Stored, what string, matches func(metav1.OwnerReference) bool) {
+func (c *collector) removeOwners(o *object.Object, what string, matches func(metav1.OwnerReference) bool) {
 	left := slices.DeleteFunc(ownersOf(o), matches)
-	c.add(o, what, PatchOf(o.resource, o.Object, "", map[string]any{
+	c.add(o, what, PatchOf(c.resourceOf(o), o, "", map[string]any{
 		"metadata": map[string]any{"uid": o.UID(), "ownerReferences": left},
 	}))
 }
 
-func (c *collector) removeFinalizer(o *Stored, name string) {
+func (c *collector) removeFinalizer(o *object.Object, name string) {
 	left := slices.DeleteFunc(o.Finalizers(), func(has string) bool { return has == name })
-	c.add(o, "loses the finalizer "+name, PatchOf(o.resource, o.Object, "", map[string]any{
+	c.add(o, "loses the finalizer "+name, PatchOf(c.resourceOf(o), o, "", map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "finalizers": left},
 	}))
 }
 
 // add adds a step.
-func (c *collector) add(o *Stored, what string, write Request) {
+func (c *collector) add(o *object.Object, what string, write Request) {
 	c.changes = c.server.AppendChange(c.changes, c.state, Change{What: o.Ref().String() + " " + what, Object: o, Writes: []Request{write},
 		Manager: "kube-controller-manager"})
 }
@@ -210,23 +214,23 @@ func (s *Server) AppendChange(changes []Change, before *State, c Change) []Chang
 			return changes
 		}
 	}
-	if len(Events(before, c.State)) == 0 {
+	if c.State == before {
 		return changes
 	}
 	return append(changes, c)
 }
 
 // endNamespace deletes what is in a namespace, and then the namespace.
-func (c *collector) endNamespace(namespace *Stored) {
+func (c *collector) endNamespace(namespace *object.Object) {
 	empty := true
 	background := metav1.DeletePropagationBackground
-	for o := range c.state.AllStored() {
+	for o := range c.state.Objects() {
 		if o.Namespace() != namespace.Name() {
 			continue
 		}
 		empty = false
 		if !o.Deleting() {
-			c.add(o, "is deleted with its namespace", DeletionOf(o.resource, o.Object,
+			c.add(o, "is deleted with its namespace", DeletionOf(c.resourceOf(o), o,
 				metav1.DeleteOptions{PropagationPolicy: &background}))
 		}
 	}

@@ -23,7 +23,7 @@ func (s *State) nameFor(r *request) string {
 	}
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s%05d", o.Metadata.GenerateName, n)
-		if s.shelves[r.kind.shelf].find(r.namespace, name) == nil {
+		if _, had := s.search(r.kind.Ref(r.namespace, name)); !had {
 			return name
 		}
 	}
@@ -73,8 +73,8 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 
 // prepareCreation sets what the server sets in a new object.
 func (w *write) prepareCreation(o *unstructured.Unstructured) {
-	o.SetCreationTimestamp(metav1.NewTime(w.server.now))
-	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.slot.born+1)))
+	o.SetCreationTimestamp(metav1.NewTime(Epoch))
+	o.SetUID(types.UID(newUID(w.kind.GroupKind(), w.namespace, w.name, w.slot.Born+1)))
 	if w.kind.Rules.Generation {
 		o.SetGeneration(1)
 	}

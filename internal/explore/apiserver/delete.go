@@ -40,7 +40,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	}
 	graceful, pending := w.setGrace(o, options)
 	if pending {
-		return unchanged(http.StatusOK), nil
+		return w.unchanged(http.StatusOK), nil
 	}
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.Rules.Orphans))
 	switch {
@@ -51,7 +51,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 		return w.marked(o, options)
 	}
 	if w.kind.Rules.ReturnsDeleted {
-		return removeLive(), nil
+		return w.removeLive(), nil
 	}
 	return w.remove()
 }
@@ -162,7 +162,7 @@ func (w *write) markDeleting(o *unstructured.Unstructured, seconds int64) {
 	if o.GetDeletionTimestamp() == nil && o.GetGeneration() > 0 {
 		o.SetGeneration(o.GetGeneration() + 1)
 	}
-	at := metav1.NewTime(w.server.now.Add(time.Duration(seconds) * time.Second))
+	at := metav1.NewTime(Epoch.Add(time.Duration(seconds) * time.Second))
 	o.SetDeletionTimestamp(&at)
 	o.SetDeletionGracePeriodSeconds(&seconds)
 }

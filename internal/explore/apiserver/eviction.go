@@ -26,8 +26,8 @@ func (s *Server) evict(state *State, req *request) (*State, response) {
 	if err := json.Unmarshal(req.body, &eviction); err != nil {
 		return state, failed(apierrors.NewBadRequest(err.Error()))
 	}
-	stored := state.Stored(req.kind.Resource, req.namespace, req.name)
-	if stored == nil {
+	pod := state.Get(req.kind.Resource, req.namespace, req.name)
+	if pod == nil {
 		return state, failed(apierrors.NewNotFound(req.groupResource(), req.name))
 	}
 	if eviction.Name != "" && eviction.Name != req.name {
@@ -38,7 +38,7 @@ func (s *Server) evict(state *State, req *request) (*State, response) {
 	if err != nil {
 		return state, failed(err)
 	}
-	after, err := s.disrupt(state, stored.Object, req.dryRun())
+	after, err := s.disrupt(state, pod, req.dryRun())
 	if err != nil {
 		return state, failed(err)
 	}
@@ -101,11 +101,14 @@ func (s *Server) disrupt(state *State, pod *object.Object, dryRun bool) (*State,
 	return s.countDisruption(state, budget, pod.Name())
 }
 
+//nolint:gochecknoglobals // A struct cannot be a constant.
+var disruptionBudget = object.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
+
 // budgetsOf returns the disruption budgets that select a pod.
 func (s *State) budgetsOf(pod *corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var found []policyv1.PodDisruptionBudget
-	for resource, o := range s.All() {
-		if kinds.FullName(resource) != "PodDisruptionBudget.policy" || o.Namespace() != pod.Namespace {
+	for o := range s.Objects() {
+		if o.GroupKind() != disruptionBudget || o.Namespace() != pod.Namespace {
 			continue
 		}
 		var budget policyv1.PodDisruptionBudget
@@ -138,14 +141,13 @@ func mayEvictUnready(budget *policyv1.PodDisruptionBudget) bool {
 func (s *Server) countDisruption(state *State, budget *policyv1.PodDisruptionBudget, pod string) (*State, error) {
 	body, err := json.Marshal(map[string]any{"status": map[string]any{
 		"disruptionsAllowed": budget.Status.DisruptionsAllowed - 1,
-		"disruptedPods":      map[string]any{pod: s.now.Format(time.RFC3339)},
+		"disruptedPods":      map[string]any{pod: Epoch.Format(time.RFC3339)},
 	}})
 	if err != nil {
 		return state, err
 	}
-	kind := s.groups[object.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}]
 	after, _, err := s.As("kube-apiserver").Send(state, Request{
-		Method: http.MethodPatch, Resource: kind.Resource, Namespace: budget.Namespace, Name: budget.Name, Subresource: "status",
+		Method: http.MethodPatch, Resource: s.groups[disruptionBudget].Resource, Namespace: budget.Namespace, Name: budget.Name, Subresource: "status",
 		Type: types.MergePatchType, Body: body,
 	})
 	return after, err
@@ -173,7 +175,7 @@ func (w *write) bind() (*outcome, error) {
 			w.name))
 	}
 	kinds.SetNested(o, binding.Target.Name, "spec", "nodeName")
-	setCondition(o, "PodScheduled", w.server.now)
+	setCondition(o, "PodScheduled")
 	out, err := w.store(http.StatusCreated, o)
 	if err == nil {
 		out.body = success().body
@@ -182,13 +184,13 @@ func (w *write) bind() (*outcome, error) {
 }
 
 // setCondition sets a condition of a pod to true.
-func setCondition(o *unstructured.Unstructured, name string, now time.Time) {
+func setCondition(o *unstructured.Unstructured, name string) {
 	conditions, _ := kinds.Nested(o, "status", "conditions").([]any)
 	conditions = slices.DeleteFunc(slices.Clone(conditions), func(condition any) bool {
 		members, _ := condition.(map[string]any)
 		return members["type"] == name
 	})
 	kinds.SetNested(o, append(conditions, map[string]any{
-		"type": name, "status": "True", "lastTransitionTime": now.UTC().Format(time.RFC3339),
+		"type": name, "status": "True", "lastTransitionTime": Epoch.Format(time.RFC3339),
 	}), "status", "conditions")
 }

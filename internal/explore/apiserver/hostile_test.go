@@ -56,6 +56,5 @@ func TestNoRequestPanics(t *testing.T) {
 				w.state = changes[random.IntN(len(changes))].State
 			}
 		}
-		w.state = w.server.Restore(w.state.Slots())
 	}
 }

@@ -37,11 +37,11 @@ func (s *State) get(req *request) response {
 	if req.subresource != "" && (req.subresource != "status" || !req.kind.Status) {
 		return failed(noSuchPath())
 	}
-	stored := s.shelves[req.kind.shelf].find(req.namespace, req.name)
-	if stored == nil || stored.stored == nil {
+	o := s.Get(req.kind.Resource, req.namespace, req.name)
+	if o == nil {
 		return failed(apierrors.NewNotFound(req.groupResource(), req.name))
 	}
-	return succeeded(http.StatusOK, req.view(stored.stored))
+	return response{http.StatusOK, req.view(o)}
 }
 
 // list returns all matching objects in one page: a server need not honor a limit.
@@ -59,7 +59,7 @@ func (s *State) list(req *request) response {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[`,
-		kind, apiVersion, strconv.FormatUint(s.writes, 10))
+		kind, apiVersion, s.version())
 	for i, stored := range found {
 		if i > 0 {
 			b.WriteByte(',')
@@ -67,11 +67,20 @@ func (s *State) list(req *request) response {
 		b.Write(req.view(stored))
 	}
 	b.WriteString("]}")
-	return succeeded(http.StatusOK, b.Bytes())
+	return response{http.StatusOK, b.Bytes()}
+}
+
+// version is the resource version of lists: the number of all writes.
+func (s *State) version() string {
+	writes := uint64(0)
+	for i := range s.Slots {
+		writes += s.Slots[i].Written
+	}
+	return strconv.FormatUint(writes, 10)
 }
 
 // matching returns the objects that match the selectors of a request.
-func (s *State) matching(req *request) ([]*Stored, error) {
+func (s *State) matching(req *request) ([]*object.Object, error) {
 	byLabels, err := labels.Parse(req.query.Get("labelSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -80,13 +89,11 @@ func (s *State) matching(req *request) ([]*Stored, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	var found []*Stored
-	for _, at := range s.shelves[req.kind.shelf] {
-		if at.stored == nil || req.namespace != "" && at.namespace != req.namespace || !byLabels.Matches(at.stored.Labels()) {
-			continue
-		}
-		if byFields.Matches(selectableFields(at.stored.Object)) {
-			found = append(found, at.stored)
+	var found []*object.Object
+	for o := range s.Objects() {
+		isOf := o.GroupKind() == req.kind.GroupKind() && (req.namespace == "" || o.Namespace() == req.namespace)
+		if isOf && byLabels.Matches(o.Labels()) && byFields.Matches(selectableFields(o)) {
+			found = append(found, o)
 		}
 	}
 	return found, nil

@@ -73,11 +73,11 @@ func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.De
 	}
 	if o.GetDeletionTimestamp() != nil {
 		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {
-			return unchanged(http.StatusOK), nil
+			return w.unchanged(http.StatusOK), nil
 		}
-		return removeLive(), nil
+		return w.removeLive(), nil
 	}
-	at := metav1.NewTime(w.server.now)
+	at := metav1.NewTime(Epoch)
 	o.SetDeletionTimestamp(&at)
 	kinds.SetNested(o, string(corev1.NamespaceTerminating), "status", "phase")
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, false))

@@ -18,12 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // request is a request for a kind.
 type request struct {
 	method      string
-	kind        *kind
+	kind        *kinds.Definition
 	namespace   string
 	name        string
 	subresource string
@@ -242,9 +243,6 @@ func jsonResponse(code int, body any) response {
 	return response{code: code, body: data}
 }
 
-// succeeded returns the response to a write.
-func succeeded(code int, stored []byte) response { return response{code: code, body: stored} }
-
 func (a response) toHTTP(r *http.Request) *http.Response {
 	header := http.Header{"Content-Type": {"application/json"}}
 	return &http.Response{
@@ -260,7 +258,7 @@ const metadataOnly = "as=PartialObjectMetadata"
 func (r *request) wantsMetadata() bool { return strings.Contains(r.accept, metadataOnly) }
 
 // view returns an object as the request wants it: in its version, and maybe only metadata.
-func (r *request) view(stored *Stored) []byte {
+func (r *request) view(stored *object.Object) []byte {
 	data := stored.JSONWithManagedFields()
 	if stored.APIVersion() != r.kind.APIVersion() {
 		if other, err := stored.With([]byte(`"`+r.kind.APIVersion()+`"`), "apiVersion"); err == nil {

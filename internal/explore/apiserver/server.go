@@ -26,32 +26,25 @@ type Options struct {
 	CRDs [][]byte
 	// Namespaces exist in the empty state besides "default".
 	Namespaces []string
-	// Now is the time of all writes; Epoch if zero.
-	Now time.Time
 }
 
-// Epoch is the time of all writes, unless options say otherwise. Time stands still: equal histories then lead to
-// equal objects.
+// Epoch is the time of all writes. Time stands still: equal histories then lead to equal objects.
 //
 //nolint:gochecknoglobals // A time cannot be a constant.
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Server knows the kinds. It stores nothing, and is safe for concurrent use.
 type Server struct {
-	now    time.Time
-	kinds  map[endpoint]*kind
-	groups map[object.GroupKind]*kind
+	kinds map[endpoint]*kinds.Definition
+	// groups are the kinds in the first version that was given.
+	groups map[object.GroupKind]*kinds.Definition
 	empty  *State
 	// outcomes remembers what writes led to: the same write of the same object is made in thousands of states.
-	// contents and versions remember objects, so that equal ones are one in memory.
-	outcomes, contents, versions, restores *lru.Cache
+	outcomes *lru.Cache
 }
 
-// The number of writes and of objects that are remembered.
-const (
-	rememberedOutcomes = 1 << 14
-	rememberedObjects  = 1 << 15
-)
+// rememberedOutcomes is the number of writes that are remembered.
+const rememberedOutcomes = 1 << 14
 
 // endpoint is the first part of a request's path.
 type endpoint struct{ group, version, plural string }
@@ -61,22 +54,11 @@ type endpoint struct{ group, version, plural string }
 //nolint:gochecknoglobals // A struct cannot be a constant.
 var namespaces = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true}
 
-// kind is a kind in one version.
-type kind struct {
-	*kinds.Definition
-	// shelf is the index of its objects in a state; the versions of a kind share one.
-	shelf int
-}
-
 // New returns a Server.
 func New(options Options) (*Server, error) {
 	s := &Server{
-		now: options.Now, kinds: map[endpoint]*kind{}, groups: map[object.GroupKind]*kind{},
-		outcomes: lru.New(rememberedOutcomes), contents: lru.New(rememberedObjects), versions: lru.New(rememberedObjects),
-		restores: lru.New(rememberedObjects),
-	}
-	if s.now.IsZero() {
-		s.now = Epoch
+		kinds: map[endpoint]*kinds.Definition{}, groups: map[object.GroupKind]*kinds.Definition{}, empty: &State{},
+		outcomes: lru.New(rememberedOutcomes),
 	}
 	builtins := append([]object.Resource{namespaces}, options.Kinds...)
 	for _, resource := range builtins {
@@ -84,7 +66,7 @@ func New(options Options) (*Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", resource, err)
 		}
-		s.addKind(&kind{Definition: k})
+		s.addKind(k)
 	}
 	for _, crd := range options.CRDs {
 		defined, err := kinds.Custom(crd)
@@ -92,7 +74,7 @@ func New(options Options) (*Server, error) {
 			return nil, fmt.Errorf("read the CustomResourceDefinition %w", err)
 		}
 		for _, k := range defined {
-			s.addKind(&kind{Definition: k})
+			s.addKind(k)
 		}
 	}
 	if err := s.createNamespaces(append([]string{"default"}, options.Namespaces...)); err != nil {
@@ -101,19 +83,15 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// addKind adds a kind. Its versions share their objects.
-func (s *Server) addKind(k *kind) {
-	if first := s.groups[k.GroupKind()]; first != nil {
-		k.shelf = first.shelf
-	} else {
-		k.shelf = len(s.groups)
+// addKind adds a kind in one version.
+func (s *Server) addKind(k *kinds.Definition) {
+	if s.groups[k.GroupKind()] == nil {
 		s.groups[k.GroupKind()] = k
 	}
 	s.kinds[endpoint{k.Group, k.Version, k.Plural}] = k
 }
 
 func (s *Server) createNamespaces(names []string) error {
-	s.empty = &State{shelves: make([]shelf, len(s.groups))}
 	for _, name := range names {
 		if s.empty.Get(namespaces, "", name) != nil {
 			continue

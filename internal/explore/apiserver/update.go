@@ -58,8 +58,8 @@ func (w *write) update(live, o *unstructured.Unstructured) (*outcome, error) {
 	}
 	if isFinalized(live, o) {
 		// The response is the object of the request: nothing has read it from the store.
-		stopTime(o, w.server.now)
-		last, err := w.server.newContent(o.Object)
+		stopTime(o)
+		last, err := numbered(o, w.live.ResourceVersion())
 		return &outcome{effect: removes, code: http.StatusOK, after: last}, err
 	}
 	return w.store(http.StatusOK, o)

@@ -1,20 +1,19 @@
 package apiserver
 
 import (
+	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"hash"
 	"net/http"
 	"slices"
-	"time"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,20 +21,18 @@ import (
 type write struct {
 	*request
 	server *Server
-	slot   *slot
+	slot   Slot
 	// live is the stored object; nil if there is none.
-	live *Stored
+	live *object.Object
 	// phase is that of the namespace.
 	phase namespacePhase
 }
 
-// outcome is what a write leads to, without resource versions.
+// outcome is what a write leads to.
 type outcome struct {
 	effect effect
 	// after is what is stored if the effect is stores. It is also the object in the response, if that is not a body.
-	after *content
-	// live reports whether the response is the live object.
-	live    bool
+	after   *object.Object
 	code    int
 	body    []byte
 	failure error
@@ -50,12 +47,13 @@ const (
 	removes
 )
 
-// outcomeKey identifies a write. The content is nil if no object has the name.
+// outcomeKey identifies a write.
 type outcomeKey struct {
-	live    *content
-	born    uint64
-	phase   namespacePhase
-	request [16]byte
+	slot  Slot
+	phase namespacePhase
+	kind  *kinds.Definition
+
+	method, subresource, contentType, query, agent, body string
 }
 
 // write writes one object.
@@ -64,50 +62,35 @@ func (s *Server) write(state *State, req *request) (*State, response) {
 	if req.method == http.MethodPost && req.name == "" {
 		req.name = state.nameFor(req)
 	}
-	w.slot = state.find(req.kind, req.namespace, req.name)
-	w.live = w.slot.stored
+	w.slot = state.At(req.kind.Ref(req.namespace, req.name))
+	w.live = w.slot.Object
 	out := w.remembered()
 	if out.failure != nil {
 		return state, failed(out.failure)
 	}
-	after := *w.slot
-	after.written++
+	after := w.slot
+	after.Written++
 	switch out.effect {
 	case nothing:
 	case stores:
-		if after.stored == nil {
-			after.born++
+		if after.Object == nil {
+			after.Born++
 		}
-		after.stored = s.stored(req.kind, out.after, after.written)
-		return state.with(&after), w.response(out, after.stored)
+		after.Object = out.after
+		state = state.with(after)
 	case removes:
-		after.stored = nil
-		state = state.with(&after)
+		after.Object = nil
+		state = state.with(after)
 	}
-	return state, w.response(out, nil)
-}
-
-// response returns the response to a write.
-func (w *write) response(out *outcome, stored *Stored) response {
-	switch {
-	case out.body != nil:
-		return succeeded(out.code, out.body)
-	case out.live:
-		stored = w.live
-	case stored == nil && w.live != nil:
-		stored = w.server.stored(w.kind, out.after, w.live.Version())
-	case stored == nil:
-		stored = w.server.stored(w.kind, out.after, 0)
+	if out.body != nil {
+		return state, response{out.code, out.body}
 	}
-	return succeeded(out.code, w.view(stored))
+	return state, response{out.code, w.view(out.after)}
 }
 
 // remembered returns what the write leads to.
 func (w *write) remembered() *outcome {
-	key := outcomeKey{born: w.slot.born, phase: w.phase, request: w.digest()}
-	if w.live != nil {
-		key.live = w.live.content
-	}
+	key := outcomeKey{w.slot, w.phase, w.kind, w.method, w.subresource, w.contentType, w.rawQuery, w.agent, string(w.body)}
 	if known, found := w.server.outcomes.Get(key); found {
 		return known.(*outcome) //nolint:forcetypeassert // The cache has nothing else.
 	}
@@ -176,28 +159,41 @@ func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstru
 
 // store returns the outcome of a write that stores an object.
 func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) {
-	after, err := w.content(o)
-	if err != nil {
-		return nil, err
-	}
-	if w.live != nil && after.equal(w.live.content) {
-		return unchanged(code), nil
-	}
-	return &outcome{effect: stores, code: code, after: after}, nil
-}
-
-// content returns what is stored of an object.
-func (w *write) content(o *unstructured.Unstructured) (*content, error) {
-	stopTime(o, w.server.now)
+	stopTime(o)
 	fields, err := w.kind.Schema.Stored(o.Object)
 	if err != nil {
 		return nil, err
 	}
-	return w.server.newContent(fields)
+	stored, version := &unstructured.Unstructured{Object: fields}, ""
+	if w.live != nil {
+		version = w.live.ResourceVersion()
+	}
+	after, err := numbered(stored, version)
+	if err != nil {
+		return nil, err
+	}
+	if w.live != nil && bytes.Equal(after.JSONWithManagedFields(), w.live.JSONWithManagedFields()) {
+		return w.unchanged(code), nil
+	}
+	if !w.dryRun() {
+		after, err = numbered(stored, strconv.FormatUint(w.slot.Written+1, 10))
+	}
+	return &outcome{effect: stores, code: code, after: after}, err
+}
+
+// numbered returns an object with a resource version; "" for none.
+func numbered(o *unstructured.Unstructured, version string) (*object.Object, error) {
+	o.SetResourceVersion(version)
+	data, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	after, err := object.ParseWithManagedFields(data, "", "")
+	return after, badRequest(err)
 }
 
 // unchanged returns the outcome of a write that changes nothing.
-func unchanged(code int) *outcome { return &outcome{code: code, live: true} }
+func (w *write) unchanged(code int) *outcome { return &outcome{code: code, after: w.live} }
 
 // remove returns the outcome of a write after which there is no object. Its response is a Status that names it.
 func (w *write) remove() (*outcome, error) {
@@ -209,17 +205,17 @@ func (w *write) remove() (*outcome, error) {
 }
 
 // removeLive is remove with the object as it was as the response.
-func removeLive() *outcome {
-	return &outcome{effect: removes, code: http.StatusOK, live: true}
+func (w *write) removeLive() *outcome {
+	return &outcome{effect: removes, code: http.StatusOK, after: w.live}
 }
 
 // stopTime sets the time of all managed fields, and sorts them as if they had been written at once.
-func stopTime(o *unstructured.Unstructured, now time.Time) {
+func stopTime(o *unstructured.Unstructured) {
 	entries := o.GetManagedFields()
 	if len(entries) == 0 {
 		return
 	}
-	at := metav1.NewTime(now)
+	at := metav1.NewTime(Epoch)
 	for i := range entries {
 		entries[i].Time = &at
 	}
@@ -228,55 +224,4 @@ func stopTime(o *unstructured.Unstructured, now time.Time) {
 			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	o.SetManagedFields(entries)
-}
-
-// digest returns a digest of the request in which a resource version only says whether it is the live one: what a
-// write leads to does not depend on the number.
-func (w *write) digest() (digest [16]byte) {
-	sum := sha256.New()
-	for _, text := range []string{
-		w.method, w.kind.Group, w.kind.Version, w.kind.Plural, w.namespace, w.name, w.subresource, w.contentType, w.rawQuery, w.agent,
-	} {
-		fmt.Fprintf(sum, "%s\x00", text)
-	}
-	w.addBody(sum)
-	copy(digest[:], sum.Sum(nil))
-	return digest
-}
-
-// addBody adds the body.
-func (w *write) addBody(sum hash.Hash) {
-	parent := `"metadata"`
-	if w.method == http.MethodDelete {
-		parent = `"preconditions"`
-	}
-	err := object.Members(w.body, func(name, value []byte) error {
-		sum.Write(name)
-		if string(name) == parent && len(value) > 0 && value[0] == '{' {
-			return w.addVersioned(sum, value)
-		}
-		sum.Write(value)
-		return nil
-	})
-	if err != nil {
-		// It is no object, such as a JSON patch.
-		sum.Write(w.body)
-	}
-}
-
-// addVersioned adds an object that may have a resource version.
-func (w *write) addVersioned(sum hash.Hash, data []byte) error {
-	return object.Members(data, func(name, value []byte) error {
-		sum.Write(name)
-		if string(name) == `"resourceVersion"` && w.live != nil {
-			if string(value) == `"`+w.live.ResourceVersion()+`"` {
-				sum.Write([]byte("live"))
-				return nil
-			}
-			// Messages have both.
-			fmt.Fprintf(sum, "not %s but ", w.live.ResourceVersion())
-		}
-		sum.Write(value)
-		return nil
-	})
 }

@@ -36,12 +36,13 @@ func New(server *apiserver.Server) *Environment {
 // Steps returns the states that can follow, in the order of the objects.
 func (e *Environment) Steps(state *apiserver.State) []apiserver.Change {
 	var steps []apiserver.Change
-	for stored := range state.AllStored() {
-		next, known := e.models[stored.GroupKind()]
+	for o := range state.Objects() {
+		next, known := e.models[o.GroupKind()]
 		if !known {
 			continue
 		}
-		s := &stepper{server: e.server, state: state, object: stored}
+		s := &stepper{server: e.server, state: state, object: o}
+		s.resource, _ = e.server.Resource(o.GroupKind())
 		if s.decode() {
 			next(s)
 		}

@@ -54,8 +54,8 @@ func without(names []string, name string) []string {
 
 // isUsed reports whether a pod that has not ended mounts the claim.
 func (s *stepper) isUsed() bool {
-	for resource, o := range s.state.All() {
-		if resource.Kind != "Pod" || o.Namespace() != s.object.Namespace() {
+	for o := range s.state.Objects() {
+		if o.Kind() != "Pod" || o.Namespace() != s.object.Namespace() {
 			continue
 		}
 		phase := strings.Trim(string(o.Field("status", "phase")), `"`)

@@ -14,12 +14,13 @@ import (
 
 // stepper collects the next steps of one object.
 type stepper struct {
-	server *apiserver.Server
-	state  *apiserver.State
-	object *apiserver.Stored
-	spec   map[string]any
-	status map[string]any
-	steps  []apiserver.Change
+	server   *apiserver.Server
+	state    *apiserver.State
+	object   *object.Object
+	resource object.Resource
+	spec     map[string]any
+	status   map[string]any
+	steps    []apiserver.Change
 }
 
 // decode reads the object; a stored one is always valid.
@@ -48,21 +49,21 @@ func (s *stepper) add(manager, what string, failure bool, writes []write) {
 // setStatus merges a patch into the status.
 func (s *stepper) setStatus(patch map[string]any) write {
 	subresource := ""
-	if s.object.Resource().Status {
+	if s.resource.Status {
 		subresource = "status"
 	}
-	return apiserver.PatchOf(s.object.Resource(), s.object.Object, subresource, map[string]any{"status": patch})
+	return apiserver.PatchOf(s.resource, s.object, subresource, map[string]any{"status": patch})
 }
 
 // merge merges a patch into the object.
 func (s *stepper) merge(patch map[string]any) write {
-	return apiserver.PatchOf(s.object.Resource(), s.object.Object, "", patch)
+	return apiserver.PatchOf(s.resource, s.object, "", patch)
 }
 
 // post posts to a subresource.
 func (s *stepper) post(subresource, body string) write {
 	return write{
-		Method: http.MethodPost, Resource: s.object.Resource(), Namespace: s.object.Namespace(), Name: s.object.Name(),
+		Method: http.MethodPost, Resource: s.resource, Namespace: s.object.Namespace(), Name: s.object.Name(),
 		Subresource: subresource, Body: []byte(body),
 	}
 }
@@ -70,7 +71,7 @@ func (s *stepper) post(subresource, body string) write {
 // remove deletes the object at once.
 func (s *stepper) remove() write {
 	uid, now := types.UID(s.object.UID()), int64(0)
-	return apiserver.DeletionOf(s.object.Resource(), s.object.Object, metav1.DeleteOptions{
+	return apiserver.DeletionOf(s.resource, s.object, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: &now,
 	})
 }

@@ -203,9 +203,9 @@ var wayOfObjects = regexp.MustCompile(`"(resourceVersion|uid|generation)":("[^"]
 // others describes all objects but the parent.
 func (d *dryWalk) others(state *apiserver.State, parent object.Ref) string {
 	var lines []string
-	for of, o := range state.All() {
+	for o := range state.Objects() {
 		if o.Ref().Identity() != parent.Identity() {
-			lines = append(lines, of.Kind+" "+o.Name()+" "+wayOfObjects.ReplaceAllString(string(o.JSON()), ""))
+			lines = append(lines, o.Kind()+" "+o.Name()+" "+wayOfObjects.ReplaceAllString(string(o.JSON()), ""))
 		}
 	}
 	return strings.Join(lines, "\n")

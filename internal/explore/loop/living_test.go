@@ -192,20 +192,15 @@ func (w *walk) start() {
 	}
 	w.coming, w.ended = nil, false
 	var err error
-	if w.living, err = loop.NewLiving(w.programs, w.options, loop.NewView(w.state.All()), w); err != nil {
+	view := loop.NewView(slices.Collect(w.state.Objects()), w.server.Resource)
+	if w.living, err = loop.NewLiving(w.programs, w.options, view, w); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // set makes a state the present one and sends its events.
 func (w *walk) set(state *apiserver.State) {
-	for _, e := range apiserver.Events(w.state, state) {
-		if e.New == nil {
-			w.coming = append(w.coming, loop.Event{Resource: e.Old.Resource(), Object: e.Old.Object, Deleted: true})
-			continue
-		}
-		w.coming = append(w.coming, loop.Event{Resource: e.New.Resource(), Object: e.New.Object})
-	}
+	w.coming = append(w.coming, eventsBetween(w.server, w.state, state)...)
 	w.state = state
 }
 
@@ -320,8 +315,8 @@ func (w *walk) move() bool {
 		w.set(change.State)
 		return true
 	}
-	for of, o := range w.state.All() {
-		if of.GroupKind() != pods.GroupKind() || o.Field("status", "conditions") != nil {
+	for o := range w.state.Objects() {
+		if o.GroupKind() != pods.GroupKind() || o.Field("status", "conditions") != nil {
 			continue
 		}
 		state, _, err := w.server.As("kubelet").Patch(w.state, pods, o, "status", map[string]any{"status": map[string]any{
@@ -391,11 +386,11 @@ var ofTheWay = regexp.MustCompile(`"(lastTransitionTime|observedGeneration|contr
 // describe says what is stored, without what differs from one way to another.
 func (w *walk) describe() string {
 	var lines []string
-	for of, o := range w.state.All() {
-		if of.Kind != "ControllerRevision" {
+	for o := range w.state.Objects() {
+		if o.Kind() != "ControllerRevision" {
 			status := ofTheWay.ReplaceAllString(string(o.Field("status")), "")
 			labels := ofTheWay.ReplaceAllString(string(o.Field("metadata", "labels")), "")
-			lines = append(lines, fmt.Sprintf("%s %s labels=%s finalizers=%v spec=%s data=%s status=%s", of.Kind, o.Name(), labels, o.Finalizers(),
+			lines = append(lines, fmt.Sprintf("%s %s labels=%s finalizers=%v spec=%s data=%s status=%s", o.Kind(), o.Name(), labels, o.Finalizers(),
 				o.Field("spec"), o.Field("data"), status))
 		}
 	}

@@ -104,8 +104,8 @@ func (w *world) setImage(image string) {
 
 func images(w *world) string {
 	var all []string
-	for of, o := range w.state.All() {
-		if of.GroupKind() == pods.GroupKind() {
+	for o := range w.state.Objects() {
+		if o.GroupKind() == pods.GroupKind() {
 			fields, err := object.Decode(o.JSON())
 			if err != nil {
 				w.t.Fatal(err)

@@ -33,10 +33,14 @@ type Event struct {
 	Deleted  bool
 }
 
-// NewView returns the view of a process that has just listed all objects.
-func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
+// NewView returns the view of a process that has just listed all objects. Those of unknown kinds are left out.
+func NewView(objects []*object.Object, resourceOf func(object.GroupKind) (object.Resource, bool)) *View {
 	v := &View{}
-	for resource, o := range objects {
+	for _, o := range objects {
+		resource, served := resourceOf(o.GroupKind())
+		if !served {
+			continue
+		}
 		at, known := v.find(resource)
 		if !known {
 			v.kinds = slices.Insert(v.kinds, at, seenKind{resource: resource})

@@ -70,14 +70,24 @@ func newServer(t testing.TB, kinds []object.Resource, crds ...*object.Object) *a
 
 // set makes a state the present one and sends its events.
 func (w *world) set(state *apiserver.State) {
-	for _, e := range apiserver.Events(w.state, state) {
-		if e.New == nil {
-			w.events = append(w.events, loop.Event{Resource: e.Old.Resource(), Object: e.Old.Object, Deleted: true})
-			continue
-		}
-		w.events = append(w.events, loop.Event{Resource: e.New.Resource(), Object: e.New.Object})
-	}
+	w.events = append(w.events, eventsBetween(w.server, w.state, state)...)
 	w.state = state
+}
+
+// eventsBetween are the events of the difference between two states.
+func eventsBetween(server *apiserver.Server, before, after *apiserver.State) (events []loop.Event) {
+	for _, at := range after.Slots {
+		e := loop.Event{Object: at.Object, Deleted: at.Object == nil}
+		e.Resource, _ = server.Resource(at.Ref.GroupKind())
+		was := before.At(at.Ref).Object
+		if e.Deleted {
+			e.Object = was
+		}
+		if was != at.Object {
+			events = append(events, e)
+		}
+	}
+	return events
 }
 
 func (w *world) create(text string) {
@@ -105,7 +115,7 @@ func (w *world) patch(resource object.Resource, name, subresource string, patch 
 
 // restart starts the process with a list of what is stored.
 func (w *world) restart() {
-	w.view, w.events = loop.NewView(w.state.All()), nil
+	w.view, w.events = loop.NewView(slices.Collect(w.state.Objects()), w.server.Resource), nil
 	w.items = w.process.Start(w.view)
 }
 
@@ -250,8 +260,8 @@ func (w *world) crashed(request *loop.Request) bool {
 // objects describes what is stored of a kind.
 func (w *world) objects(resource object.Resource, path ...string) string {
 	var all []string
-	for of, o := range w.state.All() {
-		if of.GroupKind() == resource.GroupKind() {
+	for o := range w.state.Objects() {
+		if o.GroupKind() == resource.GroupKind() {
 			all = append(all, o.Name()+"="+string(o.Field(path...)))
 		}
 	}
@@ -260,8 +270,8 @@ func (w *world) objects(resource object.Resource, path ...string) string {
 
 // makeReady makes the first pod ready that is not, or ends one that is being deleted.
 func (w *world) makeReady() bool {
-	for of, o := range w.state.All() {
-		if of.GroupKind() != pods.GroupKind() || o.Field("status", "conditions") != nil {
+	for o := range w.state.Objects() {
+		if o.GroupKind() != pods.GroupKind() || o.Field("status", "conditions") != nil {
 			continue
 		}
 		w.patch(pods, o.Name(), "status", map[string]any{"status": map[string]any{

@@ -121,9 +121,9 @@ func (i Invariant) compile() (*compiled, error) {
 }
 
 // lists returns what expressions read of what is stored.
-func lists(stored world.Stored) map[string]any {
+func lists(stored *apiserver.State) map[string]any {
 	parents, children, objects := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
-	for _, at := range stored {
+	for _, at := range stored.Slots {
 		switch {
 		case at.Object == nil:
 			continue
@@ -143,7 +143,7 @@ func isFrame(kind object.GroupKind) bool {
 }
 
 // document returns the lists as one JSON object.
-func document(stored world.Stored) json.RawMessage {
+func document(stored *apiserver.State) json.RawMessage {
 	values := lists(stored)
 	var text []byte
 	for _, name := range []string{"parents", "children", "objects"} {
@@ -161,7 +161,7 @@ func document(stored world.Stored) json.RawMessage {
 }
 
 // Broken returns the invariants on states that do not hold; at rest those on rest.
-func (s Set) Broken(stored world.Stored, rest bool) []Finding {
+func (s Set) Broken(stored *apiserver.State, rest bool) []Finding {
 	var all []Finding
 	values := lists(stored)
 	for _, c := range s {
@@ -177,7 +177,7 @@ func (s Set) Broken(stored world.Stored, rest bool) []Finding {
 }
 
 // BrokenStep returns the invariants on steps that one breaks.
-func (s Set) BrokenStep(before, after world.Stored) []Finding {
+func (s Set) BrokenStep(before, after *apiserver.State) []Finding {
 	var all []Finding
 	values := map[string]any{"before": document(before), "after": document(after)}
 	for _, c := range s {
@@ -243,18 +243,18 @@ type going struct {
 type Departures map[going]bool
 
 // Add adds the children that a step removes, with those that stay.
-func (d Departures) Add(before, after world.Stored) {
-	for _, at := range before {
-		if at.Object == nil || after.Get(at.Ref) != nil {
+func (d Departures) Add(before, after *apiserver.State) {
+	for _, at := range before.Slots {
+		if at.Object == nil || after.At(at.Ref).Object != nil {
 			continue
 		}
 		owner, _ := at.Object.Controller()
 		isOwner := func(one apiserver.Slot) bool { return one.Object != nil && one.Object.UID() == owner.UID }
-		parent := slices.IndexFunc(before, isOwner)
-		for _, other := range after {
-			isSibling := other.Object != nil && world.CompareKinds(other.Ref, at.Ref) == 0 && other.Object.ControlledBy(owner.UID)
+		parent := slices.IndexFunc(before.Slots, isOwner)
+		for _, other := range after.Slots {
+			isSibling := other.Object != nil && apiserver.CompareKinds(other.Ref, at.Ref) == 0 && other.Object.ControlledBy(owner.UID)
 			if parent >= 0 && isSibling {
-				d[going{at.Ref, other.Ref, owner, before[parent].Object.Deleting()}] = true
+				d[going{at.Ref, other.Ref, owner, before.Slots[parent].Object.Deleting()}] = true
 			}
 		}
 	}
@@ -278,12 +278,12 @@ func (d Departures) Invariants() []Invariant {
 }
 
 func compareGoing(a, b going) int {
-	return cmp.Or(world.CompareRefs(a.goes, b.goes), world.CompareRefs(a.stays, b.stays))
+	return cmp.Or(apiserver.CompareRefs(a.goes, b.goes), apiserver.CompareRefs(a.stays, b.stays))
 }
 
 // isLike reports whether two are of one kind and parent, at one time.
 func (g going) isLike(other going) bool {
-	return world.CompareKinds(g.goes, other.goes) == 0 && g.parent == other.parent && g.deleting == other.deleting
+	return apiserver.CompareKinds(g.goes, other.goes) == 0 && g.parent == other.parent && g.deleting == other.deleting
 }
 
 func (g going) invariant() Invariant {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -287,8 +288,8 @@ func (e *Space) withUIDs(v *Version, renamed map[string]string) *Version {
 
 // kindOf returns where the events of a kind begin and end.
 func (e *events) kindOf(n *Name) (first, end int) {
-	first, _ = slices.BinarySearchFunc(e.all, n, func(one event, n *Name) int { return world.CompareKinds(one.Name.Ref, n.Ref) })
-	for end = first; end < len(e.all) && world.CompareKinds(e.all[end].Name.Ref, n.Ref) == 0; end++ {
+	first, _ = slices.BinarySearchFunc(e.all, n, func(one event, n *Name) int { return apiserver.CompareKinds(one.Name.Ref, n.Ref) })
+	for end = first; end < len(e.all) && apiserver.CompareKinds(e.all[end].Name.Ref, n.Ref) == 0; end++ {
 	}
 	return first, end
 }

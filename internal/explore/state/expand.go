@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
@@ -249,7 +250,7 @@ func (w *Worker) made(at *Contents, kind world.ActionKind, spends Budget, edits 
 }
 
 // edited returns what is stored after an edit.
-func (w *Worker) edited(at *Contents, raw world.Stored, one world.Edit) (*Contents, error) {
+func (w *Worker) edited(at *Contents, raw *apiserver.State, one world.Edit) (*Contents, error) {
 	result, err := w.Server.Edit(raw, one)
 	if err != nil {
 		return nil, err
@@ -483,8 +484,8 @@ func Begin(system System, most Budget, workers int) (all []*Worker, initial Stat
 }
 
 // storeObjects creates the initial objects.
-func (e *Space) storeObjects() (world.Stored, error) {
-	var raw world.Stored
+func (e *Space) storeObjects() (*apiserver.State, error) {
+	raw := e.Server.Empty()
 	objects := e.Objects
 	if e.External != nil {
 		external, err := e.External.Object()

@@ -24,7 +24,7 @@ import (
 // System is what is explored. Controller, Server and Objects are required.
 type System struct {
 	Controller world.Controller
-	Server     world.Server
+	Server     *world.Server
 	// Environment is what other controllers do; nil for nothing.
 	Environment world.Environment
 	// Objects are stored at the beginning.
@@ -197,7 +197,7 @@ func compareNames(a, b *Name) int {
 	if a == b {
 		return 0
 	}
-	return world.CompareRefs(a.Ref, b.Ref)
+	return apiserver.CompareRefs(a.Ref, b.Ref)
 }
 
 func (e *Space) nameOf(ref object.Ref) *Name {
@@ -485,28 +485,27 @@ func (s *Contents) find(n *Name) (int, bool) {
 	return slices.BinarySearchFunc(s.Slots, n, func(at Slot, n *Name) int { return compareNames(at.Name, n) })
 }
 
-// Raw returns the slots for a Server.
-func (s *Contents) Raw() world.Stored {
-	all := make(world.Stored, len(s.Slots))
+// Raw returns the state for a Server.
+func (s *Contents) Raw() *apiserver.State {
+	all := make([]apiserver.Slot, len(s.Slots))
 	for i, at := range s.Slots {
 		all[i] = apiserver.Slot{Ref: at.Name.Ref, Born: at.born, Written: at.written}
 		if at.Version != nil {
 			all[i].Object = at.Version.Object
 		}
 	}
-	return all
+	return &apiserver.State{Slots: all}
 }
 
 // storedFrom is the reverse of raw.
-func (e *Space) storedFrom(raw world.Stored) *Contents {
-	slots := make([]Slot, len(raw))
-	for i, at := range raw {
+func (e *Space) storedFrom(raw *apiserver.State) *Contents {
+	slots := make([]Slot, len(raw.Slots))
+	for i, at := range raw.Slots {
 		slots[i] = Slot{Name: e.nameOf(at.Ref), born: at.Born, written: at.Written}
 		if at.Object != nil {
 			slots[i].Version = e.versionOf(at.Object, false)
 		}
 	}
-	slices.SortFunc(slots, func(a, b Slot) int { return compareNames(a.Name, b.Name) })
 	return e.storedOf(slots)
 }
 

@@ -4,83 +4,67 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Next returns what may follow a state of an API server in memory.
 type Next func(*apiserver.State) []apiserver.Change
 
-// InMemory returns an API server in memory, and the environment with what it may do.
-func InMemory(server *apiserver.Server, environment ...Next) (Server, Environment) {
-	s := &inMemory{server, environment}
-	return s, s
-}
-
-// inMemory is an API server in memory, and with what follows by itself an Environment too.
-type inMemory struct {
+// Server is an API server in memory whose state is a value, and with what follows by itself an Environment too. Its methods
+// are safe for concurrent use.
+type Server struct {
 	*apiserver.Server
 
 	next []Next
 }
 
-// state returns what is stored as a state of the server.
-func (s *inMemory) state(stored Stored) *apiserver.State {
-	if len(stored) == 0 { // A group of objects that only an edit creates begins without any.
-		return s.Empty()
-	}
-	return s.Restore(slices.Values(stored))
+// InMemory returns an API server, and the environment with what it may do.
+func InMemory(server *apiserver.Server, environment ...Next) (*Server, Environment) {
+	s := &Server{server, environment}
+	return s, s
 }
 
-// stored is the reverse of state.
-func (s *inMemory) stored(state *apiserver.State) Stored {
-	return slices.SortedFunc(state.Slots(), func(a, b apiserver.Slot) int { return CompareRefs(a.Ref, b.Ref) })
-}
-
-// Do implements Server.
-func (s *inMemory) Do(stored Stored, request loop.Request) (Stored, loop.Response) {
+// Do handles a request. Objects that it does not change stay as they are.
+func (s *Server) Do(state *apiserver.State, request loop.Request) (*apiserver.State, loop.Response) {
 	r, err := request.HTTP()
 	if err != nil {
-		return stored, loop.Response{Err: err}
+		return state, loop.Response{Err: err}
 	}
-	if refused := refusal(stored, &request); refused != nil {
-		return stored, *refused
+	if refused := refusal(state, &request); refused != nil {
+		return state, *refused
 	}
-	before := s.state(stored)
-	after, raw := s.Server.Do(before, r) //nolint:bodyclose // NewResponse closes it.
+	after, raw := s.Server.Do(state, r) //nolint:bodyclose // NewResponse closes it.
 	response, err := loop.NewResponse(raw)
 	if err != nil {
-		return stored, loop.Response{Err: err}
+		return state, loop.Response{Err: err}
 	}
-	if after == before {
-		return stored, response
-	}
-	return s.stored(after), response
+	return after, response
 }
 
-// Edit implements Server.
-func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
+// Edit makes a change that another client requests. An edit that changes nothing, or that the server refuses, returns an
+// error.
+func (s *Server) Edit(state *apiserver.State, edit Edit) (*apiserver.State, error) {
 	resource, served := s.Resource(edit.Object.GroupKind())
 	if !served {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
-	now := s.state(stored)
-	before, held, err := s.withoutKind(now, edit.Create)
+	before, held, err := s.withoutKind(state, edit.Create)
 	switch {
 	case err != nil:
 		return nil, err
-	case held && before == now:
+	case held && before == state:
 		return nil, ErrUnchanged
 	case held:
-		return s.stored(before), nil
+		return before, nil
 	}
-	request, changes := RequestOf(resource, before.Get(resource, edit.Object.Namespace, edit.Object.Name), edit)
+	request, changes := RequestOf(resource, before.At(edit.Object).Object, edit)
 	if !changes {
 		return nil, ErrUnchanged
 	}
@@ -88,46 +72,39 @@ func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
 	if err == nil && after == before {
 		err = ErrUnchanged
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.stored(after), nil
+	return after, err
 }
 
-// Path implements Server.
-func (s *inMemory) Path(ref object.Ref) string {
+// Path is that of the requests for an object.
+func (s *Server) Path(ref object.Ref) string {
 	resource, _ := s.Resource(ref.GroupKind())
 	return resource.Path(ref.Namespace, ref.Name)
 }
 
-// Collect implements Server.
-func (s *inMemory) Collect(stored Stored) []Move { return s.moves(s.Server.Collect(s.state(stored))) }
+// Collect returns what garbage collection and terminating namespaces may lead to next.
+func (s *Server) Collect(state *apiserver.State) []Move { return moves(s.Server.Collect(state)) }
 
-func (s *inMemory) moves(all []apiserver.Change) []Move {
-	moves := make([]Move, len(all))
-	for i, c := range all {
+func moves(all []apiserver.Change) []Move {
+	return lists.Map(all, func(c apiserver.Change) Move {
 		ref := c.Object.Ref()
-		what := strings.TrimPrefix(c.What, ref.String()+" ")
-		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Fault: c.Failure}
-	}
-	return moves
+		return Move{Name: strings.TrimPrefix(c.What, ref.String()+" "), Object: ref.Identity(), After: c.State, Fault: c.Failure}
+	})
 }
 
 // Moves implements Environment.
-func (s *inMemory) Moves(stored Stored) []Move {
-	state := s.state(stored)
+func (s *Server) Moves(state *apiserver.State) []Move {
 	var all []Move
 	for _, next := range s.next {
-		all = append(all, s.moves(next(state))...)
+		all = append(all, moves(next(state))...)
 	}
 	return all
 }
 
 // OutagesIn are those that are stored.
-func OutagesIn(stored Stored) []loop.Outage {
+func OutagesIn(state *apiserver.State) []loop.Outage {
 	var all []loop.Outage
-	for i := range stored {
-		if one, is := loop.OutageOf(stored[i].Object); is {
+	for o := range state.Objects() {
+		if one, is := loop.OutageOf(o); is {
 			all = append(all, one)
 		}
 	}
@@ -135,8 +112,8 @@ func OutagesIn(stored Stored) []loop.Outage {
 }
 
 // refusal returns the response to a request that an outage refuses; nil if none does.
-func refusal(stored Stored, r *loop.Request) *loop.Response {
-	for _, one := range OutagesIn(stored) {
+func refusal(state *apiserver.State, r *loop.Request) *loop.Response {
+	for _, one := range OutagesIn(state) {
 		code := one.Refusal(r)
 		if code == 0 {
 			continue
@@ -158,15 +135,16 @@ func refusal(stored Stored, r *loop.Request) *loop.Response {
 
 // withoutKind returns a state without the objects of a kind, if an edit ends that it is served. The API server deletes them
 // before, and serves the kind until they are gone.
-func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (without *apiserver.State, held bool, err error) {
+func (s *Server) withoutKind(state *apiserver.State, begins *object.Object) (without *apiserver.State, held bool, err error) {
 	outage, is := loop.OutageOf(begins)
 	if !is || outage.What != loop.Unserved {
 		return state, false, nil
 	}
-	for resource, o := range state.All() {
-		if resource.GroupKind() != outage.Of.GroupKind() {
+	for o := range state.Objects() {
+		if o.GroupKind() != outage.Of.GroupKind() {
 			continue
 		}
+		resource, _ := s.Resource(o.GroupKind())
 		now := int64(0)
 		after, _, err := s.As(Editor).Send(state, apiserver.DeletionOf(resource, o, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		if err != nil {

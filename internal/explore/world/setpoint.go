@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"iter"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
@@ -56,7 +55,7 @@ func (s *setpoint) Watches(o *object.Object) bool {
 }
 
 func (s *setpoint) view(cached []*object.Object) *loop.View {
-	return loop.NewView(objectsBy(s.resourceOf, cached))
+	return loop.NewView(cached, s.resourceOf)
 }
 
 // Start implements Process.
@@ -144,16 +143,4 @@ func (s *setpoint) again(item loop.Item, end *loop.End) *Item {
 	next := s.item(item.Retry(kind))
 	next.Failed = end.Err != nil
 	return &next
-}
-
-// objectsBy pairs objects with their resources.
-func objectsBy(resourceOf func(object.GroupKind) (object.Resource, bool),
-	objects []*object.Object) iter.Seq2[object.Resource, *object.Object] {
-	return func(yield func(object.Resource, *object.Object) bool) {
-		for _, o := range objects {
-			if resource, known := resourceOf(o.GroupKind()); known && !yield(resource, o) {
-				return
-			}
-		}
-	}
 }

@@ -77,7 +77,7 @@ type Item struct {
 // Run is a reconcile that has begun.
 type Run struct {
 	Item Item
-	// Cached is what the cache had when the run began, sorted like Stored.
+	// Cached is what the cache had when the run began, sorted like a State.
 	Cached []*object.Object
 	// Exchanges are its requests so far.
 	Exchanges []loop.Exchange
@@ -106,25 +106,9 @@ type End struct {
 	Panicked bool
 }
 
-// Stored is what an API server stores, sorted by group, kind, namespace and name. It is immutable.
-type Stored []apiserver.Slot
-
-// Server is an API server whose state is a value. Its methods are safe for concurrent use.
-type Server interface {
-	// Do handles a request. Objects that it does not change stay as they are.
-	Do(stored Stored, request loop.Request) (Stored, loop.Response)
-	// Edit makes a change that another client requests. An edit that changes nothing, or that the server refuses,
-	// returns an error.
-	Edit(stored Stored, edit Edit) (Stored, error)
-	// Path is that of the requests for an object.
-	Path(ref object.Ref) string
-	// Collect returns what garbage collection and terminating namespaces may lead to next.
-	Collect(stored Stored) []Move
-}
-
 // Environment is what other controllers do. It is safe for concurrent use.
 type Environment interface {
-	Moves(stored Stored) []Move
+	Moves(state *apiserver.State) []Move
 }
 
 // Move is a change that neither users nor the controllers make.
@@ -132,20 +116,9 @@ type Move struct {
 	// Name says what happens, such as "becomes ready".
 	Name   string
 	Object object.Ref
-	After  Stored
+	After  *apiserver.State
 	// Fault marks failures, which have a budget.
 	Fault bool
-}
-
-// CompareRefs orders objects by group, kind, namespace and name.
-func CompareRefs(a, b object.Ref) int {
-	return cmp.Or(CompareKinds(a, b),
-		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
-// CompareKinds orders objects by group and kind.
-func CompareKinds(a, b object.Ref) int {
-	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 }
 
 // CompareItems orders items by controller and key.
@@ -162,15 +135,6 @@ func IsControlled(o *object.Object) bool {
 
 // IsOutage reports whether an object stands for an outage.
 func IsOutage(ref object.Ref) bool { return ref.GroupKind() == loop.OutageResource.GroupKind() }
-
-// Get returns the object of a name; nil if there is none.
-func (s Stored) Get(ref object.Ref) *object.Object {
-	at, found := slices.BinarySearchFunc(s, ref, func(s apiserver.Slot, ref object.Ref) int { return CompareRefs(s.Ref, ref) })
-	if !found {
-		return nil
-	}
-	return s[at].Object
-}
 
 // ActionKind is a kind of step.
 type ActionKind string
