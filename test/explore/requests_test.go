@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -102,7 +103,8 @@ func (g *generator) next() call {
 	}
 	name := g.pick([]string{"a", "b"})
 	c := call{query: url.Values{}, path: kind.Path(g.namespace, name), contentType: "application/json"}
-	if manager := g.pick([]string{"one", "two", ""}); manager != "" {
+	manager := g.pick([]string{"one", "two", ""})
+	if manager != "" {
 		c.query.Set("fieldManager", manager)
 	}
 	if g.IntN(8) == 0 {
@@ -126,14 +128,11 @@ func (g *generator) next() call {
 		c.method, c.contentType, c.body = http.MethodPatch, "application/json-patch+json", g.pick(jsonPatches)
 	case 8, 9:
 		c.method, c.contentType, c.body = http.MethodPatch, "application/apply-patch+yaml", g.object(kind, name, 1)
+		c.query.Set("fieldManager", cmp.Or(manager, "one"))
 		if g.IntN(2) == 0 {
 			c.query.Set("force", "true")
 		}
 	case 10:
-		if g.IntN(2) == 0 {
-			c.method, c.contentType, c.body = http.MethodPatch, "application/strategic-merge-patch+json", g.patch(kind)
-			break
-		}
 		c.method = http.MethodGet
 		c.accept = g.pick([]string{"", ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"})
 	default:

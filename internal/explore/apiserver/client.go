@@ -14,15 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Client writes as another program would: a user, the kubelet, the garbage collector. All goes through Do.
-type Client struct {
-	server  *Server
-	manager string
-}
-
-// As returns a client with a field manager.
-func (s *Server) As(manager string) Client { return Client{s, manager} }
-
 // Request is a request of a client.
 type Request struct {
 	Method      string
@@ -37,19 +28,20 @@ type Request struct {
 	Strict bool
 }
 
-// Send sends a request. It returns the object in the response, nil if there is none.
-func (c Client) Send(state *State, r Request) (*State, *object.Object, error) {
-	req, err := r.HTTP(c.manager)
+// Send sends a request of a field manager: of a user, the kubelet, the garbage collector. It returns the object in the
+// response, nil if there is none.
+func (s *Server) Send(state *State, manager string, r Request) (*State, *object.Object, error) {
+	req, err := r.http(manager)
 	if err != nil {
 		return state, nil, err
 	}
-	after, response := c.server.respond(state, req)
+	after, response := s.respond(state, req)
 	o, err := response.object()
 	return after, o, err
 }
 
-// HTTP returns the request of a field manager.
-func (r Request) HTTP(manager string) (*http.Request, error) {
+// http returns the request of a field manager.
+func (r Request) http(manager string) (*http.Request, error) {
 	path := r.Resource.Path(r.Namespace, r.Name)
 	if r.Subresource != "" {
 		path += "/" + r.Subresource
@@ -85,23 +77,6 @@ func (a response) object() (*object.Object, error) {
 		return nil, err
 	}
 	return o, nil
-}
-
-// Create creates an object.
-func (c Client) Create(state *State, resource object.Resource, o *object.Object) (*State, *object.Object, error) {
-	return c.Send(state, CreationOf(resource, o))
-}
-
-// Patch sends a JSON merge patch for an object.
-func (c Client) Patch(state *State, resource object.Resource, o *object.Object, subresource string, patch map[string]any) (*State,
-	*object.Object, error) {
-	return c.Send(state, PatchOf(resource, o, subresource, patch))
-}
-
-// Delete deletes an object.
-func (c Client) Delete(state *State, resource object.Resource, o *object.Object, options metav1.DeleteOptions) (*State, *object.Object,
-	error) {
-	return c.Send(state, DeletionOf(resource, o, options))
 }
 
 // CreationOf returns the request that creates an object.

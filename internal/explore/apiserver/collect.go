@@ -210,7 +210,7 @@ func (s *Server) AppendChange(changes []Change, before *State, c Change) []Chang
 	c.State = before
 	for _, write := range c.Writes {
 		var err error
-		if c.State, _, err = s.As(c.Manager).Send(c.State, write); err != nil {
+		if c.State, _, err = s.Send(c.State, c.Manager, write); err != nil {
 			return changes
 		}
 	}

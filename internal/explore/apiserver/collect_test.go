@@ -27,7 +27,7 @@ func family(t *testing.T) (*world, *object.Object) {
 
 func (w *world) delete(resource object.Resource, o *object.Object, policy metav1.DeletionPropagation) {
 	w.t.Helper()
-	after, _, err := w.server.As("test").Delete(w.state, resource, o, metav1.DeleteOptions{PropagationPolicy: &policy})
+	after, _, err := w.server.Send(w.state, "test", apiserver.DeletionOf(resource, o, metav1.DeleteOptions{PropagationPolicy: &policy}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -109,9 +109,9 @@ func TestOwnerCyclesStay(t *testing.T) {
 	w := newWorld(t)
 	a := w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`)
 	b := w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: `+a.UID()+`}]}}`)
-	after, _, err := w.server.As("test").Patch(w.state, configMaps, a, "", map[string]any{"metadata": map[string]any{
+	after, _, err := w.server.Send(w.state, "test", apiserver.PatchOf(configMaps, a, "", map[string]any{"metadata": map[string]any{
 		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": b.UID()}},
-	}})
+	}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestPodsOnNodesEndGracefully(t *testing.T) {
 		t.Fatalf("%v", pod)
 	}
 	now := int64(0)
-	after, _, err := w.server.As("kubelet").Delete(w.state, pods, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	after, _, err := w.server.Send(w.state, "kubelet", apiserver.DeletionOf(pods, pod, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	if err != nil || after.Get(pods, "shop", "web") != nil {
 		t.Errorf("the pod stays: %v", err)
 	}

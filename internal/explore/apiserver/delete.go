@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,10 +44,10 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.Rules.Orphans))
 	switch {
 	case graceful && (len(o.GetFinalizers()) > 0 || *o.GetDeletionGracePeriodSeconds() > 0):
-		return w.marked(o, options)
+		return w.store(http.StatusOK, o)
 	case !graceful && len(o.GetFinalizers()) > 0:
 		w.markDeleting(o, 0)
-		return w.marked(o, options)
+		return w.store(http.StatusOK, o)
 	}
 	if w.kind.Rules.ReturnsDeleted {
 		return w.removeLive(), nil
@@ -56,24 +55,13 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	return w.remove()
 }
 
-// marked stores an object that is being deleted.
-func (w *write) marked(o *unstructured.Unstructured, options *metav1.DeleteOptions) (*outcome, error) {
-	code := http.StatusOK
-	if options.OrphanDependents != nil && !*options.OrphanDependents { //nolint:staticcheck // Old clients send it.
-		code = http.StatusAccepted
-	}
-	return w.store(code, o)
-}
-
-// deleteOptions reads the body or, without one, the query.
+// deleteOptions reads the body.
 func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	if len(r.body) > 0 {
 		if err := json.Unmarshal(r.body, options); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-	} else if err := r.optionsInQuery(options); err != nil {
-		return nil, err
 	}
 	if len(options.DryRun) > 0 {
 		r.query.Set("dryRun", metav1.DryRunAll)
@@ -84,22 +72,6 @@ func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	return options, nil
-}
-
-func (r *request) optionsInQuery(options *metav1.DeleteOptions) error {
-	options.DryRun = r.query["dryRun"]
-	if policy := r.query.Get("propagationPolicy"); policy != "" {
-		typed := metav1.DeletionPropagation(policy)
-		options.PropagationPolicy = &typed
-	}
-	if text := r.query.Get("gracePeriodSeconds"); text != "" {
-		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		options.GracePeriodSeconds = &seconds
-	}
-	return nil
 }
 
 func (w *write) checkPreconditions(p *metav1.Preconditions) error {
@@ -187,12 +159,6 @@ func deletionFinalizers(have []string, options *metav1.DeleteOptions, orphansByD
 
 // propagationFinalizer returns the finalizer for dependents; "" if they are deleted in the background.
 func propagationFinalizer(have []string, options *metav1.DeleteOptions, orphansByDefault bool) string {
-	switch orphan := options.OrphanDependents; { //nolint:staticcheck // Old clients send it.
-	case orphan != nil && *orphan:
-		return metav1.FinalizerOrphanDependents
-	case orphan != nil:
-		return ""
-	}
 	if policy := options.PropagationPolicy; policy != nil {
 		return map[metav1.DeletionPropagation]string{
 			metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,

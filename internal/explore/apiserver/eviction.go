@@ -146,7 +146,7 @@ func (s *Server) countDisruption(state *State, budget *policyv1.PodDisruptionBud
 	if err != nil {
 		return state, err
 	}
-	after, _, err := s.As("kube-apiserver").Send(state, Request{
+	after, _, err := s.Send(state, "kube-apiserver", Request{
 		Method: http.MethodPatch, Resource: s.groups[disruptionBudget].Resource, Namespace: budget.Namespace, Name: budget.Name, Subresource: "status",
 		Type: types.MergePatchType, Body: body,
 	})

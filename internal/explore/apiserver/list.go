@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
@@ -23,8 +22,6 @@ func (s *Server) handle(state *State, req *request) (*State, response) {
 	case req.method == http.MethodGet:
 		found := state.get(req)
 		return state, found
-	case req.method == http.MethodDelete && req.name == "":
-		return s.deleteAll(state, req)
 	case req.method == http.MethodPost && req.subresource == "eviction" && kinds.FullName(req.kind.Resource) == "Pod":
 		return s.evict(state, req)
 	case req.method == http.MethodPost && (req.name != "") != (req.subresource == "binding"):
@@ -46,9 +43,6 @@ func (s *State) get(req *request) response {
 
 // list returns all matching objects in one page: a server need not honor a limit.
 func (s *State) list(req *request) response {
-	if req.query.Get("watch") == "true" {
-		return failed(apierrors.NewMethodNotSupported(req.groupResource(), "watch"))
-	}
 	found, err := s.matching(req)
 	if err != nil {
 		return failed(err)
@@ -79,54 +73,18 @@ func (s *State) version() string {
 	return strconv.FormatUint(writes, 10)
 }
 
-// matching returns the objects that match the selectors of a request.
+// matching returns the objects that match the selector of a request.
 func (s *State) matching(req *request) ([]*object.Object, error) {
-	byLabels, err := labels.Parse(req.query.Get("labelSelector"))
+	selector, err := labels.Parse(req.query.Get("labelSelector"))
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	byFields, err := fields.ParseSelector(req.query.Get("fieldSelector"))
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, badRequest(err)
 	}
 	var found []*object.Object
 	for o := range s.Objects() {
 		isOf := o.GroupKind() == req.kind.GroupKind() && (req.namespace == "" || o.Namespace() == req.namespace)
-		if isOf && byLabels.Matches(o.Labels()) && byFields.Matches(selectableFields(o)) {
+		if isOf && selector.Matches(o.Labels()) {
 			found = append(found, o)
 		}
 	}
 	return found, nil
-}
-
-// selectableFields are the fields that all kinds can be selected by, and those of pods.
-func selectableFields(o *object.Object) fields.Set {
-	set := fields.Set{"metadata.name": o.Name(), "metadata.namespace": o.Namespace()}
-	if o.Kind() == "Pod" {
-		for name, path := range map[string][]string{"spec.nodeName": {"spec", "nodeName"}, "status.phase": {"status", "phase"}} {
-			if quoted := o.Field(path...); quoted != nil {
-				set[name] = string(object.Unquoted(quoted))
-			}
-		}
-	}
-	return set
-}
-
-// deleteAll deletes the objects of a collection one by one.
-func (s *Server) deleteAll(state *State, req *request) (*State, response) {
-	found, err := state.matching(req)
-	if err != nil {
-		return state, failed(err)
-	}
-	response := state.list(req)
-	for _, stored := range found {
-		one := *req
-		one.namespace, one.name = stored.Namespace(), stored.Name()
-		after, outcome := s.write(state, &one)
-		if outcome.code >= http.StatusBadRequest && outcome.code != http.StatusNotFound {
-			return after, outcome
-		}
-		state = after
-	}
-	return state, response
 }

@@ -4,21 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
 // patch handles PATCH.
 func (w *write) patch() (*outcome, error) {
-	if !w.takesPatch() {
+	if !slices.Contains([]types.PatchType{types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType}, w.patchType()) {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, w.method, w.groupResource(), w.name,
 			fmt.Sprintf("the body of the request was in an unknown format - %s is not supported", w.contentType), 0, false)
 	}
@@ -58,20 +57,11 @@ func (w *write) patched() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch w.patchType() {
-	case types.JSONPatchType:
+	if w.patchType() == types.JSONPatchType {
 		return w.jsonPatched(live)
-	case types.StrategicMergePatchType:
-		into, err := scheme.Scheme.New(w.kind.GVK())
-		if err != nil {
-			return nil, err
-		}
-		data, err := strategicpatch.StrategicMergePatch(live, w.body, into)
-		return data, badRequest(err)
-	default:
-		data, err := jsonpatch.MergePatch(live, w.body)
-		return data, badRequest(err)
 	}
+	data, err := jsonpatch.MergePatch(live, w.body)
+	return data, badRequest(err)
 }
 
 func badRequest(err error) error {

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -113,36 +112,6 @@ func (r *request) isStrict() bool {
 	return r.query.Get("fieldValidation") == metav1.FieldValidationStrict
 }
 
-// validate checks the options of a write.
-func (r *request) validate() error {
-	var kind string
-	var force *bool
-	if r.query.Has("force") {
-		forced := r.forced()
-		force = &forced
-	}
-	options := metav1.PatchOptions{
-		DryRun: r.query["dryRun"], Force: force, FieldManager: r.query.Get("fieldManager"), FieldValidation: r.query.Get("fieldValidation"),
-	}
-	errs := metavalidation.ValidatePatchOptions(&options, r.patchType())
-	switch r.method {
-	case http.MethodPost:
-		kind, errs = "CreateOptions", metavalidation.ValidateCreateOptions(&metav1.CreateOptions{
-			DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation,
-		})
-	case http.MethodPut:
-		kind, errs = "UpdateOptions", metavalidation.ValidateUpdateOptions(&metav1.UpdateOptions{
-			DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation,
-		})
-	default:
-		kind = "PatchOptions"
-	}
-	if len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
-	}
-	return nil
-}
-
 func (r *request) forced() bool { return r.query.Get("force") == "true" }
 
 func (r *request) hasSubresource() bool {
@@ -201,16 +170,6 @@ func (r *request) checkName(o *unstructured.Unstructured) error {
 		return nil
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), r.name))
-}
-
-func (r *request) takesPatch() bool {
-	switch r.patchType() {
-	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
-		return true
-	case types.StrategicMergePatchType:
-		return r.kind.HasGoType()
-	}
-	return false
 }
 
 // response is the response to a request.

@@ -96,7 +96,7 @@ func (s *Server) createNamespaces(names []string) error {
 		if s.empty.Get(namespaces, "", name) != nil {
 			continue
 		}
-		after, _, err := s.As("kube-apiserver").Create(s.empty, namespaces, namespaceNamed(name))
+		after, _, err := s.Send(s.empty, "kube-apiserver", CreationOf(namespaces, namespaceNamed(name)))
 		if err != nil {
 			return fmt.Errorf("create namespace: %w", err)
 		}

@@ -38,7 +38,7 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) send(manager string, r apiserver.Request) (*object.Object, error) {
-	after, o, err := w.server.As(manager).Send(w.state, r)
+	after, o, err := w.server.Send(w.state, manager, r)
 	w.state = after
 	return o, err
 }

@@ -112,9 +112,6 @@ func (w *write) do() (*outcome, error) {
 	if w.method == http.MethodDelete {
 		return w.delete()
 	}
-	if err := w.validate(); err != nil {
-		return nil, err
-	}
 	switch w.method {
 	case http.MethodPost:
 		if w.subresource == "binding" {

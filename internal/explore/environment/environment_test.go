@@ -78,7 +78,7 @@ func create(t *testing.T, server *apiserver.Server, text string) *apiserver.Stat
 	t.Helper()
 	o := apiservertest.Parse(t, text)
 	resource, _ := server.Resource(o.GroupKind())
-	state, _, err := server.As("test").Create(server.Empty(), resource, o)
+	state, _, err := server.Send(server.Empty(), "test", apiserver.CreationOf(resource, o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -16,25 +15,24 @@ import (
 // Start returns what a process queues that has just listed all objects.
 func (p *Process) Start(view *View) []Item {
 	p.calls.begin(context.Background())
-	s := p.open(view, func() time.Time { return p.options.Now })
+	s := p.open(view, fixedTime)
 	defer s.close()
 	return s.drain()
 }
 
-// Deliver passes an event to the cache of the process. It returns the view after it and what the event
-// queues, with the causes. Events of one kind are delivered in the order of their versions, as by a watch.
+// Deliver passes an event to the cache of the process. It returns what the event queues, with the causes. Events of one
+// kind are delivered in the order of their versions, as by a watch.
 //
 // Related objects are those that customize hooks select for the parents in the view. Their calls end with the context.
-func (p *Process) Deliver(ctx context.Context, view *View, e Event) (*View, []Item) {
+func (p *Process) Deliver(ctx context.Context, view *View, e Event) []Item {
 	if !p.Watches(e.Resource) {
-		return view.After(e), nil
+		return nil
 	}
 	if e.Resource == OutageResource {
-		view = view.After(e)
-		return view, p.Start(view) // The controllers start again, with what is there now.
+		return p.Start(view.After(e)) // The controllers start again, with what is there now.
 	}
 	p.calls.begin(ctx)
-	s := p.begin(view, p.options.Now)
+	s := p.begin(view)
 	defer s.close()
 	s.relateAll(ctx)
 	s.deliver(e)
@@ -42,14 +40,14 @@ func (p *Process) Deliver(ctx context.Context, view *View, e Event) (*View, []It
 	for i := range items {
 		p.addEvent(&items[i], view, e)
 	}
-	return s.view, items
+	return items
 }
 
 // Observe returns what the process queues when one of its runs puts the result of a write into the cache: others may
 // watch the object, or have had a former one of the name.
 func (p *Process) Observe(ctx context.Context, view *View, write cache.Write) []Item {
 	p.calls.begin(ctx)
-	s := p.begin(view, p.options.Now)
+	s := p.begin(view)
 	defer s.close()
 	s.relateAll(ctx)
 	s.cache.Observe([]cache.Write{write})

@@ -13,6 +13,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
+// Restarted returns the view of a process that starts with a list as old as the events that this one has seen.
+func (v *View) Restarted() *View {
+	next := v.clone()
+	next.writes = nil
+	for i := range next.kinds {
+		next.kinds[i].gone = nil
+	}
+	return next
+}
+
+// Memo returns what the hooks responded.
+func (p *Process) Memo() *Memo { return p.options.Memo }
+
 // NewWriter returns a writer that sends its requests to a transport.
 func NewWriter(transport http.RoundTripper) (*apply.Writer, error) {
 	client, err := newClient(transport)
@@ -35,10 +48,10 @@ func (p *Process) DryRun(ctx context.Context, view *View, item Item, transport h
 	if p.writer, err = NewWriter(transport); err != nil {
 		return said, err
 	}
-	s := p.begin(view, p.options.Now)
+	s := p.begin(view)
 	defer s.close()
 	p.calls.begin(ctx)
-	options := queue.Options{Now: func() time.Time { return p.options.Now }, Random: func() float64 { return 0 }}
+	options := queue.Options{Now: fixedTime, Random: func() float64 { return 0 }}
 	if p.handles(item) == nil {
 		c := p.newComposite(s, item.Program, options)
 		defer c.Close()

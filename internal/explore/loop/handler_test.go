@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -59,11 +60,7 @@ func liveCopies(t *testing.T, w *world) string {
 	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})
 	w.settle()
 	at := w.objects(configMaps, "data", "x")
-	state, _, err := w.server.As("kubectl").Delete(w.state, secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.set(state)
+	w.send(apiserver.DeletionOf(secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{}))
 	w.settle()
 	return at + ", then " + w.objects(secrets, "metadata") + w.objects(configMaps, "metadata")
 }
@@ -124,11 +121,7 @@ func TestEventsOfHandlers(t *testing.T) {
 	w.settle()
 	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})
 	w.settle()
-	state, _, err := w.server.As("kubectl").Delete(w.state, secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.set(state)
+	w.send(apiserver.DeletionOf(secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{}))
 	w.settle()
 	if got, want := strings.Join(slices.Compact(seen), " "), "Added Modified Deleted"; got != want {
 		t.Errorf("seen %s, want %s", got, want)

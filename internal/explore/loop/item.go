@@ -18,9 +18,6 @@ type Item struct {
 	events []cache.Event
 }
 
-// SameKey reports whether two items are about one object and program, so that one run serves both.
-func (i Item) SameKey(other Item) bool { return i.Program == other.Program && i.Key == other.Key }
-
 // Merge returns one item for two of the same key.
 func (i Item) Merge(newer Item) Item {
 	causes := queue.NewCauses(i.Causes.List()...)

@@ -178,7 +178,7 @@ func (w *walk) kept() []string {
 func (w *walk) create(text string) {
 	o := parse(w.t, text)
 	resource, _ := w.server.Resource(o.GroupKind())
-	state, _, err := w.server.As("kubectl").Create(w.state, resource, o)
+	state, _, err := w.server.Send(w.state, "kubectl", apiserver.CreationOf(resource, o))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func (w *walk) edit() {
 
 // make makes an edit. An object of users that is gone is created again.
 func (w *walk) make(e edit) {
-	client, now := w.server.As("kubectl"), w.state.Get(e.resource, "default", e.name)
+	now := w.state.Get(e.resource, "default", e.name)
 	var state *apiserver.State
 	var err error
 	switch {
@@ -297,9 +297,9 @@ func (w *walk) make(e edit) {
 		}
 		return
 	case e.patch == nil:
-		state, _, err = client.Delete(w.state, e.resource, now, metav1.DeleteOptions{})
+		state, _, err = w.server.Send(w.state, "kubectl", apiserver.DeletionOf(e.resource, now, metav1.DeleteOptions{}))
 	default:
-		state, _, err = client.Patch(w.state, e.resource, now, "", e.patch)
+		state, _, err = w.server.Send(w.state, "kubectl", apiserver.PatchOf(e.resource, now, "", e.patch))
 	}
 	w.note("edit %s %s %v: %v", e.resource.Plural, e.name, e.patch, err)
 	if err == nil {
@@ -319,9 +319,9 @@ func (w *walk) move() bool {
 		if o.GroupKind() != pods.GroupKind() || o.Field("status", "conditions") != nil {
 			continue
 		}
-		state, _, err := w.server.As("kubelet").Patch(w.state, pods, o, "status", map[string]any{"status": map[string]any{
+		state, _, err := w.server.Send(w.state, "kubelet", apiserver.PatchOf(pods, o, "status", map[string]any{"status": map[string]any{
 			"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
-		}})
+		}}))
 		if err != nil {
 			w.t.Fatal(err)
 		}

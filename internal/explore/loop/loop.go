@@ -7,7 +7,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,18 +42,12 @@ type Options struct {
 	Memo *Memo
 	// Resolve finds the kinds that customize hooks name; an error for each if nil.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Now is the time at which everything happens; a fixed time in 2026 if zero.
-	Now time.Time
 	// External is what hooks call outside of the cluster; nil for nothing.
 	External *External
-	// DeletionGuard keeps the deletion limits of programs. Without it nothing is held.
-	DeletionGuard bool
-	// Unrecorded leaves the steps out of the records of runs, which makes steps faster.
-	Unrecorded bool
 }
 
-// defaultTime is when everything happens by default.
-var defaultTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// fixedTime returns when everything happens.
+func fixedTime() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Process is one process of Setpoint. It keeps nothing between calls, so each run starts as after a
 // restart of the process, with a cache that has what the View has. It is not safe for concurrent use:
@@ -71,7 +64,6 @@ type Process struct {
 
 // New returns a process. What cannot be explored is left out; see Omissions.
 func New(programs Programs, options Options) (*Process, error) {
-	options.Now = cmp.Or(options.Now, defaultTime)
 	if options.Memo == nil {
 		options.Memo = NewMemo()
 	}
@@ -116,9 +108,7 @@ func (p *Process) prepare(programs Programs) {
 }
 
 func (p *Process) prepareCompose(program composite.Program) composite.Program {
-	if !p.options.DeletionGuard {
-		program.DeletionLimit = nil
-	}
+	program.DeletionLimit = nil // Nothing is held.
 	p.omitAccount(program.Name, &program.Account)
 	program.Sync = p.calls.hook(program.Name+" sync", program.Sync)
 	program.Finalize = p.calls.hook(program.Name+" finalize", program.Finalize)
@@ -168,9 +158,6 @@ func (p *Process) omit(format string, args ...any) {
 // Omissions says what of the programs is not explored, for reports.
 func (p *Process) Omissions() []string { return p.omissions }
 
-// Memo returns what the hooks responded.
-func (p *Process) Memo() *Memo { return p.options.Memo }
-
 // findKinds finds the kinds that the process watches.
 func (p *Process) findKinds() {
 	for i := range p.programs.Compose {
@@ -179,7 +166,7 @@ func (p *Process) findKinds() {
 		}
 	}
 	p.kinds = map[object.GroupKind]bool{}
-	s := p.begin(nil, p.options.Now)
+	s := p.begin(nil)
 	defer s.close()
 	for _, one := range s.workers {
 		for _, w := range one.Watches() {

@@ -9,33 +9,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// SentEvent is a Kubernetes event that a run sends.
-type SentEvent struct {
-	Object object.Ref
-	hook.Event
-}
-
-// observer keeps what the controllers report.
-type observer struct {
-	runs   []record.Run
-	events []SentEvent
-}
+// observer keeps the error of the latest run, and ignores all else.
+type observer struct{ err error }
 
 var _ controller.Observer = &observer{}
 
-// Ran keeps the record of a run.
-func (o *observer) Ran(run record.Run) { o.runs = append(o.runs, run) }
+// Ran keeps the error of a run.
+func (o *observer) Ran(run record.Run) { o.err = run.Err }
 
 // Deleted ignores deletions, which the search knows.
 func (o *observer) Deleted(record.Run) {}
 
-// Event keeps an event.
-func (o *observer) Event(about *object.Object, event hook.Event) {
-	o.events = append(o.events, SentEvent{about.Ref(), event})
-}
+// Event ignores an event.
+func (o *observer) Event(*object.Object, hook.Event) {}
 
-// OwnEvent keeps an event.
-func (o *observer) OwnEvent(about *object.Object, event hook.Event) { o.Event(about, event) }
+// OwnEvent ignores an event.
+func (o *observer) OwnEvent(*object.Object, hook.Event) {}
 
-// Handled ignores calls of handlers, which the record has.
+// Handled ignores calls of handlers.
 func (o *observer) Handled(string, string, hook.Reason, time.Duration, error) {}

@@ -92,6 +92,4 @@ func (r *Response) http(of *http.Request) (*http.Response, error) {
 type Exchange struct {
 	Request  Request
 	Response Response
-	// Events reach the cache after the response, before the run goes on.
-	Events []Event
 }

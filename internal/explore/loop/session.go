@@ -16,11 +16,9 @@ import (
 
 // session is one life of the process: it starts with a view and ends with the call that began it.
 type session struct {
-	// view is what the cache has. observed is how many of its writes the view has, and fresh are those since the
-	// latest exchange.
+	// view is what events have made. observed is how many own writes the cache had at the latest exchange.
 	view     *View
 	observed int
-	fresh    []cache.Write
 	cache    *cache.Manual
 	workers  []worker
 	observer *observer
@@ -43,8 +41,8 @@ type worker struct {
 var silent = slog.New(slog.DiscardHandler)
 
 // begin starts the controllers with the view in their cache. Nothing is queued yet.
-func (p *Process) begin(view *View, now time.Time) *session {
-	s := p.open(view, func() time.Time { return now })
+func (p *Process) begin(view *View) *session {
+	s := p.open(view, fixedTime)
 	s.drain()
 	return s
 }
@@ -63,7 +61,7 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	}
 	s.cache.List()
 	s.cache.Observe(view.Writes())
-	s.observed = len(s.cache.Writes())
+	s.goOn()
 	return s
 }
 
@@ -78,7 +76,7 @@ func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.
 func (p *Process) tools(s *session, options queue.Options) controller.Tools {
 	return controller.Tools{
 		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
-		Unrecorded: p.options.Unrecorded, Log: silent, Now: options.Now, Queue: options, Sequential: true,
+		Unrecorded: true, Log: silent, Now: options.Now, Queue: options, Sequential: true,
 	}
 }
 

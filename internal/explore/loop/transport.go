@@ -17,7 +17,7 @@ var errStopped = errors.New("the run is stopped at this request")
 type transport struct {
 	exchanges []Exchange
 	// served is called when an exchange is used, stop ends the context of the run.
-	served func(*Exchange)
+	served func()
 	stop   func()
 
 	request  *Request
@@ -25,7 +25,7 @@ type transport struct {
 }
 
 // begin starts a run.
-func (t *transport) begin(exchanges []Exchange, served func(*Exchange), stop func()) {
+func (t *transport) begin(exchanges []Exchange, served func(), stop func()) {
 	*t = transport{exchanges: exchanges, served: served, stop: stop}
 }
 
@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errStopped
 	}
 	t.exchanges = t.exchanges[1:]
-	t.served(known)
+	t.served()
 	return known.Response.http(r)
 }
 

@@ -3,7 +3,6 @@ package loop
 import (
 	"cmp"
 	"hash/maphash"
-	"iter"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -52,16 +51,6 @@ func NewView(objects []*object.Object, resourceOf func(object.GroupKind) (object
 		slices.SortFunc(v.kinds[i].objects, compareNames)
 	}
 	return v
-}
-
-// Restarted returns the view of a process that starts with a list as old as the events that this one has seen.
-func (v *View) Restarted() *View {
-	next := v.clone()
-	next.writes = nil
-	for i := range next.kinds {
-		next.kinds[i].gone = nil
-	}
-	return next
 }
 
 // Seen returns the objects of a kind as of the latest events, and those that were deleted, with the versions of the
@@ -157,19 +146,6 @@ func (v *View) Writes() []cache.Write {
 	return v.writes
 }
 
-// All returns the objects as the process sees them, with its own writes, sorted by kind and name.
-func (v *View) All() iter.Seq2[object.Resource, *object.Object] {
-	return func(yield func(object.Resource, *object.Object) bool) {
-		for _, kind := range v.observed() {
-			for _, o := range kind.objects {
-				if !yield(kind.resource, o) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // observed returns the kinds with the own writes.
 func (v *View) observed() []seenKind {
 	if v == nil {
@@ -187,9 +163,11 @@ func (v *View) observed() []seenKind {
 
 // Get returns an object as the process sees it, or nil.
 func (v *View) Get(resource object.Resource, namespace, name string) *object.Object {
-	for of, o := range v.All() {
-		if of == resource && o.Namespace() == namespace && o.Name() == name {
-			return o
+	for _, kind := range v.observed() {
+		for _, o := range kind.objects {
+			if kind.resource == resource && o.Namespace() == namespace && o.Name() == name {
+				return o
+			}
 		}
 	}
 	return nil

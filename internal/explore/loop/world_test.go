@@ -97,7 +97,13 @@ func (w *world) create(text string) {
 	if !known {
 		w.t.Fatalf("%s: no such kind", o.Ref())
 	}
-	state, _, err := w.server.As("kubectl").Create(w.state, resource, o)
+	w.send(apiserver.CreationOf(resource, o))
+}
+
+// send sends a request of a user.
+func (w *world) send(r apiserver.Request) {
+	w.t.Helper()
+	state, _, err := w.server.Send(w.state, "kubectl", r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -106,11 +112,7 @@ func (w *world) create(text string) {
 
 func (w *world) patch(resource object.Resource, name, subresource string, patch map[string]any) {
 	w.t.Helper()
-	state, _, err := w.server.As("kubectl").Patch(w.state, resource, w.state.Get(resource, "default", name), subresource, patch)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.set(state)
+	w.send(apiserver.PatchOf(resource, w.state.Get(resource, "default", name), subresource, patch))
 }
 
 // restart starts the process with a list of what is stored.
@@ -121,7 +123,7 @@ func (w *world) restart() {
 
 func (w *world) add(items ...loop.Item) {
 	for _, item := range items {
-		if i := slices.IndexFunc(w.items, item.SameKey); i >= 0 {
+		if i := slices.IndexFunc(w.items, func(o loop.Item) bool { return o.Program == item.Program && o.Key == item.Key }); i >= 0 {
 			w.items[i] = w.items[i].Merge(item)
 			continue
 		}
@@ -132,8 +134,8 @@ func (w *world) add(items ...loop.Item) {
 func (w *world) deliver() {
 	e := w.events[0]
 	w.events = w.events[1:]
-	var items []loop.Item
-	w.view, items = w.process.Deliver(w.t.Context(), w.view, e)
+	items := w.process.Deliver(w.t.Context(), w.view, e)
+	w.view = w.view.After(e)
 	w.add(items...)
 }
 

@@ -68,7 +68,7 @@ func (s *Server) Edit(state *apiserver.State, edit Edit) (*apiserver.State, erro
 	if !changes {
 		return nil, ErrUnchanged
 	}
-	after, _, err := s.As(Editor).Send(before, request)
+	after, _, err := s.Send(before, Editor, request)
 	if err == nil && after == before {
 		err = ErrUnchanged
 	}
@@ -146,7 +146,7 @@ func (s *Server) withoutKind(state *apiserver.State, begins *object.Object) (wit
 		}
 		resource, _ := s.Resource(o.GroupKind())
 		now := int64(0)
-		after, _, err := s.As(Editor).Send(state, apiserver.DeletionOf(resource, o, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		after, _, err := s.Send(state, Editor, apiserver.DeletionOf(resource, o, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		if err != nil {
 			return nil, false, err
 		}

@@ -66,9 +66,8 @@ func (s *setpoint) Start(cached []*object.Object) []Item {
 // Deliver implements Process.
 func (s *setpoint) Deliver(seen []*object.Object, own []Event, event Event) []Item {
 	resource, _ := s.resourceOf(event.Object.GroupKind())
-	_, items := s.process.Deliver(s.ctx, s.viewWith(seen, own), loop.Event{Resource: resource, Object: event.Object,
-		Deleted: event.Deleted})
-	return s.items(items)
+	return s.items(s.process.Deliver(s.ctx, s.viewWith(seen, own), loop.Event{Resource: resource, Object: event.Object,
+		Deleted: event.Deleted}))
 }
 
 // Observe implements Process.

@@ -61,12 +61,6 @@ func (k *Definition) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
-// HasGoType reports whether the kind is a Go type of Kubernetes.
-func (k *Definition) HasGoType() bool {
-	_, is := k.Schema.(typed)
-	return is
-}
-
 // New returns an empty object. That of a Go type has members without values.
 func (k *Definition) New() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
