@@ -253,15 +253,15 @@ type creating struct {
 	objects []*object.Object
 }
 
-func (c creating) Moves(stored *apiserver.State) []world.Move {
-	var moves []world.Move
+func (c creating) Moves(stored *apiserver.State) []apiserver.Change {
+	var moves []apiserver.Change
 	for _, o := range c.objects {
 		if stored.At(o.Ref()).Object != nil {
 			continue
 		}
 		after, err := c.server.Edit(stored, world.Edit{Object: o.Ref(), Create: o})
 		if err == nil {
-			moves = append(moves, world.Move{Name: "is created", Object: o.Ref().Identity(), After: after})
+			moves = append(moves, apiserver.Change{Name: "is created", Object: o.Ref().Identity(), State: after})
 		}
 		if o.Kind() == "ConfigMap" {
 			break

@@ -42,15 +42,15 @@ func TestACorrectControllerHolds(t *testing.T) {
 // ending is an environment in which pods succeed.
 type ending struct{ server *world.Server }
 
-func (e ending) Moves(stored *apiserver.State) []world.Move {
-	var moves []world.Move
+func (e ending) Moves(stored *apiserver.State) []apiserver.Change {
+	var moves []apiserver.Change
 	for o := range stored.Objects() {
 		if o.Kind() != "Pod" {
 			continue
 		}
 		after, err := e.server.Edit(stored, world.Edit{Object: o.Ref(), Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
 		if err == nil {
-			moves = append(moves, world.Move{Name: "succeeds", Object: o.Ref().Identity(), After: after})
+			moves = append(moves, apiserver.Change{Name: "succeeds", Object: o.Ref().Identity(), State: after})
 		}
 	}
 	return moves
@@ -203,7 +203,7 @@ func TestNoCallsAreAnError(t *testing.T) {
 // broken is an environment with a defect.
 type broken struct{ world.Environment }
 
-func (broken) Moves(*apiserver.State) []world.Move { panic("a defect") }
+func (broken) Moves(*apiserver.State) []apiserver.Change { panic("a defect") }
 
 // A defect of ours is the error of one exploration, on whichever goroutine it is met.
 func TestDefectsAreErrors(t *testing.T) {

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -14,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Request is a request of a client.
+// Request is a request of a client, for a kind that is served.
 type Request struct {
 	Method      string
 	Resource    object.Resource
@@ -31,21 +30,6 @@ type Request struct {
 // Send sends a request of a field manager: of a user, the kubelet, the garbage collector. It returns the object in the
 // response, nil if there is none.
 func (s *Server) Send(state *State, manager string, r Request) (*State, *object.Object, error) {
-	req, err := r.http(manager)
-	if err != nil {
-		return state, nil, err
-	}
-	after, response := s.respond(state, req)
-	o, err := response.object()
-	return after, o, err
-}
-
-// http returns the request of a field manager.
-func (r Request) http(manager string) (*http.Request, error) {
-	path := r.Resource.Path(r.Namespace, r.Name)
-	if r.Subresource != "" {
-		path += "/" + r.Subresource
-	}
 	query := url.Values{"fieldManager": {manager}}
 	if r.Type == types.ApplyYAMLPatchType {
 		query.Set("force", "true")
@@ -53,13 +37,12 @@ func (r Request) http(manager string) (*http.Request, error) {
 	if r.Strict {
 		query.Set("fieldValidation", metav1.FieldValidationStrict)
 	}
-	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(),
-		bytes.NewReader(r.Body)) //nolint:noctx // The sender has the context.
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", cmp.Or(string(r.Type), "application/json"))
-	return req, nil
+	after, response := s.handle(state, &request{
+		method: r.Method, kind: s.kinds[endpoint{r.Resource.Group, r.Resource.Version, r.Resource.Plural}], namespace: r.Namespace, name: r.Name,
+		subresource: r.Subresource, contentType: cmp.Or(string(r.Type), "application/json"), rawQuery: query.Encode(), query: query, body: r.Body,
+	})
+	o, err := response.object()
+	return after, o, err
 }
 
 // object returns the object in a response, or its error.

@@ -14,13 +14,10 @@ import (
 // Change is a state that can follow, and what led to it.
 type Change struct {
 	State *State
-	// What says what happens, in words, such as "pod web-0 becomes ready".
-	What string
-	// Object is what it is about.
-	Object *object.Object
-	// Writes are the requests by which Manager makes it.
-	Writes  []Request
-	Manager string
+	// Name says what happens, such as "becomes ready".
+	Name string
+	// Object is the identity of what it is about.
+	Object object.Ref
 	// Failure reports whether it is a failure of the environment, of which a search allows only so many.
 	Failure bool
 }
@@ -201,16 +198,15 @@ func (c *collector) removeFinalizer(o *object.Object, name string) {
 
 // add adds a step.
 func (c *collector) add(o *object.Object, what string, write Request) {
-	c.changes = c.server.AppendChange(c.changes, c.state, Change{What: o.Ref().String() + " " + what, Object: o, Writes: []Request{write},
-		Manager: "kube-controller-manager"})
+	c.changes = c.server.AppendChange(c.changes, Change{c.state, what, o.Ref().Identity(), false}, "kube-controller-manager", write)
 }
 
-// AppendChange adds a change with its state, unless one of its writes is rejected, or nothing changes.
-func (s *Server) AppendChange(changes []Change, before *State, c Change) []Change {
-	c.State = before
-	for _, write := range c.Writes {
+// AppendChange adds a change that a manager makes by writes to its state, unless one of them is rejected, or nothing changes.
+func (s *Server) AppendChange(changes []Change, c Change, manager string, writes ...Request) []Change {
+	before := c.State
+	for _, write := range writes {
 		var err error
-		if c.State, _, err = s.Send(c.State, c.Manager, write); err != nil {
+		if c.State, _, err = s.Send(c.State, manager, write); err != nil {
 			return changes
 		}
 	}

@@ -48,7 +48,7 @@ func (w *world) collected(first bool) []string {
 		if !first {
 			change = changes[len(changes)-1]
 		}
-		story = append(story, strings.TrimPrefix(change.What, change.Object.Kind()+" "))
+		story = append(story, strings.TrimPrefix(change.Object.String()+" "+change.Name, change.Object.Kind.Kind+" "))
 		w.state = change.State
 	}
 	w.t.Fatalf("the garbage collector does not end: %q", story)
@@ -95,12 +95,12 @@ func TestForegroundDeletionWaitsForWhatBlocksIt(t *testing.T) {
 	w, owner := family(t)
 	w.delete(configMaps, owner, metav1.DeletePropagationForeground)
 	for _, change := range w.server.Collect(w.state) {
-		if strings.Contains(change.What, "loses the finalizer") {
-			t.Errorf("%s, although a dependent blocks it", change.What)
+		if strings.Contains(change.Name, "loses the finalizer") {
+			t.Errorf("%s, although a dependent blocks it", change.Name)
 		}
 	}
 	w.delete(configMaps, w.state.Get(configMaps, "shop", "first"), metav1.DeletePropagationBackground)
-	if !slices.ContainsFunc(w.server.Collect(w.state), func(c apiserver.Change) bool { return strings.Contains(c.What, "loses the finalizer") }) {
+	if !slices.ContainsFunc(w.server.Collect(w.state), func(c apiserver.Change) bool { return strings.Contains(c.Name, "loses the finalizer") }) {
 		t.Error("the owner stays, although nothing blocks it")
 	}
 }
@@ -116,7 +116,7 @@ func TestOwnerCyclesStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if changes := w.server.Collect(after); len(changes) > 0 {
-		t.Errorf("%s", changes[0].What)
+		t.Errorf("%s", changes[0].Name)
 	}
 }
 

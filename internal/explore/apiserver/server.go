@@ -119,14 +119,10 @@ func (s *Server) Resource(kind object.GroupKind) (object.Resource, bool) {
 
 // Do handles a request as kube-apiserver would. The state after it differs only if something was stored.
 func (s *Server) Do(state *State, r *http.Request) (*State, *http.Response) {
-	after, response := s.respond(state, r)
-	return after, response.toHTTP(r)
-}
-
-func (s *Server) respond(state *State, r *http.Request) (*State, response) {
 	req, err := s.parse(r)
 	if err != nil {
-		return state, failed(err)
+		return state, failed(err).toHTTP(r)
 	}
-	return s.handle(state, req)
+	after, response := s.handle(state, req)
+	return after, response.toHTTP(r)
 }

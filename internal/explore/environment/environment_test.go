@@ -92,16 +92,15 @@ func walk(t *testing.T, env *environment.Environment, state *apiserver.State) (s
 	for range 20 {
 		next := env.Steps(state)
 		for _, change := range next {
-			what := strings.TrimPrefix(change.What, change.Object.Ref().String()+" ")
-			if change.Failure && !slices.Contains(failed, what) {
-				failed = append(failed, what)
+			if change.Failure && !slices.Contains(failed, change.Name) {
+				failed = append(failed, change.Name)
 			}
 		}
 		next = slices.DeleteFunc(next, func(c apiserver.Change) bool { return c.Failure })
 		if len(next) == 0 {
 			return strings.Join(taken, ", "), strings.Join(failed, ", ")
 		}
-		taken = append(taken, strings.TrimPrefix(next[0].What, next[0].Object.Ref().String()+" "))
+		taken = append(taken, next[0].Name)
 		state = next[0].State
 	}
 	t.Fatalf("the environment does not come to rest: %q", taken)

@@ -41,9 +41,8 @@ func (s *stepper) step(manager, what string, writes ...write) { s.add(manager, w
 func (s *stepper) failure(manager, what string, writes ...write) { s.add(manager, what, true, writes) }
 
 func (s *stepper) add(manager, what string, failure bool, writes []write) {
-	s.steps = s.server.AppendChange(s.steps, s.state, apiserver.Change{
-		What: s.object.Ref().String() + " " + what, Object: s.object, Failure: failure, Writes: writes, Manager: manager,
-	})
+	change := apiserver.Change{State: s.state, Name: what, Object: s.object.Ref().Identity(), Failure: failure}
+	s.steps = s.server.AppendChange(s.steps, change, manager, writes...)
 }
 
 // setStatus merges a patch into the status.

@@ -311,7 +311,7 @@ func (w *walk) make(e edit) {
 func (w *walk) move() bool {
 	if changes := w.server.Collect(w.state); len(changes) > 0 {
 		change := changes[w.rng.IntN(len(changes))]
-		w.note("%s", change.What)
+		w.note("%s %s", change.Object, change.Name)
 		w.set(change.State)
 		return true
 	}

@@ -164,7 +164,7 @@ func (w *world) collect() bool {
 	if len(changes) == 0 {
 		return false
 	}
-	w.trace = append(w.trace, changes[0].What)
+	w.trace = append(w.trace, changes[0].Object.String()+" "+changes[0].Name)
 	w.set(changes[0].State)
 	return true
 }

@@ -144,20 +144,11 @@ func isFrame(kind object.GroupKind) bool {
 
 // document returns the lists as one JSON object.
 func document(stored *apiserver.State) json.RawMessage {
-	values := lists(stored)
-	var text []byte
-	for _, name := range []string{"parents", "children", "objects"} {
-		text = fmt.Appendf(text, ",%q:[", name)
-		for i, one := range values[name].([]json.RawMessage) {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = append(text, one...)
-		}
-		text = append(text, ']')
+	text, err := json.Marshal(lists(stored))
+	if err != nil {
+		panic("encode objects: " + err.Error()) // They are JSON.
 	}
-	text[0] = '{'
-	return append(text, '}')
+	return text
 }
 
 // Broken returns the invariants on states that do not hold; at rest those on rest.

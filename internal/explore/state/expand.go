@@ -204,18 +204,18 @@ func (w *Worker) movesFrom(at *Contents) []move {
 	})
 }
 
-func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []world.Move) []move {
+func (w *Worker) movesOf(at *Contents, kind world.ActionKind, raw []apiserver.Change) []move {
 	var all []move
 	for _, m := range raw {
-		after := w.storedFrom(m.After)
+		after := w.storedFrom(m.State)
 		changed := w.Changes(at, after)
 		e := effectOn(changed)
 		e.Ends = kind == world.Proceed && slices.ContainsFunc(changed, func(c Change) bool {
 			return !hasEnded(c.Before) && hasEnded(c.After)
 		})
-		e.Deviation, e.Resets = m.Fault, m.Fault || e.Ends
+		e.Deviation, e.Resets = m.Failure, m.Failure || e.Ends
 		spends := Budget{}
-		if m.Fault {
+		if m.Failure {
 			spends.Faults = 1
 		}
 		all = append(all, move{action{kind: kind, name: w.nameOf(m.Object), text: m.Name}, after, e, spends})

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -81,21 +79,10 @@ func (s *Server) Path(ref object.Ref) string {
 	return resource.Path(ref.Namespace, ref.Name)
 }
 
-// Collect returns what garbage collection and terminating namespaces may lead to next.
-func (s *Server) Collect(state *apiserver.State) []Move { return moves(s.Server.Collect(state)) }
-
-func moves(all []apiserver.Change) []Move {
-	return lists.Map(all, func(c apiserver.Change) Move {
-		ref := c.Object.Ref()
-		return Move{Name: strings.TrimPrefix(c.What, ref.String()+" "), Object: ref.Identity(), After: c.State, Fault: c.Failure}
-	})
-}
-
 // Moves implements Environment.
-func (s *Server) Moves(state *apiserver.State) []Move {
-	var all []Move
+func (s *Server) Moves(state *apiserver.State) (all []apiserver.Change) {
 	for _, next := range s.next {
-		all = append(all, moves(next(state))...)
+		all = append(all, next(state)...)
 	}
 	return all
 }

@@ -108,17 +108,7 @@ type End struct {
 
 // Environment is what other controllers do. It is safe for concurrent use.
 type Environment interface {
-	Moves(state *apiserver.State) []Move
-}
-
-// Move is a change that neither users nor the controllers make.
-type Move struct {
-	// Name says what happens, such as "becomes ready".
-	Name   string
-	Object object.Ref
-	After  *apiserver.State
-	// Fault marks failures, which have a budget.
-	Fault bool
+	Moves(state *apiserver.State) []apiserver.Change
 }
 
 // CompareItems orders items by controller and key.
