@@ -121,41 +121,6 @@ func IsPath(path string) bool {
 	return strings.HasPrefix(path, `metadata.annotations["`+AnnotationPrefix) || strings.HasPrefix(path, "status."+StatusField)
 }
 
-// HideDigests replaces the digests in the records of a decoded object, to compare it with one of another cluster: they
-// are also of UIDs.
-func HideDigests(fields map[string]any) {
-	metadata, _ := fields["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for name, value := range annotations {
-		if strings.HasPrefix(name, AnnotationPrefix) {
-			annotations[name] = withoutDigests(value)
-		}
-	}
-	status, _ := fields["status"].(map[string]any)
-	records, _ := status[StatusField].(map[string]any)
-	for name, value := range records {
-		records[name] = withoutDigests(value)
-	}
-}
-
-// withoutDigests returns a record without its digests; the same value if it is none.
-func withoutDigests(value any) any {
-	text, _ := value.(string)
-	var recorded Record
-	if json.Unmarshal([]byte(text), &recorded) != nil {
-		return value
-	}
-	for name, e := range recorded {
-		for _, digest := range []*string{&e.Digest, &e.OwnedDigest} {
-			if *digest != "" {
-				*digest = "a digest"
-			}
-		}
-		recorded[name] = e
-	}
-	return recorded.String()
-}
-
 // Entry is the record of one handler: digests of what it has handled, never a copy of the object.
 type Entry struct {
 	// Digest is the digest of the watched fields that the handler last handled; empty if it
