@@ -36,12 +36,7 @@ func (r Resource) GroupKind() GroupKind { return GroupKind{Group: r.Group, Kind:
 func (r Resource) GroupResource() string { return strings.TrimSuffix(r.Plural+"."+r.Group, ".") }
 
 // String returns such as "deployments.apps/v1" or "pods.v1", for messages.
-func (r Resource) String() string {
-	if r.Group == "" {
-		return r.Plural + "." + r.Version
-	}
-	return r.Plural + "." + r.Group + "/" + r.Version
-}
+func (r Resource) String() string { return r.Plural + "." + r.APIVersion() }
 
 // Path returns the URL path of a collection, or of an object if name is set.
 func (r Resource) Path(namespace, name string) string {
@@ -64,12 +59,7 @@ type GroupKind struct{ Group, Kind string }
 
 // GroupOf returns the group of an apiVersion: "" of "v1", "apps" of "apps/v1".
 func GroupOf(apiVersion string) string {
-	for i := range len(apiVersion) {
-		if apiVersion[i] == '/' {
-			return apiVersion[:i]
-		}
-	}
-	return ""
+	return apiVersion[:max(strings.IndexByte(apiVersion, '/'), 0)]
 }
 
 // GroupKind returns the kind of the object without its version.

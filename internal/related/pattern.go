@@ -64,7 +64,7 @@ const maxNameWatches = 4
 // selections returns the narrowest selections that cover the pattern. A pattern with no names needs
 // none.
 func (p *pattern) selections() []cache.Selection {
-	if p.names == nil || len(p.names) > maxNameWatches && !isSecret(p.resource) {
+	if p.names == nil || len(p.names) > maxNameWatches && !p.readsByName() {
 		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
 	}
 	selections := make([]cache.Selection, len(p.names))
@@ -74,11 +74,9 @@ func (p *pattern) selections() []cache.Selection {
 	return selections
 }
 
-// isSecret makes Secrets an exception: only those that a rule names are read, with any number of
+// readsByName makes Secrets an exception: only those that a rule names are read, with any number of
 // watches. Roles with resourceNames allow that.
-func isSecret(resource object.Resource) bool {
-	return resource.GroupKind() == object.GroupKind{Kind: "Secret"}
-}
+func (p *pattern) readsByName() bool { return p.resource.GroupKind().IsSecret() }
 
 func (p *pattern) indexKeys() []indexKey {
 	if p.names == nil {

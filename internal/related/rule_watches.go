@@ -33,7 +33,7 @@ func (r *Registry) openWatches(one *rule) {
 		one.namespaceWatch = r.acquire(namespaceSelection, one)
 	}
 	selections, whole := one.selections(), r.wholeKind(one)
-	if !isSecret(one.resource) && r.countNarrow(whole, selections) > maxNarrowWatches {
+	if !one.readsByName() && r.countNarrow(whole, selections) > maxNarrowWatches {
 		selections = []cache.Selection{whole}
 	}
 	for _, selection := range selections {

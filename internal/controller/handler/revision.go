@@ -31,7 +31,7 @@ const maxRevisionBytes = 1_400_000
 // ValidateKeepPreviousState returns an error if the fields of a kind must not be stored in
 // ControllerRevisions.
 func ValidateKeepPreviousState(kind object.GroupKind) error {
-	if kind == (object.GroupKind{Kind: "Secret"}) {
+	if kind.IsSecret() {
 		return errors.New("a ControllerRevision of a Secret would expose its data; its previous state is kept in memory only")
 	}
 	return nil
