@@ -35,7 +35,7 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 			c.Children = append(c.Children, o)
 			continue
 		}
-		released, err := withoutOwner(o, f.Parent.UID())
+		released, err := replaceOwner(o, f.Parent.UID())
 		if err != nil {
 			return c, err
 		}
@@ -115,36 +115,25 @@ func addOwner(fields map[string]any, parent *object.Object) {
 
 // withOwner returns an object with the parent as its controlling owner.
 func withOwner(o, parent *object.Object) (*object.Object, error) {
-	owners, err := ownerReferences(o)
-	if err != nil {
-		return nil, err
-	}
 	own, err := json.Marshal(OwnerReferenceTo(parent))
 	if err != nil {
 		return nil, err
 	}
-	return setOwners(o, append(exceptOwner(owners, parent.UID()), own))
+	return replaceOwner(o, parent.UID(), own)
 }
 
-func withoutOwner(o *object.Object, uid string) (*object.Object, error) {
-	owners, err := ownerReferences(o)
-	if err != nil {
-		return nil, err
-	}
-	return setOwners(o, exceptOwner(owners, uid))
-}
-
-func ownerReferences(o *object.Object) ([]json.RawMessage, error) {
-	field := o.Field("metadata", "ownerReferences")
-	if field == nil {
-		return nil, nil
-	}
+// replaceOwner returns an object with other owner references in the place of those to one UID.
+func replaceOwner(o *object.Object, uid string, by ...json.RawMessage) (*object.Object, error) {
 	var owners []json.RawMessage
-	err := json.Unmarshal(field, &owners)
-	return owners, err
-}
-
-func setOwners(o *object.Object, owners []json.RawMessage) (*object.Object, error) {
+	if field := o.Field("metadata", "ownerReferences"); field != nil {
+		if err := json.Unmarshal(field, &owners); err != nil {
+			return nil, err
+		}
+	}
+	owners = append(slices.DeleteFunc(owners, func(owner json.RawMessage) bool {
+		var id struct{ UID string }
+		return json.Unmarshal(owner, &id) == nil && id.UID == uid
+	}), by...)
 	if len(owners) == 0 {
 		return o.With(nil, "metadata", "ownerReferences")
 	}
@@ -153,18 +142,6 @@ func setOwners(o *object.Object, owners []json.RawMessage) (*object.Object, erro
 		return nil, err
 	}
 	return o.With(text, "metadata", "ownerReferences")
-}
-
-func exceptOwner(owners []json.RawMessage, uid string) []json.RawMessage {
-	var kept []json.RawMessage
-	for _, owner := range owners {
-		var id struct{ UID string }
-		if json.Unmarshal(owner, &id) == nil && id.UID == uid {
-			continue
-		}
-		kept = append(kept, owner)
-	}
-	return kept
 }
 
 // ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,

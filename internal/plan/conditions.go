@@ -70,12 +70,10 @@ func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[s
 
 // indexOfType returns the index of the condition of a type; -1 if there is none.
 func indexOfType(list []any, kind string) int {
-	for i, item := range list {
-		if fields, isObject := item.(map[string]any); isObject && fields["type"] == kind {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(list, func(item any) bool {
+		fields, isObject := item.(map[string]any)
+		return isObject && fields["type"] == kind
+	})
 }
 
 // SyncState is the state of a parent in the terms of kstatus.

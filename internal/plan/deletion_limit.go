@@ -84,14 +84,8 @@ func isFinished(o *object.Object) bool {
 
 // jobFinished reports whether a Job has the condition Complete or Failed.
 func jobFinished(list []byte) bool {
-	var conditions []struct{ Type, Status string }
-	if json.Unmarshal(list, &conditions) != nil {
-		return false
-	}
-	for _, c := range conditions {
-		if c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed") {
-			return true
-		}
-	}
-	return false
+	var conditions []condition
+	return json.Unmarshal(list, &conditions) == nil && slices.ContainsFunc(conditions, func(c condition) bool {
+		return c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed")
+	})
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,10 +72,8 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 		return nil, err
 	}
 	found := object.KeyedChanges(left, right)
-	for _, o := range []*object.Object{before, after} {
-		if o != nil {
-			return redact.Changes(o.GroupKind(), found), nil
-		}
+	if o := cmp.Or(before, after); o != nil {
+		return redact.Changes(o.GroupKind(), found), nil
 	}
 	return found, nil
 }

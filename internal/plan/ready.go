@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -74,18 +75,11 @@ func (c StatusCheck) failed(conditions []condition, generation int64) string {
 		case has.ObservedGeneration > 0 && has.ObservedGeneration < generation:
 			return fmt.Sprintf("its condition %s is not up to date yet", c.Type)
 		case c.Status != "" && has.Status != c.Status:
-			return fmt.Sprintf("its condition %s is %s, not %s", c.Type, orEmpty(has.Status), c.Status)
+			return fmt.Sprintf("its condition %s is %s, not %s", c.Type, cmp.Or(has.Status, "empty"), c.Status)
 		case c.Reason != "" && has.Reason != c.Reason:
-			return fmt.Sprintf("its condition %s has the reason %s, not %s", c.Type, orEmpty(has.Reason), c.Reason)
+			return fmt.Sprintf("its condition %s has the reason %s, not %s", c.Type, cmp.Or(has.Reason, "empty"), c.Reason)
 		}
 		return ""
 	}
 	return "it has no condition " + c.Type
-}
-
-func orEmpty(text string) string {
-	if text == "" {
-		return "empty"
-	}
-	return text
 }

@@ -19,25 +19,12 @@ const FieldObservedGeneration = "observedGeneration"
 func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object,
 	error) {
 	if f.isDecorator() {
-		decorated, err := decorate(parent, response)
-		if err != nil {
+		var err error
+		if parent, err = decorate(parent, response); err != nil {
 			return nil, err
 		}
-		parent = decorated
 	}
-	s := statusOverlay{resource: resource, decorates: f.isDecorator(), now: now}
-	return s.overlay(parent, response)
-}
-
-// statusOverlay applies the status of a response.
-type statusOverlay struct {
-	resource  object.Resource
-	decorates bool
-	now       time.Time
-}
-
-func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (*object.Object, error) {
-	if s.isUnchanged(response) {
+	if f.keepsStatus(resource, response) {
 		return parent, nil
 	}
 	var want map[string]any
@@ -46,13 +33,16 @@ func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (
 	}
 	// A missing or malformed status counts as empty.
 	have, _ := object.Decode(parent.Field("status"))
-	want = s.complete(have, want, parent.Generation())
-	withConditions(have, want, response.Conditions, conditionStamp{parent.Generation(), s.now})
+	want = f.completeStatus(resource, have, want)
+	if resource.Custom && !f.isDecorator() {
+		want[FieldObservedGeneration] = parent.Generation()
+	}
+	withConditions(have, want, response.Conditions, conditionStamp{parent.Generation(), now})
 	if response.Message != "" {
 		want["message"] = response.Message
 	}
 	// A decorator may give an object without a status an empty one. A composite sets observedGeneration.
-	creates := s.resource.Custom && response.Status != nil && parent.Field("status") == nil
+	creates := resource.Custom && response.Status != nil && parent.Field("status") == nil
 	if object.FirstDifference(have, want) == "" && !creates {
 		return parent, nil
 	}
@@ -63,33 +53,29 @@ func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (
 	return parent.With(text, "status")
 }
 
-// isUnchanged reports whether the response leaves the status alone.
-func (s statusOverlay) isUnchanged(response *hook.Response) bool {
-	if !s.resource.Status && !s.decorates {
+// keepsStatus reports whether the response leaves the status alone.
+func (f *Planner) keepsStatus(resource object.Resource, response *hook.Response) bool {
+	if !resource.Status && !f.isDecorator() {
 		return true
 	}
 	nothing := response.Status == nil && len(response.Conditions) == 0 && response.Message == ""
-	return nothing && (s.decorates || !s.resource.Custom)
+	return nothing && (f.isDecorator() || !resource.Custom)
 }
 
-// complete completes the status of a response. For a composite it replaces the status of a custom
-// resource and sets observedGeneration. The status of a built-in kind has other writers: it is
-// merged by member, and null removes one. A decorator replaces the status of a custom resource, or
-// does not change it if the response has none.
-func (s statusOverlay) complete(have, want map[string]any, generation int64) map[string]any {
+// completeStatus completes the status of a response. For a composite it replaces the status of a custom
+// resource. The status of a built-in kind has other writers: it is merged by member, and null removes
+// one. A decorator replaces the status of a custom resource, or does not change it if the response has none.
+func (f *Planner) completeStatus(resource object.Resource, have, want map[string]any) map[string]any {
 	switch {
-	case s.decorates && want == nil:
+	case f.isDecorator() && want == nil:
 		want = maps.Clone(have)
-	case !s.resource.Custom:
+	case !resource.Custom:
 		want = merger{keys: object.StatusKeys}.objects(have, nil, want)
 	}
 	if want == nil {
 		want = map[string]any{}
 	}
 	withoutNulls(want)
-	if s.resource.Custom && !s.decorates {
-		want[FieldObservedGeneration] = generation
-	}
 	return want
 }
 

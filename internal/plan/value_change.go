@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -84,17 +85,9 @@ func sameKeys(observed, desired any) bool {
 
 // sameType reports whether two scalars have the same type.
 func sameType(a, b any) bool {
-	switch a.(type) {
-	case string:
-		_, same := b.(string)
-		return same
-	case bool:
-		_, same := b.(bool)
-		return same
-	}
 	_, isNumber := object.Number(a)
 	_, isNumberToo := object.Number(b)
-	return isNumber && isNumberToo
+	return isNumber && isNumberToo || reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
 // mayChange reports whether an update may change the value of a field.

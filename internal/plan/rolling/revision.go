@@ -1,6 +1,7 @@
 package rolling
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -88,14 +89,7 @@ func (k Revisions) current(parent *object.Object) (Revision, error) {
 
 // name returns the name of the revision of a parent with a patch.
 func (k Revisions) name(parent *object.Object, patch string) string {
-	return plan.RevisionName(k.Parents.Plural+"."+groupName(k.Parents.Group), parent.UID(), k.Controller, patch)
-}
-
-func groupName(group string) string {
-	if group == "" {
-		return "core"
-	}
-	return group
+	return plan.RevisionName(k.Parents.Plural+"."+cmp.Or(k.Parents.Group, "core"), parent.UID(), k.Controller, patch)
 }
 
 // parentAt returns the parent with the fields of a former revision.
@@ -114,10 +108,6 @@ func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, er
 
 // create returns the new ControllerRevision of a revision.
 func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, error) {
-	namespace := parent.Namespace()
-	if namespace == "" {
-		namespace = k.Namespace
-	}
 	data := map[string]any{}
 	if r.patch != nil {
 		data["parentPatch"] = r.patch
@@ -127,7 +117,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 		"kind":       plan.ControllerRevisions.Kind,
 		"metadata": map[string]any{
 			"name":            r.Name,
-			"namespace":       namespace,
+			"namespace":       cmp.Or(parent.Namespace(), k.Namespace),
 			"labels":          k.labels(parent),
 			"annotations":     map[string]any{controllerAnnotation: k.Controller},
 			"ownerReferences": []any{plan.OwnerReferenceTo(parent)},
@@ -141,7 +131,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 func (k Revisions) labels(parent *object.Object) map[string]any {
 	all := map[string]any{plan.ParentUIDLabel: parent.UID()}
 	for label, value := range map[string]string{
-		parentGroupLabel: groupName(k.Parents.Group), parentResourceLabel: k.Parents.Plural,
+		parentGroupLabel: cmp.Or(k.Parents.Group, "core"), parentResourceLabel: k.Parents.Plural,
 	} {
 		if len(validation.IsValidLabelValue(value)) == 0 {
 			all[label] = value

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -29,7 +30,7 @@ type claimsList map[string]map[string][]string
 func (c Claims) encode() (string, error) {
 	list := claimsList{}
 	for _, child := range c.sorted() {
-		kind := kindText(child.Kind)
+		kind := schema.GroupKind(child.Kind).String()
 		if list[kind] == nil {
 			list[kind] = map[string][]string{}
 		}
@@ -54,7 +55,7 @@ func readClaims(text string, rules plan.Rules) (Claims, error) {
 		return nil, err
 	}
 	for kind, namespaces := range list {
-		of := kindOf(kind)
+		of := object.GroupKind(schema.ParseGroupKind(kind))
 		if rule, _ := rules.For(of); !rule.Method.Rolling() {
 			continue
 		}
@@ -65,19 +66,6 @@ func readClaims(text string, rules plan.Rules) (Claims, error) {
 		}
 	}
 	return claims, nil
-}
-
-// kindText returns text such as "Pod" or "Deployment.apps".
-func kindText(kind object.GroupKind) string {
-	if kind.Group == "" {
-		return kind.Kind
-	}
-	return kind.Kind + "." + kind.Group
-}
-
-func kindOf(text string) object.GroupKind {
-	kind, group, _ := strings.Cut(text, ".")
-	return object.GroupKind{Group: group, Kind: kind}
 }
 
 // sorted makes the stored form canonical.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -111,13 +112,8 @@ func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	if action.Verb != "" {
 		latest = append(latest, action)
 	}
-	var p plan.Plan
-	for _, stage := range [][]plan.Action{claims, latest, unused} {
-		if len(stage) > 0 {
-			p.Stages = append(p.Stages, stage)
-		}
-	}
-	return p, nil
+	stages := lists.Filter([][]plan.Action{claims, latest, unused}, func(stage []plan.Action) bool { return len(stage) > 0 })
+	return plan.Plan{Stages: stages}, nil
 }
 
 // updateClaims plans the update of the claims of a former revision.
