@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -63,7 +62,7 @@ func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) 
 	if w.simulatesTakeOver(a) {
 		return w.simulateTakeOver(ctx, a)
 	}
-	bound, err := a.After.With(strconv.AppendQuote(nil, version), "metadata", "resourceVersion")
+	bound, err := a.After.WithValue(version, "metadata", "resourceVersion")
 	if err != nil {
 		return nil, err
 	}

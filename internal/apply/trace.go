@@ -25,11 +25,7 @@ func annotated(ctx context.Context, o *object.Object) *object.Object {
 	if value == "" {
 		return o
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return o
-	}
-	with, err := o.With(text, "metadata", "annotations", trace.Annotation)
+	with, err := o.WithValue(value, "metadata", "annotations", trace.Annotation)
 	if err != nil {
 		return o // What is wrong with the object, the API server says better.
 	}

@@ -178,10 +178,10 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 	if err != nil || o.Kind() == resource.Kind {
 		return o, err
 	}
-	if o, err = o.With(fmt.Appendf(nil, "%q", resource.Kind), "kind"); err != nil {
+	if o, err = o.WithValue(resource.Kind, "kind"); err != nil {
 		return nil, err
 	}
-	return o.With(fmt.Appendf(nil, "%q", resource.APIVersion()), "apiVersion")
+	return o.WithValue(resource.APIVersion(), "apiVersion")
 }
 
 // report reports an error. Expired versions are none: the reflector lists again.

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,6 +38,15 @@ type Edit struct {
 // A nil value removes the member.
 func (o *Object) With(value []byte, path ...string) (*Object, error) {
 	return o.Edited(Edit{Value: value, Path: path})
+}
+
+// WithValue is With for a value that is not JSON yet.
+func (o *Object) WithValue(value any, path ...string) (*Object, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return o.With(text, path...)
 }
 
 // Edited returns a copy of the object with several edits, one after the other.

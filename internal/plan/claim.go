@@ -137,11 +137,7 @@ func replaceOwner(o *object.Object, uid string, by ...json.RawMessage) (*object.
 	if len(owners) == 0 {
 		return o.With(nil, "metadata", "ownerReferences")
 	}
-	text, err := json.Marshal(owners)
-	if err != nil {
-		return nil, err
-	}
-	return o.With(text, "metadata", "ownerReferences")
+	return o.WithValue(owners, "metadata", "ownerReferences")
 }
 
 // ControllerRevisions is the kind that stores revisions. Every cluster has it, it is namespaced,

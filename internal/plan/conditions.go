@@ -162,11 +162,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	if object.FirstDifference(have, want) == "" {
 		return stored, nil
 	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	return parent.With(text, "status")
+	return parent.WithValue(want, "status")
 }
 
 func isNoObject(item any) bool {
@@ -242,11 +238,7 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	if len(status) == 0 {
 		return stored.With(nil, "status")
 	}
-	text, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return stored.With(text, "status")
+	return stored.WithValue(status, "status")
 }
 
 // IsStalled reports whether a parent is Stalled in its current generation.

@@ -46,11 +46,7 @@ func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resourc
 	if object.FirstDifference(have, want) == "" && !creates {
 		return parent, nil
 	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	return parent.With(text, "status")
+	return parent.WithValue(want, "status")
 }
 
 // keepsStatus reports whether the response leaves the status alone.

@@ -2,7 +2,6 @@ package composite
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -206,11 +205,7 @@ func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
 	if len(names) == 0 {
 		return o.With(nil, "metadata", "finalizers")
 	}
-	text, err := json.Marshal(names)
-	if err != nil {
-		return nil, err
-	}
-	return o.With(text, "metadata", "finalizers")
+	return o.WithValue(names, "metadata", "finalizers")
 }
 
 // storeParent updates the parent without its status.

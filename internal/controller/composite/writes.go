@@ -205,7 +205,7 @@ func (w *writes) waitForName(live *object.Object, why string) error {
 
 // relabel restores the label with the parent's UID, by which a watch selects an object.
 func (w *writes) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {
-	labelled, err := o.With(fmt.Appendf(nil, "%q", w.Stored.UID()), "metadata", "labels", label)
+	labelled, err := o.WithValue(w.Stored.UID(), "metadata", "labels", label)
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}

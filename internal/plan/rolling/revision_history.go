@@ -2,7 +2,6 @@ package rolling
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -137,11 +136,7 @@ func (h *History) updateClaims(r Revision, claims Claims) (action plan.Action, e
 	if text == plan.Annotation(action.After, claimsAnnotation) {
 		return plan.Action{}, nil
 	}
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return plan.Action{}, err
-	}
-	action.After, err = action.After.With(quoted, "metadata", "annotations", claimsAnnotation)
+	action.After, err = action.After.WithValue(text, "metadata", "annotations", claimsAnnotation)
 	return action, err
 }
 
