@@ -34,9 +34,8 @@ type Memory struct {
 	// said are the latest messages of events that are sent once, by their reason.
 	said map[string]string
 	// paused means that an event has said so.
-	paused   bool
-	children int
-	lastRun  time.Time
+	paused  bool
+	lastRun time.Time
 	// reconcileAt is the manual reconcile request on the object that the latest run reconciled.
 	reconcileAt time.Time
 }
@@ -64,9 +63,11 @@ type Result struct {
 	RelatedMissing bool
 	// Invalid means that the object is no valid parent.
 	Invalid bool
-	Message string
-	Fault   *failure.Fault
-	// Since is when the first run in a row failed.
+	// Children is how many children the object has.
+	Children int
+	Message  string
+	Fault    *failure.Fault
+	// Since is when the run ended, or the first in a row that failed.
 	Since time.Time
 	// Locations says where writes were rejected; Message may quote what they wrote.
 	Locations []record.Location
@@ -131,7 +132,7 @@ func (m *Memories) drop(key queue.Key, known Remembered) {
 	if known == nil {
 		return
 	}
-	m.setResult(known.common(), Result{}, nil)
+	m.setResult(known.common(), Result{}, false)
 	known.Release()
 	delete(m.byKey, key)
 	delete(m.conflicts, key)
@@ -160,38 +161,30 @@ func (m *Memories) EndRun(of *Run, conflict Conflict, now time.Time) {
 	m.conflicts[key] = conflict
 }
 
-// SetChildren records how many children an object has.
-func (m *Memories) SetChildren(of Remembered, children int) {
+// SetResult records the result of a run of an object. A failing object only waited in this run if it has not failed again.
+func (m *Memories) SetResult(key queue.Key, of Remembered, now Result, again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of.common().children = children
-}
-
-// SetResult records the result of a run. A failing object without a new failure, last, only
-// waited in this run.
-func (m *Memories) SetResult(of Remembered, now Result, last *LastError) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last != nil {
-		m.lastError = *last
-		if now.HookFailing && (m.hookFailing == 0 || last.Time.Sub(m.lastHookError.Time) > minHookMessageAge) {
-			m.lastHookError = *last
+	if again {
+		m.lastError = LastError{Message: now.Message, Object: key.String(), Time: now.Since, Locations: now.Locations}
+		if now.HookFailing && (m.hookFailing == 0 || now.Since.Sub(m.lastHookError.Time) > minHookMessageAge) {
+			m.lastHookError = m.lastError
 		}
 	}
-	m.setResult(of.common(), now, last)
+	m.setResult(of.common(), now, again)
 }
 
 // minHookMessageAge is how long one message stands for the failures of a hook. Each object
 // may fail with another one, and a condition must not flap.
 const minHookMessageAge = 30 * time.Second
 
-func (m *Memories) setResult(of *Memory, now Result, last *LastError) {
+func (m *Memories) setResult(of *Memory, now Result, again bool) {
 	former := of.Result
 	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(former.HookFailing)
 	switch {
 	case !now.Failing:
 		of.Attempts = 0
-	case last != nil:
+	case again:
 		of.Attempts++
 	default:
 		now.Message, now.Fault, now.Locations = former.Message, former.Fault, former.Locations
@@ -255,7 +248,7 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 		return record.ObjectState{}
 	}
 	c, conflict := known.common(), m.conflicts[key]
-	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.children, Conflict: conflict.Message,
+	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.Result.Children, Conflict: conflict.Message,
 		Locations: conflict.Locations}
 	if r := c.Result; r.Failing {
 		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
@@ -283,7 +276,7 @@ func (m *Memories) addTo(h *Health) {
 	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
-		h.Children += c.children
+		h.Children += c.Result.Children
 		h.Paused += boolToInt(c.paused)
 		h.Failing += boolToInt(c.Result.Failing)
 		for _, g := range groups {

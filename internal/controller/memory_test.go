@@ -47,14 +47,14 @@ func TestMemoriesCount(t *testing.T) {
 			if r.IntN(2) == 0 {
 				result.Fault = &failure.Fault{Kind: failure.Forbidden}
 			}
-			m.SetResult(of, result, &LastError{})
-			m.SetChildren(of, r.IntN(5))
+			result.Children = r.IntN(5)
+			m.SetResult(key, of, result, true)
 			m.SetPaused(of, r.IntN(2) == 0)
 		}
 		var want, got Health
 		for _, of := range m.byKey {
 			one := of.common()
-			want.Children += one.children
+			want.Children += one.Result.Children
 			want.Paused += boolToInt(one.paused)
 			want.Failing += boolToInt(one.Result.Failing)
 			want.HookFailing += boolToInt(one.Result.HookFailing)
@@ -107,8 +107,8 @@ func TestDropReleases(t *testing.T) {
 func TestLastErrorIsKept(t *testing.T) {
 	m := newTestMemories()
 	of := get(m, queue.Key{Name: "p"}, "u")
-	m.SetResult(of, Result{Failing: true}, &LastError{Message: "no", Object: "p", Time: time.Unix(1, 0)})
-	m.SetResult(of, Result{}, nil)
+	m.SetResult(queue.Key{Name: "p"}, of, Result{Failing: true, Message: "no"}, true)
+	m.SetResult(queue.Key{Name: "p"}, of, Result{}, false)
 	var h Health
 	m.addTo(&h)
 	if h.LastError.Message != "no" || h.Failing != 0 {
@@ -122,16 +122,16 @@ func TestFailingSince(t *testing.T) {
 	m, key := newTestMemories(), queue.Key{Name: "p"}
 	of := get(m, key, "u")
 	fails := func(second int64) {
-		m.SetResult(of, Result{Failing: true, Message: "no", Since: time.Unix(second, 0)}, &LastError{Message: "no"})
+		m.SetResult(queue.Key{Name: "p"}, of, Result{Failing: true, Message: "no", Since: time.Unix(second, 0)}, true)
 	}
 	fails(1)
 	fails(2)
-	m.SetResult(of, Result{Failing: true, Since: time.Unix(3, 0)}, nil)
+	m.SetResult(queue.Key{Name: "p"}, of, Result{Failing: true, Since: time.Unix(3, 0)}, false)
 	fails(4)
 	if state := m.objectState(key, "u"); state.Attempts != 3 || state.Since != time.Unix(1, 0) || state.Error != "no" {
 		t.Errorf("got %+v", state)
 	}
-	m.SetResult(of, Result{}, nil)
+	m.SetResult(queue.Key{Name: "p"}, of, Result{}, false)
 	fails(9)
 	if state := m.objectState(key, "u"); state.Attempts != 1 || state.Since != time.Unix(9, 0) {
 		t.Errorf("after a recovery: got %+v", state)

@@ -93,7 +93,7 @@ func (r *run) succeeded() record.Outcome {
 	if r.calls > 0 {
 		r.memory.edits.Pending = false
 	}
-	r.recordResult(controller.Result{}, nil)
+	r.recordResult(controller.Result{}, false)
 	r.memory.ForgetReported()
 	r.ReportManualReconcile()
 	if delay := resyncDelay(r.response); delay > 0 {
@@ -114,10 +114,10 @@ func (r *run) succeeded() record.Outcome {
 
 // recordResult stores the result in the memory. If the hook is reachable again, it retries the
 // parents that failed because it was not.
-func (r *run) recordResult(now controller.Result, last *controller.LastError) {
+func (r *run) recordResult(now controller.Result, failed bool) {
 	recovered := r.memory.Result.Unreachable && !now.Unreachable
-	r.Memories.SetChildren(r.memory, r.family.countChildren())
-	r.Memories.SetResult(r.memory, now, last)
+	now.Children = r.family.countChildren()
+	r.Memories.SetResult(r.Item.Key, r.memory, now, failed)
 	if recovered {
 		r.recoveryProbe.reset()
 		r.Queue.RetryKeysNow(r.Memories.Keys(func(result controller.Result) bool { return result.Unreachable }))
@@ -138,9 +138,7 @@ func (r *run) recordFailure(err error) {
 	if controller.ReasonOf(err) == ReasonConflicting {
 		now.Locations = record.AddLocations(now.Locations, r.firstAt...)
 	}
-	r.recordResult(now, &controller.LastError{
-		Message: now.Message, Object: r.Item.Key.String(), Time: r.Tools.Now(), Locations: now.Locations,
-	})
+	r.recordResult(now, true)
 }
 
 // stalledAfter is how long a parent may fail before it is Stalled.

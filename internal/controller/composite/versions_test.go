@@ -281,7 +281,7 @@ func (c outageCase) check(t *testing.T) {
 	defer q.Close()
 	waits := map[bool]queue.Key{true: {Name: "without a response"}, false: {Name: "with an error"}}
 	for unanswered, key := range waits {
-		m.SetResult(memoryFor(m, key), controller.Result{Failing: true, HookFailing: true, Unreachable: unanswered}, nil)
+		m.SetResult(key, memoryFor(m, key), controller.Result{Failing: true, HookFailing: true, Unreachable: unanswered}, false)
 		q.Add(key, queue.Cause{Kind: queue.Start})
 		item, _ := q.Next(t.Context())
 		q.Done(item.Key, queue.RetryIn(time.Hour))
@@ -289,8 +289,8 @@ func (c outageCase) check(t *testing.T) {
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
 	r := &run{writes: &writes{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}}
-	m.SetResult(r.memory, c.former, nil)
-	r.recordResult(c.now, nil)
+	m.SetResult(key, r.memory, c.former, false)
+	r.recordResult(c.now, false)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
 		t.Errorf("the wait of the parent without a response is over: %v", ended)
 	}

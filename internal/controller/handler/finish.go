@@ -95,19 +95,18 @@ func (r *run) nextWrite(now time.Time) time.Time {
 // recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
-	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
+	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now(), Locations: r.refused()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
-	var last *controller.LastError
+	again := true
 	switch {
 	case r.failure != nil:
-		last, now.Fault = r.lastError(failure.OneLine(r.failure)), record.FaultOf(r.failure)
+		now.Message, now.Fault = failure.OneLine(r.failure), record.FaultOf(r.failure)
 	case r.handlerFailing && failed != nil:
-		last, now.Fault = r.lastError(failed.Message), failed.Fault
+		now.Message, now.Fault = failed.Message, failed.Fault
+	default:
+		again = false
 	}
-	if last != nil {
-		now.Message, now.Locations = last.Message, last.Locations
-	}
-	r.Memories.SetResult(r.memory, now, last)
+	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict
 	if r.memory.Throttle.IsActive() {
 		conflict.Message = conflictSummary
@@ -118,12 +117,13 @@ func (r *run) recordResult() {
 // conflictSummary is the state of an object whose handlers are throttled.
 const conflictSummary = "handlers run again and again because the object changes; they are throttled"
 
-func (r *run) lastError(message string) *controller.LastError {
+// refused returns where writes of the object's handlers were rejected.
+func (r *run) refused() []record.Location {
 	among := r.Record.Refused()
 	for _, h := range r.memory.Handlers {
 		if h.Failed != nil {
 			among = record.AddLocations(among, h.Failed.Refused...)
 		}
 	}
-	return &controller.LastError{Message: message, Object: r.Item.Key.String(), Time: r.Tools.Now(), Locations: among}
+	return among
 }
