@@ -65,12 +65,7 @@ func (b *Base) WaitForSync(ctx context.Context) bool {
 
 // Synced reports whether all watches have delivered what exists.
 func (b *Base) Synced() bool {
-	for _, w := range b.watches {
-		if !w.View.Synced() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.watches, func(w Watch) bool { return !w.View.Synced() })
 }
 
 // Close ends the watches and drops what is queued. Run should have returned.

@@ -54,6 +54,14 @@ func (r Resource) Path(namespace, name string) string {
 	return path
 }
 
+// In returns the namespaces of objects of the resource if they are limited to some, or "" for all.
+func (r Resource) In(namespaces []string) []string {
+	if !r.Namespaced || len(namespaces) == 0 {
+		return []string{""}
+	}
+	return namespaces
+}
+
 // GroupKind is a kind without its version.
 type GroupKind struct{ Group, Kind string }
 

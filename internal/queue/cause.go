@@ -140,6 +140,9 @@ func (c Causes) More() int { return c.more }
 // Has reports whether a cause of this kind was added.
 func (c Causes) Has(kind CauseKind) bool { return c.kinds&(1<<kind) != 0 }
 
+// HasAny reports whether a cause of one of these kinds was added.
+func (c Causes) HasAny(kinds ...CauseKind) bool { return slices.ContainsFunc(kinds, c.Has) }
+
 // Only reports whether all causes are of this kind.
 func (c Causes) Only(kind CauseKind) bool { return c.kinds == 1<<kind }
 

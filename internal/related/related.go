@@ -202,15 +202,10 @@ const PollInterval = 20 * time.Millisecond
 // NamespacesOf returns the namespaces in which rules of parents in a namespace may select objects of a kind, ""
 // for all.
 func (s Scope) NamespacesOf(resource object.Resource, parent string) []string {
-	switch {
-	case !resource.Namespaced:
-		return []string{""}
-	case s.ownNamespaceOnly():
-		return []string{parent}
-	case len(s.Namespaces) == 0:
-		return []string{""}
+	if s.ownNamespaceOnly() {
+		return resource.In([]string{parent})
 	}
-	return s.Namespaces
+	return resource.In(s.Namespaces)
 }
 
 // ownNamespaceOnly reports whether rules select only in the namespace of the parent.

@@ -34,12 +34,7 @@ var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, que
 // mustCall reports whether a cause requires a call, or whether the last run failed and so did not
 // apply its response.
 func (m *memory) mustCall(item *queue.Item) bool {
-	for _, kind := range forceCallCauses {
-		if item.Causes.Has(kind) {
-			return true
-		}
-	}
-	return m.Result.Failing
+	return m.Result.Failing || item.Causes.HasAny(forceCallCauses[:]...)
 }
 
 // digestInput returns a digest of the parts of a request whose change requires a call.

@@ -138,11 +138,7 @@ func (c *Controller) RelatedKinds() []object.Resource {
 	if c.related == nil {
 		return nil
 	}
-	var all []object.Resource
-	for _, w := range c.related.Watches() {
-		all = append(all, w.Selection.Resource)
-	}
-	return all
+	return lists.Map(c.related.Watches(), func(w related.Watch) object.Resource { return w.Selection.Resource })
 }
 
 // newRouter returns what chooses the version of the hooks for each parent.

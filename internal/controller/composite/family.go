@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/selector"
@@ -104,13 +105,7 @@ func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
 }
 
 // observedChildren returns the children of all kinds.
-func (f *family) observedChildren() []*object.Object {
-	var all []*object.Object
-	for _, children := range f.byKind {
-		all = append(all, children...)
-	}
-	return all
-}
+func (f *family) observedChildren() []*object.Object { return slices.Concat(f.byKind...) }
 
 // unwritten returns how many children a plan does not write.
 func (f *family) unwritten(todo plan.Plan) int {
@@ -127,12 +122,7 @@ func (f *family) unwritten(todo plan.Plan) int {
 
 // waitingChildren names the first child that is being deleted, and its finalizers; "" if there is none.
 func (f *family) waitingChildren() string {
-	var going []*object.Object
-	for _, child := range f.observedChildren() {
-		if child.Deleting() {
-			going = append(going, child)
-		}
-	}
+	going := lists.Filter(f.observedChildren(), (*object.Object).Deleting)
 	if len(going) == 0 {
 		return ""
 	}

@@ -295,15 +295,10 @@ func (p *Program) Planner(parent *object.Object) (plan.Planner, error) {
 // NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
 // The children of a namespaced parent are in its namespace.
 func (p *Program) NamespacesOf(resource object.Resource) []string {
-	switch {
-	case !resource.Namespaced:
-		return []string{""}
-	case p.Parent.Namespaced:
-		return []string{p.Namespace}
-	case len(p.Namespaces) == 0:
-		return []string{""}
+	if p.Parent.Namespaced {
+		return resource.In([]string{p.Namespace})
 	}
-	return p.Namespaces
+	return resource.In(p.Namespaces)
 }
 
 // RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for

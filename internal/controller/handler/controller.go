@@ -269,12 +269,7 @@ func (p *Program) serverSelector() string {
 }
 
 // WatchNamespaces returns the namespaces of the watches, "" for all.
-func (d *Related) WatchNamespaces() []string {
-	if len(d.Namespaces) == 0 || !d.Resource.Namespaced {
-		return []string{""}
-	}
-	return d.Namespaces
-}
+func (d *Related) WatchNamespaces() []string { return d.Resource.In(d.Namespaces) }
 
 // watchRelated starts the watches of related objects.
 func (c *Controller) watchRelated() {

@@ -506,9 +506,4 @@ func (p *Program) Selections() []cache.Selection {
 
 // NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
 // all.
-func (p *Program) NamespacesOf(resource object.Resource) []string {
-	if len(p.Namespaces) == 0 || !resource.Namespaced {
-		return []string{""}
-	}
-	return p.Namespaces
-}
+func (p *Program) NamespacesOf(resource object.Resource) []string { return resource.In(p.Namespaces) }

@@ -51,7 +51,7 @@ type Pass struct {
 
 // RetriesCalls reports whether failed calls are retried at once, for a user or a changed hook.
 func (v *Observation) RetriesCalls() bool {
-	return v.Causes.Has(queue.ReconcileRequested) || v.Causes.Has(queue.HookChanged)
+	return v.Causes.HasAny(queue.ReconcileRequested, queue.HookChanged)
 }
 
 // RetriesWrites reports whether failed writes are retried at once.
