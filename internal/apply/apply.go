@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -397,12 +398,7 @@ func isUIDMismatch(status *apierrors.StatusError) bool {
 	if !apierrors.IsInvalid(status) || status.ErrStatus.Details == nil {
 		return false
 	}
-	for _, cause := range status.ErrStatus.Details.Causes {
-		if cause.Field == "metadata.uid" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // isMalformedApply reports whether an applied object does not match the schema, which the server

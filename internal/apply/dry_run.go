@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,11 +16,7 @@ func (w *Writer) simulatesTakeOver(a plan.Action) bool { return w.options.DryRun
 // simulateTakeOver runs an apply after a simulated take over. It removes the fields that the apply
 // would remove, and sends the rest as an update, so that the server sets defaults.
 func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
-	body, err := w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", "application/json"))
-	if err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
-	}
-	live, err := parseManagedMetadata(body, a)
+	body, live, err := w.readOwners(ctx, a, "application/json")
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,9 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	if rejected != nil && len(paths) == 0 {
 		return nil, rejected
 	}
-	body, err := w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", "application/json"))
+	body, live, err := w.readOwners(ctx, a, "application/json")
 	if err != nil {
 		return nil, errors.Join(rejected, err)
-	}
-	live, err := parseManagedMetadata(body, a)
-	if err != nil {
-		return nil, err
 	}
 	if a.Manager = w.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
 		a.TakeOver = ownFields(a.Manager)

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,9 +180,9 @@ func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool
 
 // ownersOf reports whether a manager owns all fields that an action applies, and whether another one owns any.
 func ownersOf(body []byte, manager string, a plan.Action) (all, shared bool, err error) {
-	var live struct{ Metadata managedMetadata }
-	if err := json.Unmarshal(body, &live); err != nil {
-		return false, false, fmt.Errorf("read its managed fields: %w", err)
+	live, err := parseManagedMetadata(body, a)
+	if err != nil {
+		return false, false, err
 	}
 	applied, err := object.Decode(a.After.JSON())
 	if err != nil {
@@ -191,7 +190,7 @@ func ownersOf(body []byte, manager string, a plan.Action) (all, shared bool, err
 	}
 	removeUnmanaged(applied)
 	var mine fieldSet
-	for _, e := range live.Metadata.ManagedFields {
+	for _, e := range live.ManagedFields {
 		switch {
 		case e.Manager == manager && e.Subresource == "":
 			mine = union(mine, e.FieldsV1)

@@ -17,7 +17,7 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 	if a.TakeOver == nil {
 		return a.Before.ResourceVersion(), nil
 	}
-	live, err := w.getManagedMetadata(ctx, a)
+	_, live, err := w.readOwners(ctx, a, request.Metadata)
 	if err != nil {
 		return "", err
 	}
@@ -49,16 +49,17 @@ func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *manage
 
 func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
 
-// getManagedMetadata reads the owners of the fields of an action's object.
-func (w *Writer) getManagedMetadata(ctx context.Context, a plan.Action) (*managedMetadata, error) {
-	request := w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", request.Metadata)
-	body, err := w.doRequest(ctx, a.Resource, "get", request)
+// readOwners reads an action's object, or its metadata, and the owners of its fields.
+func (w *Writer) readOwners(ctx context.Context, a plan.Action, accept string) (body []byte, live *managedMetadata, err error) {
+	body, err = w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", accept))
 	if err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
+		return nil, nil, fmt.Errorf("read its managed fields: %w", err)
 	}
-	return parseManagedMetadata(body, a)
+	live, err = parseManagedMetadata(body, a)
+	return body, live, err
 }
 
+// parseManagedMetadata returns the owners of the fields of the object in a response, which is that of the action.
 func parseManagedMetadata(body []byte, a plan.Action) (*managedMetadata, error) {
 	var live struct{ Metadata managedMetadata }
 	if err := json.Unmarshal(body, &live); err != nil {

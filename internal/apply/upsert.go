@@ -3,11 +3,10 @@ package apply
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -32,15 +31,11 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	if err != nil {
 		return nil, err
 	}
-	var live struct{ Metadata managedMetadata }
-	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
+	live, err := parseManagedMetadata(body, plan.Action{})
+	if err != nil {
+		return nil, err
 	}
-	s := &Ownership{Object: o}
-	for _, e := range live.Metadata.ManagedFields {
-		s.Managers = append(s.Managers, e.Manager)
-	}
-	return s, nil
+	return &Ownership{o, lists.Map(live.ManagedFields, func(e managedFieldsEntry) string { return e.Manager })}, nil
 }
 
 // Apply creates or updates an object by server-side apply with a field manager; the writer's own if
@@ -63,17 +58,14 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if w.options.DryRun || !bytes.Contains(body, []byte(`"operation":"Update"`)) {
 		return stored, nil
 	}
-	var live struct{ Metadata managedMetadata }
-	if err := json.Unmarshal(body, &live); err != nil {
-		return nil, fmt.Errorf("read its managed fields: %w", err)
-	}
-	if !live.Metadata.hasLeftovers(manager) {
-		return stored, nil
+	live, err := parseManagedMetadata(body, a)
+	if err != nil || !live.hasLeftovers(manager) {
+		return stored, err
 	}
 	// A Create owns fields by the operation Update. Once they are taken over, an apply removes
 	// those that are left.
 	a.Before, a.TakeOver = stored, ownFields(manager)
-	if _, err := w.takeOverFields(ctx, a, &live.Metadata); err != nil {
+	if _, err := w.takeOverFields(ctx, a, live); err != nil {
 		return nil, err
 	}
 	return w.send(ctx, resource, "apply", w.applyRequest(a, o))
@@ -112,7 +104,7 @@ func (o fieldSet) isNotIn(others fieldSet) bool {
 // LastManager returns the field manager that changed the object of an action last, except for the
 // action's own; "" if there is none.
 func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error) {
-	live, err := w.getManagedMetadata(ctx, a)
+	_, live, err := w.readOwners(ctx, a, request.Metadata)
 	if err != nil {
 		return "", err
 	}
