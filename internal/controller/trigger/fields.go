@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -154,11 +155,8 @@ func Compare(old, now json.RawMessage) []hook.FieldChange {
 	return changes(object.DecodeOrEmpty(old), object.DecodeOrEmpty(now))
 }
 
-func changes(old, now map[string]any) (all []hook.FieldChange) {
-	for _, change := range object.Changes(old, now) {
-		all = append(all, hook.FieldChange(change))
-	}
-	return all
+func changes(old, now map[string]any) []hook.FieldChange {
+	return lists.Map(object.Changes(old, now), func(change object.FieldChange) hook.FieldChange { return hook.FieldChange(change) })
 }
 
 // removeOwnCondition removes the condition that Setpoint itself sets.

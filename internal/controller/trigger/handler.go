@@ -157,10 +157,8 @@ var changeReasons = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.
 
 // firstReason is the first of the handler's reasons that depend on what it has seen.
 func (h *Handler) firstReason() hook.Reason {
-	for _, reason := range changeReasons {
-		if h.handles(reason) {
-			return reason
-		}
+	if i := slices.IndexFunc(changeReasons[:], h.handles); i >= 0 {
+		return changeReasons[i]
 	}
 	return hook.ReasonUpdate
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // The limits of throttling: two controllers that undo each other's changes must not loop at
@@ -110,10 +113,8 @@ func (p *Pass) ConflictMessage() string {
 	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
 		"%s on %s",
 		maxInterval, c.Handler.Title(), c.Reason)
-	var paths []string
-	for _, change := range c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object)) {
-		paths = append(paths, change.Path)
-	}
+	changes := c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))
+	paths := lists.Map(changes, func(change hook.FieldChange) string { return change.Path })
 	const most = 3
 	if len(paths) > most {
 		paths = append(paths[:most], fmt.Sprintf("%d more", len(paths)-most))
