@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -87,6 +88,14 @@ func SeeObjects(values *redact.Values, lists ...[]*object.Object) {
 // See adds the values of the Secrets in a request, and in its response.
 func (r *Run) See(request *record.Request, response *record.Response) {
 	record.See(r.Secrets, r.base.options.Resource, request, response)
+}
+
+// WithOutput returns a context for a call of user code, and what that prints, if it is recorded.
+func (r *Run) WithOutput(ctx context.Context) (context.Context, *call.Output) {
+	if !r.Record.Detailed() {
+		return ctx, nil
+	}
+	return call.WithOutput(ctx)
 }
 
 // NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.
@@ -199,6 +208,15 @@ func (r *Run) ObserveDelete(resource object.Resource, deleted *object.Object) {
 	for _, view := range r.viewsOf(resource, deleted) {
 		view.ObserveDelete(deleted)
 	}
+}
+
+// ObserveResult is ObserveWrite, or ObserveDelete if nothing is stored of an object.
+func (r *Run) ObserveResult(resource object.Resource, o, stored *object.Object) {
+	if stored == nil {
+		r.ObserveDelete(resource, o)
+		return
+	}
+	r.ObserveWrite(resource, stored)
 }
 
 // viewsOf returns the views through which the run sees an object that it has written. Another object of the kind of

@@ -99,9 +99,7 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 		return nil, fmt.Errorf("compare %s: %w", o.Ref(), err)
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
-	for _, name := range systemFields {
-		delete(metadata, name)
-	}
+	RemoveSystemFields(metadata)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, key := range lastAppliedAnnotations {
 		delete(annotations, key)

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// systemFields are the metadata fields that a desired object cannot set.
+// systemFields are the fields of metadata that the API server sets, and a desired object cannot.
 var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
@@ -108,14 +107,21 @@ func (f *Planner) outline(fields map[string]any) map[string]any {
 func (f *Planner) strip(fields map[string]any) {
 	delete(fields, "status")
 	metadata, _ := fields["metadata"].(map[string]any)
-	maps.DeleteFunc(metadata, func(name string, _ any) bool { return slices.Contains(systemFields, name) })
+	RemoveSystemFields(metadata)
 	if annotations, _ := metadata["annotations"].(map[string]any); f.dropLastApplied(annotations) {
 		removeIfEmpty(metadata, "annotations", len(annotations))
 	}
 	if owners, isList := metadata["ownerReferences"].([]any); isList {
-		owners = otherOwners(owners, f.Parent.UID())
+		owners = OtherOwners(owners, f.Parent.UID())
 		metadata["ownerReferences"] = owners
 		removeIfEmpty(metadata, "ownerReferences", len(owners))
+	}
+}
+
+// RemoveSystemFields removes from metadata what the API server sets.
+func RemoveSystemFields(metadata map[string]any) {
+	for _, name := range systemFields {
+		delete(metadata, name)
 	}
 }
 
@@ -136,8 +142,8 @@ func removeIfEmpty(members map[string]any, name string, length int) {
 	}
 }
 
-// otherOwners returns the owners except for the parent, each once.
-func otherOwners(owners []any, parent string) []any {
+// OtherOwners returns the owners except for the parent, each once.
+func OtherOwners(owners []any, parent string) []any {
 	seen := map[any]bool{parent: true}
 	var kept []any
 	for _, owner := range owners {

@@ -155,7 +155,7 @@ func (p *Program) intentOf(parent *object.Object) uint64 {
 // callRecorded calls a hook for one revision of the parent and records the call.
 func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
-	ctx, output := withOutput(ctx, r.Record)
+	ctx, output := r.WithOutput(ctx)
 	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
 	r.See(&asked, &record.Response{})
 	response, err := withRecover(r.writes, hookName(r.Phase), func() (*hook.Response, error) { return h.Call(ctx, request) })

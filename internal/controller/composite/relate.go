@@ -115,7 +115,7 @@ func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error
 	}
 	request, began := r.program.customizeRequest(r.status.visible()), r.Record.Now()
 	r.See(&record.Request{Customize: request}, &record.Response{})
-	ctx, output := withOutput(ctx, r.Record)
+	ctx, output := r.WithOutput(ctx)
 	response, err := withRecover(r.writes, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.logic.Customize.Customize(ctx, request)
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -332,10 +331,8 @@ func (w *writes) onlyRecreates() bool {
 func (w *writes) observeRevision(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
 	switch {
-	case err == nil && result.Stored == nil:
-		w.ObserveDelete(action.Resource, action.Before)
 	case err == nil:
-		w.ObserveWrite(action.Resource, result.Stored)
+		w.ObserveResult(action.Resource, action.Before, result.Stored)
 	case apply.AlreadyExists(err):
 		return w.handleExistingRevision(ctx, action)
 	case apply.NotFound(err) && action.Before != nil:
@@ -409,14 +406,6 @@ func (w *writes) recoverLostChild(ctx context.Context, one lostChild) error {
 		return nil
 	}
 	return w.relabel(ctx, one.resource, live, plan.UIDLabel)
-}
-
-// withOutput returns a context for a call of a hook, and what it prints, if that is recorded.
-func withOutput(ctx context.Context, recorded *record.Record) (context.Context, *call.Output) {
-	if !recorded.Detailed() {
-		return ctx, nil
-	}
-	return call.WithOutput(ctx)
 }
 
 // withRecover calls a hook, which may be a Go function.

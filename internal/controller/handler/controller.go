@@ -26,7 +26,7 @@ import (
 
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools controller.Tools) *Controller {
-	c := &Controller{program: program, eventBuffer: newEventBuffer()}
+	c := &Controller{program: program}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,

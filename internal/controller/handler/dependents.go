@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -41,11 +42,6 @@ func (d *dependents) ownedObjects() [][]*object.Object {
 	}
 	return owned
 }
-
-// systemFields are the fields of metadata that the API server sets. A handler may return them
-// with an object, so apply removes them.
-var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
-	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
 // applyResponse deletes objects first, and then applies.
 func (d *dependents) applyResponse(ctx context.Context, o *trigger.Response) error {
@@ -83,7 +79,12 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 	case d.isUnchanged(desired):
 		return nil
 	}
-	began, write := d.Record.Now(), d.newWrite(resource, desired)
+	known, watched := d.watchedObject(resource, desired)
+	write := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
+	if watched && known == nil {
+		write.Verb = plan.Create
+	}
+	began := d.Record.Now()
 	stored, err := d.createOrApply(ctx, resource, desired)
 	write.After, write.Err = stored, err
 	d.Record.Wrote(began, write)
@@ -95,20 +96,10 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", desired.Ref(), err)
 	}
-	d.noteWritten(resource, stored)
+	d.noteWritten(resource, stored, stored)
 	d.rememberApplied(desired, stored)
 	d.Log.Debug("applied", "applied", desired.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
-}
-
-// newWrite returns the record of a write, as far as it is known before the write.
-func (d *dependents) newWrite(resource object.Resource, desired *object.Object) record.Write {
-	known, watched := d.watchedObject(resource, desired)
-	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
-	if watched && known == nil {
-		w.Verb = plan.Create
-	}
-	return w
 }
 
 // createOrApply creates or applies an object. It creates an owned object unless a watch
@@ -183,9 +174,7 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
 	}
 	metadata := object.DecodeOrEmpty(text)
-	for _, name := range systemFields {
-		delete(metadata, name)
-	}
+	plan.RemoveSystemFields(metadata) // A handler may return them with an object.
 	delete(metadata, "namespace")
 	namespace := permit.NamespaceFor(resource, d.Stored.Namespace(), given.Namespace())
 	if namespace != "" {
@@ -193,7 +182,7 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	}
 	if !unowned && (d.Stored.Namespace() == "" || d.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
-		metadata["ownerReferences"] = append(withoutOwner(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
+		metadata["ownerReferences"] = append(plan.OtherOwners(owners, d.Stored.UID()), plan.OwnerReferenceTo(d.Stored))
 	}
 	text, err := json.Marshal(metadata)
 	if err != nil {
@@ -202,43 +191,21 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 }
 
-// withoutOwner returns the owner references without those to one UID.
-func withoutOwner(owners []any, uid string) []any {
-	var kept []any
-	for _, owner := range owners {
-		if members, isObject := owner.(map[string]any); !isObject || members["uid"] != uid {
-			kept = append(kept, owner)
-		}
-	}
-	return kept
-}
-
 // isOwned reports whether the handled object controls an object.
 func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
 
-// ownedWritten records a write to an owned object; stored is nil after a deletion.
-func (d *dependents) ownedWritten(ref object.Ref, stored *object.Object) {
+// noteWritten updates the caches, and what is owned, after a write of an object; stored is nil if it is gone.
+func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Object) {
+	d.ObserveResult(resource, o, stored)
+	if !slices.Contains(d.program.Owns, resource) {
+		return
+	}
 	d.stale, d.written = true, true
+	ref := o.Ref()
 	d.noteApplied(ref, stored)
 	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
-	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
+	if stored != nil && d.isOwned(stored) {
 		d.now = append(d.now, stored)
-	}
-}
-
-// noteWritten updates the caches after a write.
-func (d *dependents) noteWritten(resource object.Resource, stored *object.Object) {
-	d.ObserveWrite(resource, stored)
-	if slices.Contains(d.program.Owns, resource) {
-		d.ownedWritten(stored.Ref(), stored)
-	}
-}
-
-// noteDeleted updates the caches after a deletion.
-func (d *dependents) noteDeleted(resource object.Resource, o *object.Object) {
-	d.ObserveDelete(resource, o)
-	if slices.Contains(d.program.Owns, resource) {
-		d.ownedWritten(o.Ref(), nil)
 	}
 }
 
@@ -326,18 +293,10 @@ func (d *dependents) listTargets(ctx context.Context, p permit.Permission, delet
 	if err != nil {
 		return nil, err
 	}
-	var found []*object.Object
-	for i, kind := range d.program.Owns {
-		if kind != p.Resource {
-			continue
-		}
-		for _, o := range d.ownedObjects()[i] {
-			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
-				found = append(found, o)
-			}
-		}
-	}
-	return found, nil
+	owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
+	return lists.Filter(owned, func(o *object.Object) bool {
+		return o.Namespace() == namespace && selector.Matches(o.Labels())
+	}), nil
 }
 
 // deleteAll deletes the targets and keeps those that failed. One failure does not stop the
@@ -374,11 +333,8 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", t.Object.Ref(), err)
-	case stored != nil:
-		d.noteWritten(t.Resource, stored)
-	default:
-		d.noteDeleted(t.Resource, t.Object)
 	}
+	d.noteWritten(t.Resource, t.Object, stored)
 	d.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
 }
@@ -466,13 +422,7 @@ func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
 
 // appliedNow returns the owned objects that responses applied.
 func (d *dependents) appliedNow() []*object.Object {
-	var all []*object.Object
-	for _, o := range d.now {
-		if d.remembered.names[appliedName(o.Ref())] {
-			all = append(all, o)
-		}
-	}
-	return all
+	return lists.Filter(d.now, func(o *object.Object) bool { return d.remembered.names[appliedName(o.Ref())] })
 }
 
 // appliedText returns the short names of the applied objects that exist, as the record has them.

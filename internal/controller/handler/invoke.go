@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	hookcall "github.com/setpoint-dev/setpoint/internal/call"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
@@ -29,10 +27,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	started := c.Tools.Now()
 	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
 	span.Set(trace.AttrReason, string(n.Reason))
-	var output *hookcall.Output
-	if of.Record.Detailed() {
-		ctx, output = hookcall.WithOutput(ctx)
-	}
+	ctx, output := of.WithOutput(ctx)
 	asked := recordedRequest(n)
 	n.Reader = reader{c, n.Namespace, of.Secrets}
 	of.See(&asked, &record.Response{})

@@ -17,7 +17,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	if c.gate.Holds(item) {
 		return queue.NoRequeue()
 	}
-	events := c.eventBuffer.take(item.Key)
+	events := c.eventBuffer.Take(item.Key)
 	c.handleDeletions(ctx, events)
 	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered,
 		fresh bool) (record.Outcome, queue.Outcome) {

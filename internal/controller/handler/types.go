@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -45,7 +46,7 @@ type Controller struct {
 	rules *trigger.Rules
 	// permissions are for what responses write.
 	permissions permit.Set
-	eventBuffer *eventBuffer
+	eventBuffer eventBuffer
 	daemons     sync.WaitGroup
 	// daemonHost is what daemons need of the controller.
 	daemonHost *daemon.Host
@@ -109,42 +110,26 @@ type memory struct {
 // eventBuffer has the events that were not delivered to handlers yet. They are best effort:
 // standby replicas do not collect them.
 type eventBuffer struct {
-	mu     sync.Mutex
+	controller.SharedMap[queue.Key, []trigger.Event]
+
 	active bool
-	byKey  map[queue.Key][]trigger.Event
 }
 
-func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]trigger.Event{}} }
-
-func (n *eventBuffer) resume() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.active = true
-}
+func (n *eventBuffer) resume() { n.Edit(func(map[queue.Key][]trigger.Event) { n.active = true }) }
 
 func (n *eventBuffer) pause() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.active = false
-	clear(n.byKey)
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		n.active = false
+		clear(byKey)
+	})
 }
 
 func (n *eventBuffer) add(key queue.Key, e trigger.Event) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.active {
-		return
-	}
-	n.byKey[key] = trigger.AppendEvent(n.byKey[key], e)
-}
-
-// take returns the events of an object and removes them.
-func (n *eventBuffer) take(key queue.Key) []trigger.Event {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	list := n.byKey[key]
-	delete(n.byKey, key)
-	return list
+	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
+		if n.active {
+			byKey[key] = trigger.AppendEvent(byKey[key], e)
+		}
+	})
 }
 
 // daemonRun is a running daemon of one object.
@@ -497,11 +482,9 @@ func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 // Selections returns the watches of the handled kind. Controllers with equal selections share
 // a watch.
 func (p *Program) Selections() []cache.Selection {
-	var all []cache.Selection
-	for _, namespace := range p.NamespacesOf(p.Resource) {
-		all = append(all, cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields})
-	}
-	return all
+	return lists.Map(p.NamespacesOf(p.Resource), func(namespace string) cache.Selection {
+		return cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields}
+	})
 }
 
 // NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
