@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -188,10 +189,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 					t.Errorf("a retry wrote %s", wrote)
 				}
 				written := shops.shop(t)
-				edited, err := written.With([]byte(`{"tier":"gold"}`), "metadata", "labels")
-				if err != nil {
-					t.Fatal(err)
-				}
+				edited := must.Get(written.With([]byte(`{"tier":"gold"}`), "metadata", "labels")).In(t)
 				for _, event := range []struct {
 					old, now *object.Object
 					want     queue.CauseKind

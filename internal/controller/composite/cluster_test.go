@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -53,9 +54,7 @@ func newCluster(t *testing.T, objects ...string) *cluster {
 	s := &cluster{t: t, version: 10, objects: map[string]map[string]any{}}
 	for _, text := range objects {
 		var o map[string]any
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &o))
 		metadata := o["metadata"].(map[string]any)
 		metadata["namespace"], metadata["resourceVersion"] = "town", "10"
 		metadata["uid"] = cmp.Or(fmt.Sprint(metadata["uid"]), "u-"+fmt.Sprint(metadata["name"]))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -32,9 +33,7 @@ func conditionsOf(t *testing.T, s *cluster) string {
 			ObservedGeneration   int
 		}
 	}
-	if err := json.Unmarshal([]byte(s.stored("shops/a", "status")), &status); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(s.stored("shops/a", "status")), &status))
 	var all []string
 	for _, c := range status.Conditions {
 		all = append(all, fmt.Sprintf("%s=%s %s %d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
@@ -57,9 +56,7 @@ func checkGolden(t *testing.T, s *cluster, name string) {
 	got := regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(string(text), `"lastTransitionTime": "2026-01-01T00:00:00Z"`) + "\n"
 	path := filepath.Join("testdata", "kstatus", name+".json")
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	if want, err := os.ReadFile(path); err != nil || got != string(want) {
 		t.Errorf("%s: %v; go test -update writes it anew\ngot %s", path, err, got)
@@ -376,10 +373,7 @@ func TestKstatusOfParents(t *testing.T) {
 		t.Fatalf("found %v, %v", paths, err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path)).In(t)
 		var parent unstructured.Unstructured
 		if err := json.Unmarshal(text, &parent); err != nil {
 			t.Fatalf("%s: %v", path, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -44,10 +45,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 		Base: newTestBase(&reported), Router: router.New(nil, router.Options{}),
 	}
 	key := queue.Key{Name: "p"}
-	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := must.Get(object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))).In(t)
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, parent)))
 	r.Record = record.New(record.Run{}, time.Now)
 	for range controller.MaxConflicts {
@@ -67,10 +65,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 func TestInterruptedRunHasNoError(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{Base: newTestBase(&reported), Router: router.New(nil, router.Options{})}
-	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := must.Get(object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))).In(t)
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent)))
 	r.Record = record.New(record.Run{}, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -236,10 +237,7 @@ func TestForgedChildrenDoNotCount(t *testing.T) {
 // Fault U7: a deletion of a managed parent is recorded when the watch delivers it, unless the
 // object may only have left the selector of the watch.
 func TestDeletionsAreRecorded(t *testing.T) {
-	some, err := labels.Parse("a=b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := must.Get(labels.Parse("a=b")).In(t)
 	for _, c := range []struct {
 		name    string
 		program Program
@@ -252,10 +250,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := shopsOf(t, newCluster(t), c.program)
-			gone, err := object.Parse([]byte(c.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			gone := must.Get(object.Parse([]byte(c.text))).In(t)
 			s.parentChanged(cache.Event{Old: gone})
 			got := s.deletions
 			if len(got) != c.want {

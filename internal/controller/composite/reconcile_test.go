@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -32,11 +33,7 @@ import (
 
 func selectorFor(t *testing.T, text string) labels.Selector {
 	t.Helper()
-	parsed, err := labels.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
+	return must.Get(labels.Parse(text)).In(t)
 }
 
 func TestPhaseOf(t *testing.T) {
@@ -103,11 +100,7 @@ func TestSelectionByAnnotations(t *testing.T) {
 
 func parentOf(t *testing.T, metadata string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":"u"` + metadata + `}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":"u"` + metadata + `}}`))).In(t)
 }
 
 func TestRecoveryProbe(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
@@ -29,11 +30,7 @@ var (
 
 func parsed(t *testing.T, format string, args ...any) *object.Object {
 	t.Helper()
-	o, err := object.Parse(fmt.Appendf(nil, format, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse(fmt.Appendf(nil, format, args...))).In(t)
 }
 
 func shopOf(t *testing.T, image string) *object.Object {
@@ -73,17 +70,12 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 // simulateStoredRevisions takes the planned revisions as stored.
 func (r *run) simulateStoredRevisions(t *testing.T) {
 	t.Helper()
-	if err := r.loadRevisions(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.loadRevisions())
 	var claims []rolling.Claims
 	for _, former := range r.rollout.history.Former {
 		claims = append(claims, former.Claims)
 	}
-	p, err := r.rollout.history.Writes(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(r.rollout.history.Writes(claims)).In(t)
 	kept := r.family.revisions[:0]
 	for _, stage := range p.Stages {
 		for _, action := range stage {
@@ -100,10 +92,7 @@ func (r *run) storedChild(t *testing.T, child string) *object.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.planner.Changes(nil, desired, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(r.planner.Changes(nil, desired, nil)).In(t)
 	return p.Stages[0][0].After
 }
 
@@ -137,14 +126,8 @@ func (h *webHook) call(_ context.Context, req *hook.Request) (*hook.Response, er
 // plannedRollout runs the steps up to the plan.
 func (r *run) plannedRollout(t *testing.T) plan.Plan {
 	t.Helper()
-	if err := r.callHook(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p, err := r.buildPlan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	must.Succeed(t, r.callHook(t.Context()))
+	return must.Get(r.buildPlan()).In(t)
 }
 
 func TestHookIsCalledForEachRevision(t *testing.T) {
@@ -248,9 +231,7 @@ func TestProgressIsACondition(t *testing.T) {
 		var got struct {
 			Conditions []struct{ Type, Status, Reason, LastTransitionTime string }
 		}
-		if err := json.Unmarshal(r.status.wanted.Field("status"), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(r.status.wanted.Field("status"), &got))
 		var text []string
 		for _, c := range got.Conditions {
 			text = append(text, c.Type+"="+c.Status)

@@ -181,6 +181,11 @@ func (e *fakeHandler) respond(handler string, how func(n *hook.HandlerRequest) (
 	e.responses[handler] = how
 }
 
+// answer lets a handler respond the same from now on.
+func (e *fakeHandler) answer(handler string, response *hook.HandlerResponse, err error) {
+	e.respond(handler, func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return response, err })
+}
+
 func (e *fakeHandler) Handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	e.lock.Lock()
 	how := e.responses[n.Handler]
@@ -361,9 +366,7 @@ func TestOwnWritesDoNotTrigger(t *testing.T) {
 			delete(spec, "pruned")
 		}
 	}
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice","pruned":1}}`)}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice","pruned":1}}`)}, nil)
 	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
@@ -418,9 +421,7 @@ func TestFinalizerOfUnselectedObject(t *testing.T) {
 // A terminal error is reported, recorded, and not retried until the input changes.
 func TestTerminal(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.TerminalError{Err: errors.New("unknown currency")}
-	})
+	e.answer("h", nil, &hook.TerminalError{Err: errors.New("unknown currency")})
 	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 	st.expectCalls(t, "h create eur")
@@ -442,9 +443,7 @@ func TestTerminal(t *testing.T) {
 // The first failure adds a condition, if the kind can have conditions.
 func TestFirstCondition(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, errors.New("the service is down")
-	})
+	e.answer("h", nil, errors.New("the service is down"))
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Conditions = true
 	e.start(t, s, p)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -32,11 +33,7 @@ func (e *fakeHandler) dryRun(t *testing.T, s *server, p Program, of DryRunReques
 	c := New(p, s.tools(st))
 	defer c.Close()
 	of.Key.Namespace = "town"
-	result, err := c.DryRun(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return must.Get(c.DryRun(t.Context(), of)).In(t)
 }
 
 // summary returns one line with the calls and the writes.
@@ -119,14 +116,8 @@ func TestDryRunOfHandledState(t *testing.T) {
 	if got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}}); got.summary() != "" || got.StateChanged {
 		t.Errorf("got %q of what is known, recorded %v", got.summary(), got.StateChanged)
 	}
-	text, err := json.Marshal(s.get(rates, "eur"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	given, err := object.Parse([]byte(strings.Replace(string(text), `"n":1`, `"n":2`, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(s.get(rates, "eur"))).In(t)
+	given := must.Get(object.Parse([]byte(strings.Replace(string(text), `"n":1`, `"n":2`, 1)))).In(t)
 	of := DryRunRequest{Key: queue.Key{Name: "eur"}, Object: given}
 	if got, want := e.dryRun(t, s, p, of).summary(), "h update spec.n:1->2; v event spec.n:1->2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -150,13 +141,9 @@ func TestDryRunOfFailures(t *testing.T) {
 		trigger.Handler{Name: "b", On: []hook.Reason{hook.ReasonCreate}, Do: e},
 		trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e},
 	)
-	e.respond("a", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("late") })
-	e.respond("b", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.TerminalError{Err: errors.New("never")}
-	})
-	e.respond("c", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
-	})
+	e.answer("a", nil, errors.New("late"))
+	e.answer("b", nil, &hook.TerminalError{Err: errors.New("never")})
+	e.answer("c", &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil)
 	got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
 	if want := "a create failed false; b create failed true; c create failed true"; got.summary() != want {
 		t.Errorf("got %q, want %q", got.summary(), want)
@@ -221,9 +208,7 @@ func (s *testEnv) expectMasked(t *testing.T, log *said, want string) {
 // A response that was not written in its run is written by the next one, which has no call that knows the Secret.
 func TestPendingWriteQuotesSecret(t *testing.T) {
 	s, e, log := secretEnv(t)
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Patch: []byte(`{"spec":{"note":"` + password + `"}}`)}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Patch: []byte(`{"spec":{"note":"` + password + `"}}`)}, nil)
 	uid := meta(s.create(rates, "eur", `{"status":{"conditions":[]}}`))["uid"]
 	s.create(object.Secrets, "db", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Rate","name":"eur","uid":%q,`+
 		`"controller":true}]},"data":{"password":"Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"}}`, uid))

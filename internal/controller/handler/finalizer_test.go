@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -179,15 +180,8 @@ func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
 
 func handBackOf(t *testing.T, s *server, p *Program) HandBack {
 	t.Helper()
-	o, err := object.Encode(s.get(rates, "eur"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := p.HandBack(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return back
+	o := must.Get(object.Encode(s.get(rates, "eur"))).In(t)
+	return must.Get(p.HandBack(o)).In(t)
 }
 
 // A process may end after a handler was called and before its record is written. If the edit is taken back meanwhile,
@@ -247,9 +241,7 @@ func TestOwnPatchIsNoUndoneEdit(t *testing.T) {
 		t.Run(location, func(t *testing.T) {
 			t.Setenv(stateLocationVariable, location)
 			s, e := newServer(t), newFakeHandler()
-			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				return &hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`), Status: []byte(`{"seen":true}`)}, nil
-			})
+			e.answer("h", &hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`), Status: []byte(`{"seen":true}`)}, nil)
 			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			st := e.start(t, s, p)

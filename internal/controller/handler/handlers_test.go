@@ -63,7 +63,7 @@ func TestTimer(t *testing.T) {
 // Each event makes a call, including the deletion; nothing is recorded or retried.
 func TestEvents(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("e", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("whatever") })
+	e.answer("e", nil, errors.New("whatever"))
 	st := e.start(t, s, program(trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "e event eur")
@@ -163,9 +163,7 @@ func TestDeletionBeforeFirstCall(t *testing.T) {
 // A deletion waits for a handler that gave up, which is reported.
 func TestDeletionWaitsForFailedHandler(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.TerminalError{Err: errors.New("the bank is closed")}
-	})
+	e.answer("d", nil, &hook.TerminalError{Err: errors.New("the bank is closed")})
 	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
 	s.create(rates, "eur", `{"status":{"conditions":[]}}`)
 	eventually(t, "held", func() bool { return strings.Contains(text(s.get(rates, "eur")), finalizer) })
@@ -182,7 +180,7 @@ func TestDeletionWaitsForFailedHandler(t *testing.T) {
 // Attempts count across restarts if a limit is declared.
 func TestRetryLimitsSurviveRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no") })
+	e.answer("h", nil, errors.New("no"))
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Retries: 2, Backoff: time.Minute, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	for attempt, line := range []string{"h create eur", "h create eur attempt 1", "h create eur attempt 2"} {
@@ -247,9 +245,7 @@ func TestUndeclaredWrites(t *testing.T) {
 // A conflict of a deletion means that the object was replaced only if it was.
 func TestConflictOfDeletion(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web"}}}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web"}}}, nil)
 	conflicts := 1
 	s.reject = func(method, path string, _ map[string]any) int {
 		if method != http.MethodDelete || conflicts == 0 {
@@ -270,9 +266,7 @@ func TestConflictOfDeletion(t *testing.T) {
 // Pods are evicted as far as budgets allow; their replacements are not.
 func TestEviction(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web", Evict: true}}}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web", Evict: true}}}, nil)
 	allowed := 1
 	s.reject = func(_, path string, _ map[string]any) int {
 		if !strings.HasSuffix(path, "/eviction") {
@@ -321,9 +315,7 @@ func TestEviction(t *testing.T) {
 // A refused eviction sends an event even if the handler keeps requesting another call.
 func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{RetryAfter: time.Second, Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web", Evict: true}}}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{RetryAfter: time.Second, Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web", Evict: true}}}, nil)
 	s.reject = func(_, path string, _ map[string]any) int {
 		if strings.HasSuffix(path, "/eviction") {
 			return 429
@@ -519,9 +511,7 @@ func TestDaemon(t *testing.T) {
 // In a terminating namespace nothing can be created, and no deletion waits for that.
 func TestTerminatingNamespace(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last-words"}}`)}}}, nil
-	})
+	e.answer("d", &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last-words"}}`)}}}, nil)
 	s.terminating = true
 	st := e.start(t, s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e}))
 	s.create(rates, "eur", `{}`)

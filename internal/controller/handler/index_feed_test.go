@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -112,10 +113,7 @@ func TestChangesCloseTheGate(t *testing.T) {
 		old := x.Objects()[0]
 		changed := object.DecodeOrEmpty(old.JSON())
 		changed["spec"], changed["metadata"].(map[string]any)["resourceVersion"] = map[string]any{"n": 2}, "999"
-		now, err := object.Encode(changed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must.Get(object.Encode(changed)).In(t)
 		key := controller.KeyOf(old)
 		for range 2 { // As two watches deliver it.
 			x.objectChanged(cache.Event{Old: old, New: now})

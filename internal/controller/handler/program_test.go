@@ -181,9 +181,7 @@ func TestRetryAfterUpdate(t *testing.T) {
 // This survives a restart.
 func TestRevertedUpdate(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("u", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{RetryAfter: time.Hour}, nil
-	})
+	e.answer("u", &hook.HandlerResponse{RetryAfter: time.Hour}, nil)
 	st := e.start(t, s, program(updateHandler(e)))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	eventually(t, "first sight", func() bool { return stateIn(s.get(rates, "eur"))["u"].Digest != "" })

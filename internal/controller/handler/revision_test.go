@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -116,9 +117,7 @@ func TestPreviousStatePerHandler(t *testing.T) {
 	st := e.start(t, s, p)
 	st.waitForEntries(t, "eur", hasRevision, "field", "whole")
 	expectRevisions(t, s, `{"spec":{"n":1}}`)
-	e.respond("field", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.RetryAfterError{After: time.Hour, Err: errors.New("later")}
-	})
+	e.answer("field", nil, &hook.RetryAfterError{After: time.Hour, Err: errors.New("later")})
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)
 	st.waitIdle(t)
@@ -182,10 +181,7 @@ func TestExistingRevision(t *testing.T) {
 			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 			o := parse(t, text(s.create(rates, "eur", `{"spec":{"n":1}}`)))
 			part := object.DecodeOrEmpty([]byte(`{"spec":{"n":1}}`))
-			left, err := p.revisionOf(o, lasthandled.Digest(part), part, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			left := must.Get(p.revisionOf(o, lasthandled.Digest(part), part, 1)).In(t)
 			s.create(plan.ControllerRevisions, left.Name(), text(object.MergePatch(object.DecodeOrEmpty(left.JSON()), object.DecodeOrEmpty([]byte(spoil)))))
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", hasRevision, "h")
@@ -266,9 +262,7 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 // The handled state of a handler includes its own writes.
 func TestPreviousStateHasOwnWrites(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil)
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, KeepPreviousState: true, Do: e})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
@@ -283,9 +277,7 @@ func TestPreviousStateHasOwnWrites(t *testing.T) {
 // What another handler writes at the creation is an update from the state before it.
 func TestPreviousStateBeforeAnotherHandler(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("create", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil
-	})
+	e.answer("create", &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil)
 	p := program(
 		trigger.Handler{Name: "create", On: []hook.Reason{hook.ReasonCreate}, Do: e},
 		trigger.Handler{Name: "update", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e},
@@ -399,10 +391,7 @@ func TestRevisionOf(t *testing.T) {
 		HandledAnnotation: "setpoint.dev/handled-by-test", Namespace: "setpoint",
 	}
 	part := map[string]any{"spec": map[string]any{"n": 1}}
-	revision, err := p.revisionOf(o, lasthandled.Digest(part), part, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision := must.Get(p.revisionOf(o, lasthandled.Digest(part), part, 3)).In(t)
 	const want = `{"apiVersion":"apps/v1","data":{"object":{"spec":{"n":1}}},"kind":"ControllerRevision","metadata":{` +
 		`"labels":{"setpoint.dev/object-uid":"u","setpoint.dev/record":"handled-by-test"},` +
 		`"name":"towns.example.org-NAME","namespace":"setpoint",` +

@@ -121,9 +121,7 @@ func TestRunRecords(t *testing.T) {
 		}
 		return 0
 	}
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"x"}}`)}, nil)
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	eventually(t, "written", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "x" })
 	st.waitIdle(t)
@@ -256,7 +254,7 @@ func TestObjectStateLocations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return sign, nil })
+			e.answer("h", sign, nil)
 			s.reject = func(_, path string, _ map[string]any) int {
 				if strings.Contains(path, "configmaps") {
 					return 403

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -18,11 +19,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func parse(t *testing.T, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 // newRate returns a Rate with one word in the watched fields.
@@ -197,11 +194,7 @@ func every(interval time.Duration) Handler { return Handler{Every: interval} }
 func TestTimerTimes(t *testing.T) {
 	o := newRate(t, "a") // created at 11:00
 	at := func(text string) time.Time {
-		moment, err := time.Parse(time.RFC3339, "2026-03-01T"+text+"Z")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return moment
+		return must.Get(time.Parse(time.RFC3339, "2026-03-01T"+text+"Z")).In(t)
 	}
 	for _, c := range []struct{ after, want string }{
 		{"11:00:00", "11:20:00"}, {"11:19:59", "11:20:00"}, {"11:20:00", "11:40:00"}, {"12:30:00", "12:40:00"},

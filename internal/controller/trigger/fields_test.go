@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -106,11 +107,7 @@ func TestConflictingFields(t *testing.T) {
 		{`{"new":{"x":1}}`, `{"a":{"b":1,"c":1},"list":[1],"text":"x","new":{"y":1}}`, ""},
 	} {
 		of := func(spec string) *object.Object {
-			o, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Rate","metadata":{"name":"eur"},"spec":` + spec + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return o
+			return must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"Rate","metadata":{"name":"eur"},"spec":` + spec + `}`))).In(t)
 		}
 		got := ConflictingFields(&hook.HandlerResponse{Patch: json.RawMessage(`{"spec":` + c.patch + `}`)}, of(seen), of(c.now), true)
 		if strings.Join(got, " ") != c.want {
@@ -155,10 +152,7 @@ func TestParseField(t *testing.T) {
 func TestStateDigest(t *testing.T) {
 	p := Rules{Finalizer: "setpoint.dev/test", ReplacedFinalizers: []string{"old/one"}}
 	digestOf := func(text string) string {
-		o, err := object.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(object.Parse([]byte(text))).In(t)
 		return p.stateDigest(o)
 	}
 	plain := digestOf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}`)

@@ -93,10 +93,7 @@ func TestParentAtRevision(t *testing.T) {
 	} {
 		k := revisionsOf(c.paths...)
 		before := parse(t, parent(c.then))
-		r, err := k.current(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(k.current(before)).In(t)
 		r.Stored = must.Get(k.create(before, r)).In(t)
 		got := must.Get(k.parentAt(parse(t, parent(c.now)), r)).In(t)
 		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
