@@ -189,8 +189,7 @@ func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
 // resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
 // works.
 func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
-	name := kindName{rule.APIVersion, rule.Resource}
-	if resource, known := r.knownKind(name); known {
+	if resource, known := r.watchedKind(rule); known {
 		return resource, nil
 	}
 	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
