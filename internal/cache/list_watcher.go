@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"sync"
@@ -34,18 +33,9 @@ const watchTimeoutMargin = 30 * time.Second
 // an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
 	client     rest.Interface
-	selection  Selection
-	health     *health
+	watch      *watch
 	running    *sync.WaitGroup
-	log        *slog.Logger
 	connection *connection
-	// gracePeriod is how long the API server may throttle before that is an error. For a
-	// new CRD it does so for a second or two.
-	gracePeriod time.Duration
-	// idleTimeout is how long a request may receive nothing: no headers, or no more of a body.
-	idleTimeout time.Duration
-	// onUnstreamed is called when the API server does not stream a list.
-	onUnstreamed func()
 	// throttledSince is when throttling began; zero if it did not. Only the reflector's
 	// goroutine uses it.
 	throttledSince time.Time
@@ -104,7 +94,7 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 			s.report(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
-			s.onUnstreamed()
+			s.watch.options.onUnstreamed()
 		}
 		cancel()
 		if _, unanswered := errors.AsType[*url.Error](err); unanswered && !lists {
@@ -115,7 +105,7 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	s.throttledSince = time.Time{}
 	s.connection.connected()
 	if !lists {
-		s.health.report(nil)
+		s.watch.health.report(nil)
 	}
 	opened := &stream{
 		listWatcher: s,
@@ -159,7 +149,7 @@ func reportsStream(err error) bool {
 // accept returns the media type of the requested objects.
 func (s *listWatcher) accept(single bool) string {
 	switch {
-	case !s.selection.Metadata:
+	case !s.watch.selection.Metadata:
 		return "application/json"
 	case single:
 		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -169,9 +159,9 @@ func (s *listWatcher) accept(single bool) string {
 
 // parse parses an object. Items of a list lack their type, and metadata has another one.
 func (s *listWatcher) parse(data []byte) (*object.Object, error) {
-	resource := s.selection.Resource
+	resource := s.watch.selection.Resource
 	parse := object.ParseAs
-	if s.selection.Managed {
+	if s.watch.selection.Managed {
 		parse = object.ParseWithManagedFields
 	}
 	o, err := parse(data, resource.APIVersion(), resource.Kind)
@@ -188,14 +178,14 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 func (s *listWatcher) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, StableError(err)))
+		s.watch.health.report(fmt.Errorf("watch %s: %w", s.watch.selection, StableError(err)))
 	}
 }
 
 // reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
-	if s.health.current() == nil {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
+	if s.watch.health.current() == nil {
+		s.watch.health.report(fmt.Errorf("watch %s: %w", s.watch.selection, err))
 	}
 }
 
@@ -208,7 +198,7 @@ func (s *listWatcher) isThrottledBriefly(err error) bool {
 	if s.throttledSince.IsZero() {
 		s.throttledSince = time.Now()
 	}
-	return time.Since(s.throttledSince) < s.gracePeriod
+	return time.Since(s.throttledSince) < s.watch.options.GracePeriod
 }
 
 // StableError removes details that differ between attempts, such as local ports, and the URL.
@@ -225,18 +215,18 @@ func StableError(err error) error {
 }
 
 func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
-	options.LabelSelector = s.selection.Labels
-	options.FieldSelector = s.selection.fields()
+	options.LabelSelector = s.watch.selection.Labels
+	options.FieldSelector = s.watch.selection.fields()
 	request := s.client.Get()
-	if s.selection.User != "" {
-		request = request.SetHeader(authentication.ImpersonateUserHeader, s.selection.User)
+	if s.watch.selection.User != "" {
+		request = request.SetHeader(authentication.ImpersonateUserHeader, s.watch.selection.User)
 	}
 	request.
-		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
+		AbsPath(s.watch.selection.Resource.Path(s.watch.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
 		MaxRetries(0) // The reflector retries, and errors must be seen.
-	return openUnlessIdle(ctx, s.idleTimeout, request.Stream)
+	return openUnlessIdle(ctx, s.watch.options.IdleTimeout, request.Stream)
 }
 
 // fields returns the field selector.
