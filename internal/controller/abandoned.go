@@ -29,9 +29,8 @@ type Abandoned struct {
 	// Forbidden means that the API server forbids what the latest run did, for the reason Why.
 	Forbidden bool
 	Why       string
-	// Finalizer is that of the controller. Own writes with Setpoint's own rights.
+	// Finalizer is that of the controller.
 	Finalizer string
-	Own       *apply.Writer
 	// Left is how many objects are left of it.
 	Left int
 }
@@ -43,7 +42,8 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if !a.Forbidden || !r.Stored.Deleting() || !r.Stored.HasFinalizer(a.Finalizer) || r.Stored.Namespace() == "" {
 		return nil, nil //nolint:nilnil // The object waits.
 	}
-	namespace, err := a.Own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
+	own := r.base.Tools.Writer // It has Setpoint's own rights.
+	namespace, err := own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
 	if apply.NotFound(err) {
 		return nil, &apply.NamespaceGoneError{Namespace: r.Stored.Namespace(), Err: err}
 	}
@@ -57,7 +57,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if err != nil {
 		return nil, err
 	}
-	stored, err := a.Own.Patch(ctx, r.base.options.Resource, r.Stored, body, "")
+	stored, err := own.Patch(ctx, r.base.options.Resource, r.Stored, body, "")
 	switch {
 	case apply.NotFound(err), apply.Conflict(err):
 		return nil, ErrConflict

@@ -75,7 +75,7 @@ func (r *run) completeFinalization(ctx context.Context) error {
 // It returns the error if the parent has to wait.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	stored, err := r.ReleaseAbandoned(ctx, controller.Abandoned{
-		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.Tools.Writer,
+		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer,
 		Left: len(r.Children(r.Stored)),
 	})
 	switch {

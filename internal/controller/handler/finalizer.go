@@ -39,7 +39,7 @@ func (r *run) setFinalizer(ctx context.Context) error {
 // Else it returns the error of the run.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	a := controller.Abandoned{
-		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.Tools.Writer,
+		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer,
 		Left: r.CountOwned(r.Stored.UID(), r.Stored.Namespace()),
 	}
 	if failed := r.memory.firstError(); cause == nil && failed != nil && failed.Fault != nil {
