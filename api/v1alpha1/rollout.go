@@ -139,7 +139,7 @@ type RolloutStatus struct {
 	To string `json:"to,omitempty"`
 
 	// previous is the ControllerRevision of the version that was complete before the one that is complete now, or
-	// was before this rollout. setpoint rollout undo returns to it from a complete version.
+	// was before this rollout.
 	// +optional
 	Previous string `json:"previous,omitempty"`
 

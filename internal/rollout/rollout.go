@@ -247,7 +247,7 @@ func (in *Input) advance(s *api.RolloutStatus) {
 	if s.PausedSince == nil {
 		s.PausedSince = in.now()
 	}
-	if in.Now.Sub(s.PausedSince.Time) >= pause(in.Spec, s.Percent) {
+	if in.Now.Sub(s.PausedSince.Time) >= Pause(in.Spec, s) {
 		in.nextStep(s)
 	}
 }
@@ -314,11 +314,14 @@ func Steps(spec *api.Rollout) []api.RolloutStep {
 	return []api.RolloutStep{{Percent: 5}, {Percent: 50}, {Percent: 100}}
 }
 
-// pause returns how long to observe a percentage: that of the last step which does not exceed it.
-func pause(spec *api.Rollout, percent int32) time.Duration {
-	length := time.Duration(0)
+// Pause returns how long the shadow, or what has moved by the present step, is observed: as long as the last step which
+// does not exceed its percentage.
+func Pause(spec *api.Rollout, s *api.RolloutStatus) (length time.Duration) {
+	if s.Phase == api.RolloutInShadow && spec.Shadow != nil {
+		return cmp.Or(spec.Shadow.Pause.Duration.Duration, api.DefaultRolloutPause)
+	}
 	for _, one := range Steps(spec) {
-		if one.Percent <= percent {
+		if one.Percent <= s.Percent {
 			length = cmp.Or(one.Pause.Duration.Duration, api.DefaultRolloutPause)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 )
@@ -139,7 +138,7 @@ func (in *Input) compare(s *api.RolloutStatus) {
 	if compared && s.PausedSince == nil {
 		s.PausedSince = in.now()
 	}
-	if compared && !in.Spec.Paused && s.Blocked == "" && in.Now.Sub(s.PausedSince.Time) >= shadowPause(in.Spec.Shadow) {
+	if compared && !in.Spec.Paused && s.Blocked == "" && in.Now.Sub(s.PausedSince.Time) >= Pause(in.Spec, s) {
 		in.firstStep(s)
 		return
 	}
@@ -167,10 +166,6 @@ func (in *Input) firstStep(s *api.RolloutStatus) {
 	s.Phase, s.Step, s.Percent, s.Since, s.PausedSince, s.Blocked = api.RolloutStepping, 1, Steps(in.Spec)[0].Percent, in.now(), nil, ""
 	in.count(s)
 	in.describe(s)
-}
-
-func shadowPause(shadow *api.RolloutShadow) time.Duration {
-	return cmp.Or(shadow.Pause.Duration.Duration, api.DefaultRolloutPause)
 }
 
 // describeShadow says what the comparison has shown. It changes little while parents are compared, and not by failures

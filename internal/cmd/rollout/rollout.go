@@ -24,10 +24,9 @@ import (
 // rolloutFlags are the flags of the commands of `setpoint rollout`.
 type rolloutFlags struct {
 	output.PrintFlags
-	cluster  client.ClusterFlags
-	watch    bool
-	timeout  time.Duration
-	revision int64
+	cluster client.ClusterFlags
+	watch   bool
+	timeout time.Duration
 	// storedVersions is whether the command works for a controller whose spec.rollout was removed too.
 	storedVersions bool
 }
@@ -67,19 +66,14 @@ complete; the exit code is 1 if it is rolled back, or if that version is not acc
 		{"resume", "Continue a rollout, or start it again",
 			`Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
 sets the annotation setpoint.dev/rollout-retry-at.`, "", (*rolloutRun).resume},
-		{"undo", "Return to an earlier version",
-			`Write the hooks of the version before, or of another revision, into the spec, and their code into
-its ConfigMaps. In the middle of a rollout, the version before ends it, and moved parents return. If
-the version in the spec is not in use yet, the one in use is the version before. Any other one is
-rolled out in steps. Change the files of the controller too: a tool that applies them
-would write the new version again.`, "", (*rolloutRun).undo},
-		{"history", "List the versions", `List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole.`,
+		{"history", "List the versions", `List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole,
+with their code, for the files of the controller: what is written into its spec is rolled out.`,
 			output.AsTable, (*rolloutRun).history},
 	}
 }
 
 func (s *subcommand) command(p *command.Invocation) *cobra.Command {
-	f := &rolloutFlags{PrintFlags: output.NewPrintFlags(output.AsText)}
+	f := &rolloutFlags{PrintFlags: output.NewPrintFlags(output.AsText), storedVersions: s.name == "history"}
 	if s.format != "" {
 		f.PrintFlags = output.NewPrintFlags(s.format, output.AsJSON, output.AsYAML)
 	}
@@ -94,7 +88,7 @@ func (s *subcommand) command(p *command.Invocation) *cobra.Command {
 		},
 		ValidArgsFunction: client.Complete(&f.cluster, &none, completeRollout),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(c); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			r, err := open(c.Context(), p, f, args[0])
@@ -108,23 +102,16 @@ func (s *subcommand) command(p *command.Invocation) *cobra.Command {
 	if s.format != "" {
 		f.Register(c)
 	}
-	switch s.name {
-	case "status":
+	if s.name == "status" {
 		c.Flags().BoolVarP(&f.watch, "watch", "w", false, "wait until the rollout is complete or rolled back")
 		c.Flags().DurationVar(&f.timeout, "timeout", 0, "end --watch with an error after this time (default: never)")
-	case "undo":
-		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision (default: the version before)")
 	}
 	return c
 }
 
 // check rejects invalid flags.
-func (f *rolloutFlags) check(c *cobra.Command) error {
-	named := c.Flags().Changed("to-revision")
-	f.storedVersions = named || c.Name() == "history"
+func (f *rolloutFlags) check() error {
 	switch {
-	case named && f.revision <= 0:
-		return command.UsageErrorf("--to-revision must be greater than zero, not %d", f.revision)
 	case f.timeout < 0:
 		return command.UsageErrorf("--timeout must not be negative, not %s", f.timeout)
 	case f.timeout > 0 && !f.watch:

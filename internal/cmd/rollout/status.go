@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,7 @@ func (r *rolloutRun) watchStatus(ctx context.Context) error {
 		}
 		if refused == refusedReads {
 			return command.WithHint(fmt.Errorf("%s: %s", r.name, output.Clean(r.refusal())),
-				"correct it, or return to the version in use with `setpoint rollout undo "+r.name+"`")
+				"correct it, or write the version in use into the spec: `setpoint rollout history "+r.name+" -o yaml` has it")
 		}
 		if err := r.next(ctx); err != nil {
 			return err
@@ -223,18 +222,7 @@ func (r *rolloutRun) observedUntil() time.Time {
 	if !rollout.UnderWay(s) || s.PausedSince == nil || s.Blocked != "" || spec == nil || spec.Paused || r.controller.Spec.Suspend {
 		return time.Time{}
 	}
-	var length time.Duration
-	switch {
-	case s.Phase != setpoint.RolloutInShadow:
-		for _, one := range rollout.Steps(spec) {
-			if one.Percent <= s.Percent {
-				length = one.Pause.Duration.Duration
-			}
-		}
-	case spec.Shadow != nil:
-		length = spec.Shadow.Pause.Duration.Duration
-	}
-	return s.PausedSince.Add(cmp.Or(length, setpoint.DefaultRolloutPause))
+	return s.PausedSince.Add(rollout.Pause(spec, s))
 }
 
 // writeShadow writes what the comparison of the versions has shown.

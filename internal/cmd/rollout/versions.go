@@ -129,7 +129,8 @@ func (r *rolloutRun) inSpec(ctx context.Context, v *compile.VersionData) (bool, 
 	}
 	now.ConfigMaps = nil // Equal hooks have their code in the same ConfigMaps.
 	for _, then := range v.ConfigMaps {
-		code, err := r.codeConfigMap(ctx, then.Namespace, then.Name)
+		var code struct{ Data map[string]string }
+		err := r.read(ctx, object.ConfigMaps.Ref(then.Namespace, then.Name), &code)
 		if errors.Is(err, failure.ErrNotFound) {
 			return false, nil
 		}
@@ -139,18 +140,6 @@ func (r *rolloutRun) inSpec(ctx context.Context, v *compile.VersionData) (bool, 
 		now.ConfigMaps = append(now.ConfigMaps, compile.CodeConfigMap{Namespace: then.Namespace, Name: then.Name, Data: code.Data})
 	}
 	return now.Equal(v)
-}
-
-// codeConfigMap is what the commands read of a ConfigMap with code.
-type codeConfigMap struct {
-	Metadata  struct{ UID, ResourceVersion string }
-	Immutable bool
-	Data      map[string]string
-}
-
-func (r *rolloutRun) codeConfigMap(ctx context.Context, namespace, name string) (c codeConfigMap, err error) {
-	err = r.read(ctx, object.ConfigMaps.Ref(namespace, name), &c)
-	return c, err
 }
 
 // read reads an object into a value. Its error is failure.ErrNotFound if there is none.
