@@ -20,16 +20,13 @@ type When func(parent *object.Object, children []*object.Object) (bool, error)
 type Assignment struct {
 	position atomic.Int64
 
-	mu    sync.Mutex
-	when  When
-	moved map[controller.ObjectID]movedParent
-	// latest are the failures of the version that reconciled a parent last.
-	latest map[controller.ObjectID]versionFailures
-
-	shadow shadow
+	mu      sync.Mutex
+	when    When
+	parents map[controller.ObjectID]movedParent
+	shadow  shadow
 }
 
-// movedParent is what runs of the new version have shown of a parent.
+// movedParent is what runs of the new version have shown of a parent; only before is set as long as it has not moved.
 type movedParent struct {
 	uid string
 	// settled means that a run of the new version has succeeded, or that no version can reconcile the parent.
@@ -46,7 +43,7 @@ type movedParent struct {
 
 // NewAssignment returns an Assignment of which no parent has moved.
 func NewAssignment() *Assignment {
-	return &Assignment{moved: map[controller.ObjectID]movedParent{}, latest: map[controller.ObjectID]versionFailures{}}
+	return &Assignment{parents: map[controller.ObjectID]movedParent{}}
 }
 
 func (a *Assignment) hasMoved(parent *object.Object) bool {
@@ -68,7 +65,9 @@ func (a *Assignment) SetPosition(position int64) (before int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if before = a.position.Swap(position); position < before {
-		clear(a.moved)
+		for of, p := range a.parents {
+			a.parents[of] = movedParent{uid: p.uid, before: p.before}
+		}
 	}
 	return before
 }
@@ -76,8 +75,7 @@ func (a *Assignment) SetPosition(position int64) (before int64) {
 func (a *Assignment) drop(of controller.ObjectID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.moved, of)
-	delete(a.latest, of)
+	delete(a.parents, of)
 	a.shadow.drop(of)
 }
 
@@ -90,25 +88,22 @@ func (a *Assignment) note(of parent, run *Run, end *End, byNew bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	latest := a.latest[of.ObjectID]
-	if latest.uid != of.uid {
-		latest = versionFailures{uid: strings.Clone(of.uid)}
+	p := a.parents[of.ObjectID]
+	if p.uid != of.uid {
+		p = movedParent{uid: strings.Clone(of.uid)}
 	}
-	before := latest.ofOther(run.Logic.Version)
-	latest.add(run.Logic.Version, end)
-	a.latest[of.ObjectID] = latest
-	if !byNew || !a.hasMoved(run.Stored) {
+	switch {
+	case !byNew:
+		p.before.add(end)
+	case !a.hasMoved(run.Stored):
 		return // It was taken back meanwhile.
+	default:
+		if evaluated {
+			p.matching, p.blocked = matching, blocked
+		}
+		p.add(end)
 	}
-	m := a.moved[of.ObjectID]
-	if m.uid != of.uid {
-		m = movedParent{uid: latest.uid, before: before}
-	}
-	if evaluated {
-		m.matching, m.blocked = matching, blocked
-	}
-	m.add(end)
-	a.moved[of.ObjectID] = m
+	a.parents[of.ObjectID] = p
 }
 
 // add adds the end of one more run.
@@ -152,7 +147,7 @@ func (a *Assignment) evaluateWhen(run *Run, outcome record.Outcome) (matching bo
 func (a *Assignment) observed(of parent, o *object.Object) rollout.Observed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m := a.moved[of.ObjectID]
+	m := a.parents[of.ObjectID]
 	if m.uid != of.uid || !a.hasMoved(o) {
 		return rollout.Observed{}
 	}
@@ -208,27 +203,6 @@ func (f *failures) add(end *End) {
 	case end.Blame == Elsewhere:
 		f.elsewhere++
 	}
-}
-
-// versionFailures are the failures of one version with a parent.
-type versionFailures struct {
-	uid, version string
-	failures
-}
-
-func (f *versionFailures) add(version string, end *End) {
-	if f.version != version {
-		f.version, f.failures = version, failures{}
-	}
-	f.failures.add(end)
-}
-
-// ofOther returns the failures of another version.
-func (f *versionFailures) ofOther(version string) failures {
-	if f.version == version {
-		return failures{}
-	}
-	return f.failures
 }
 
 // SetShadow starts or ends the comparison of the versions, for at most so many parents per second. It is called
