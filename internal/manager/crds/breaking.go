@@ -1,7 +1,6 @@
 package crds
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,11 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
-// schema has the fields of a CRD that can break stored objects, and which versions are served.
-type schema struct {
+// definition has the fields of a CRD that can break stored objects, and which versions are served.
+type definition struct {
 	Spec struct {
 		Group    string
 		Scope    string
@@ -22,44 +25,16 @@ type schema struct {
 		Versions []struct {
 			Name   string
 			Served bool
-			Schema struct{ OpenAPIV3Schema *fieldSchema }
+			Schema struct{ OpenAPIV3Schema *spec.Schema }
 		}
 	}
 	Status struct{ StoredVersions []string }
 }
 
-// fieldSchema has the fields of a JSON schema that can break stored objects.
-type fieldSchema struct {
-	Type                 string
-	Default              json.RawMessage
-	Enum                 []json.RawMessage
-	Required             []string
-	Properties           map[string]*fieldSchema
-	Items                *fieldSchema
-	AdditionalProperties *additionalProperties
-	PreserveUnknown      bool `json:"x-kubernetes-preserve-unknown-fields"`
-	IntOrString          bool `json:"x-kubernetes-int-or-string"`
-}
-
-// additionalProperties is a schema, or true for any value, or false for none.
-type additionalProperties struct {
-	allowed bool
-	schema  fieldSchema
-}
-
-// UnmarshalJSON reads a schema or a boolean.
-func (e *additionalProperties) UnmarshalJSON(data []byte) error {
-	if err := json.Unmarshal(data, &e.allowed); err == nil {
-		return nil
-	}
-	e.allowed = true
-	return json.Unmarshal(data, &e.schema)
-}
-
 // BreakingChanges returns what an upgrade of a CRD would break, by version and field path.
 // Stricter limits such as a pattern are not breaking: the API server ratchets them.
 func BreakingChanges(stored, wanted *object.Object) ([]string, error) {
-	var before, after schema
+	var before, after definition
 	if err := errors.Join(json.Unmarshal(stored.JSON(), &before), json.Unmarshal(wanted.JSON(), &after)); err != nil {
 		return nil, fmt.Errorf("read CRD %s: %w", wanted.Name(), err)
 	}
@@ -67,9 +42,9 @@ func BreakingChanges(stored, wanted *object.Object) ([]string, error) {
 	found.compareValue("spec.scope", before.Spec.Scope, after.Spec.Scope)
 	found.compareValue("spec.names.kind", before.Spec.Names.Kind, after.Spec.Names.Kind)
 	found.compareValue("spec.names.plural", before.Spec.Names.Plural, after.Spec.Names.Plural)
-	kept := map[string]*fieldSchema{}
+	kept := map[string]*spec.Schema{}
 	for _, v := range after.Spec.Versions {
-		kept[v.Name] = cmp.Or(v.Schema.OpenAPIV3Schema, &fieldSchema{})
+		kept[v.Name] = cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{})
 	}
 	for _, name := range before.Status.StoredVersions {
 		if kept[name] == nil {
@@ -104,29 +79,30 @@ func (c *schemaDiff) compareValue(path, before, after string) {
 }
 
 // compare compares the schemas of one field and of the fields below it.
-func (c *schemaDiff) compare(path string, before, after *fieldSchema) {
-	if before.typeName() != after.typeName() {
-		c.add(path, "the type %s becomes %s", before.typeName(), after.typeName())
+func (c *schemaDiff) compare(path string, before, after *spec.Schema) {
+	if typeName(before) != typeName(after) {
+		c.add(path, "the type %s becomes %s", typeName(before), typeName(after))
 		return
 	}
 	c.required(path, before, after)
 	c.enum(path, before, after)
+	open := schema.IsTrue(after, preserveUnknown)
 	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
-		c.compareChild(path+"."+name, before.Properties[name], after.property(name), after.PreserveUnknown)
+		c.compareChild(path+"."+name, new(before.Properties[name]), property(after, name), open)
 	}
-	if before.Items != nil {
-		c.compareChild(path+"[]", before.Items, after.Items, after.PreserveUnknown)
+	if was := itemsOf(before); was != nil {
+		c.compareChild(path+"[]", was, itemsOf(after), open)
 	}
-	if before.AdditionalProperties.isAllowed() {
-		c.compareChild(path+".*", &before.AdditionalProperties.schema, after.property(""), after.PreserveUnknown)
-	} else if before.PreserveUnknown && !after.PreserveUnknown && !after.AdditionalProperties.isAllowed() {
+	if was := additional(before); was != nil {
+		c.compareChild(path+".*", was, property(after, ""), open)
+	} else if schema.IsTrue(before, preserveUnknown) && !open && additional(after) == nil {
 		c.add(path, "unknown fields are no longer preserved")
 	}
 }
 
 // compareChild compares the schemas of a child field. A field without a schema is removed,
 // unless unknown fields are preserved.
-func (c *schemaDiff) compareChild(path string, before, after *fieldSchema, preserved bool) {
+func (c *schemaDiff) compareChild(path string, before, after *spec.Schema, preserved bool) {
 	switch {
 	case after != nil:
 		c.compare(path, before, after)
@@ -136,23 +112,23 @@ func (c *schemaDiff) compareChild(path string, before, after *fieldSchema, prese
 }
 
 // required finds fields that become required and have no default.
-func (c *schemaDiff) required(path string, before, after *fieldSchema) {
+func (c *schemaDiff) required(path string, before, after *spec.Schema) {
 	for _, name := range slices.Sorted(slices.Values(after.Required)) {
-		field := after.property(name)
+		field := property(after, name)
 		if !slices.Contains(before.Required, name) && (field == nil || field.Default == nil) {
 			c.add(path+"."+name, "becomes required and has no default")
 		}
 	}
 }
 
-func (c *schemaDiff) enum(path string, before, after *fieldSchema) {
-	allowed := after.values()
+func (c *schemaDiff) enum(path string, before, after *spec.Schema) {
+	allowed := lists.Map(after.Enum, asJSON)
 	switch {
 	case len(allowed) == 0:
 	case len(before.Enum) == 0:
 		c.add(path, "is limited to %s", strings.Join(allowed, ", "))
 	default:
-		for _, value := range before.values() {
+		for _, value := range lists.Map(before.Enum, asJSON) {
 			if !slices.Contains(allowed, value) {
 				c.add(path, "may no longer be %s", value)
 			}
@@ -160,33 +136,42 @@ func (c *schemaDiff) enum(path string, before, after *fieldSchema) {
 	}
 }
 
-func (s *fieldSchema) values() []string {
-	all := make([]string, len(s.Enum))
-	for i, value := range s.Enum {
-		var compact bytes.Buffer
-		_ = json.Compact(&compact, value) // The value has been parsed.
-		all[i] = compact.String()
-	}
-	return all
+func asJSON(value any) string {
+	text, _ := json.Marshal(value) //nolint:errchkjson // It was decoded from JSON.
+	return string(text)
 }
 
 // property returns the schema of a property, or that of additional properties; nil if
 // there is neither.
-func (s *fieldSchema) property(name string) *fieldSchema {
-	if own := s.Properties[name]; own != nil {
-		return own
+func property(s *spec.Schema, name string) *spec.Schema {
+	if own, has := s.Properties[name]; has {
+		return &own
 	}
-	if s.AdditionalProperties.isAllowed() {
-		return &s.AdditionalProperties.schema
-	}
-	return nil
+	return additional(s)
 }
 
-func (e *additionalProperties) isAllowed() bool { return e != nil && e.allowed }
+// additional returns the schema of additional properties; nil if there are none.
+func additional(s *spec.Schema) *spec.Schema {
+	if s.AdditionalProperties == nil || !s.AdditionalProperties.Allows {
+		return nil
+	}
+	return cmp.Or(s.AdditionalProperties.Schema, &spec.Schema{})
+}
 
-func (s *fieldSchema) typeName() string {
-	if s.IntOrString {
+// itemsOf returns the schema of the items of a list; nil if it has none.
+func itemsOf(s *spec.Schema) *spec.Schema {
+	if s.Items == nil {
+		return nil
+	}
+	return s.Items.Schema
+}
+
+// preserveUnknown is the extension of objects with any fields.
+const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
+
+func typeName(s *spec.Schema) string {
+	if schema.IsTrue(s, "x-kubernetes-int-or-string") {
 		return "integer or string"
 	}
-	return cmp.Or(s.Type, "any")
+	return cmp.Or(strings.Join(s.Type, " "), "any")
 }

@@ -165,7 +165,7 @@ func (i *Installer) observeDrift(ctx context.Context, d Manifest) (observed, err
 
 // isUpToDate reports whether applying a CRD would change nothing.
 func (i *Installer) isUpToDate(ctx context.Context, d Manifest, stored *object.Object) (bool, error) {
-	tried, err := parse(request.Do(ctx, i.applyRequest(d).Param("dryRun", "All")))
+	tried, err := request.Object(request.Do(ctx, i.applyRequest(d).Param("dryRun", "All")))
 	if err != nil {
 		return false, fmt.Errorf("dry-run apply of CRD %s: %w", d.Name(), err)
 	}

@@ -115,14 +115,7 @@ func (i *Installer) checkUpgrade(ctx context.Context, d Manifest) error {
 }
 
 func (i *Installer) stored(ctx context.Context, name string) (*object.Object, error) {
-	return parse(request.Do(ctx, i.options.Client.Get().AbsPath(Resource.Path("", name))))
-}
-
-func parse(data []byte, err error) (*object.Object, error) {
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(data)
+	return request.Object(request.Do(ctx, i.options.Client.Get().AbsPath(Resource.Path("", name))))
 }
 
 // Missing reports whether a CRD is not installed.
@@ -167,7 +160,7 @@ func (i *Installer) retryUntilReachable(ctx context.Context, step string, do fun
 }
 
 func (i *Installer) apply(ctx context.Context, d Manifest) error {
-	applied, err := parse(request.Do(ctx, i.applyRequest(d)))
+	applied, err := request.Object(request.Do(ctx, i.applyRequest(d)))
 	if err != nil {
 		return err
 	}
@@ -215,7 +208,7 @@ func (i *Installer) checkEstablished(ctx context.Context, d Manifest) error {
 // checkVersionsServed returns nil when the API server serves all served versions of a CRD,
 // which is shortly after it is established.
 func (i *Installer) checkVersionsServed(ctx context.Context, d Manifest) error {
-	var shape schema
+	var shape definition
 	if err := json.Unmarshal(d.JSON(), &shape); err != nil {
 		return err
 	}
