@@ -33,12 +33,12 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
 	env := m.compileEnvironment()
-	env.Sources = configmap.NewDryRunReader(m.store, files...)
+	env.Sources = configmap.NewDryRunReader(m.Store, files...)
 	defer env.Sources.Close()
 	if by := compile.StoredStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
 		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
 	}
-	m.resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
+	m.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
 	compiled, err := kind.Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() controller.Tools {
-	return controller.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.permissions.Accounts, Log: m.log, Resolve: m.resolver.Resolve,
-		Known: m.resolver.Known.Find}
+	return controller.Tools{Store: m.Store, Writer: m.dryRunWriter(), Access: m.Permissions.Accounts, Log: m.Log, Resolve: m.Resolver.Resolve,
+		Known: m.Resolver.Known.Find}
 }
 
 func (m *Manager) dryRunWriter() *apply.Writer {
-	return apply.New(m.client, apply.Options{DryRun: true}).WithManagedFields()
+	return apply.New(m.Client, apply.Options{DryRun: true}).WithManagedFields()
 }
 
 // Get returns a stored object; nil if it does not exist.
@@ -145,6 +145,6 @@ func (m *Manager) Get(ctx context.Context, resource object.Resource, namespace, 
 
 // Close closes a Manager that does not run.
 func (m *Manager) Close() {
-	m.events.Close()
-	m.store.Close()
+	m.Events.Close()
+	m.Store.Close()
 }

@@ -18,8 +18,8 @@ import (
 func newInstaller(m *Manager) (*crds.Installer, error) {
 	o := &m.options
 	installer := crds.Options{
-		Skip: o.SkipCRDs, Program: m.name(), Client: m.client, Log: m.log, Resolve: m.resolver.Resolve,
-		EventAt: m.events.EventAt,
+		Skip: o.SkipCRDs, Program: m.Process, Client: m.Client, Log: m.Log, Resolve: m.Resolver.Resolve,
+		EventAt: m.Events.EventAt,
 		Checked: func() { m.controllers.ResetReported() },
 	}
 	var err error
@@ -46,12 +46,12 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 // an older release never installs them: it stops in a rolling update as soon as this
 // replica is ready.
 func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
-	if m.leader.Leads() {
+	if m.Leader.Leads() {
 		return nil
 	}
-	m.awaitingCRDs.Store(m.crds.Missing(ctx))
+	m.awaitingCRDs.Store(m.CRDs.Missing(ctx))
 	defer m.awaitingCRDs.Store(false)
-	return m.crds.Await(ctx)
+	return m.CRDs.Await(ctx)
 }
 
 // ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with
@@ -69,6 +69,6 @@ func (m *Manager) ownObjects() register.ExemptObjects {
 			own.Secrets = append(own.Secrets, secret)
 		}
 	}
-	own.CRDs = m.crds.Names()
+	own.CRDs = m.CRDs.Names()
 	return own
 }

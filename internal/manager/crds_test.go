@@ -18,7 +18,7 @@ import (
 // Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
 // from Setpoint itself.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	m := &Manager{crds: crds.NewInstaller(crds.Options{}), options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, Namespaces: []string{"blue"}}}
+	m := &Manager{dependencies: dependencies{CRDs: crds.NewInstaller(crds.Options{})}, options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, Namespaces: []string{"blue"}}}
 	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", m.options.LeaderElection.ProcessLeaseName(m.options.Namespaces)} {
 		if !slices.Contains(exempt, types.NamespacedName{Namespace: "ops", Name: want}) {
@@ -43,7 +43,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to create it again")
 	})
 	// A new leader election does not recreate it.
-	if err := m.crds.Install(t.Context()); err != nil {
+	if err := m.CRDs.Install(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if applied, _ := s.counts(); applied != 1 {

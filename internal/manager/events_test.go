@@ -40,7 +40,7 @@ func TestEventsNameTheProgram(t *testing.T) {
 		m := must.Get(New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})).In(t)
 		t.Cleanup(m.Close)
 		o := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))).In(t)
-		m.events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
+		m.Events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})
 		got := <-requests
 		if got.Source.Component != want.component || got.ReportingController != want.component || got.Source.Host != "" ||
 			got.ReportingInstance != "rates-0" || got.agent != want.agent {

@@ -364,7 +364,7 @@ func TestCRDUpgrades(t *testing.T) {
 			CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking,
 		})).In(t)
 		defer m.Close()
-		return m.crds.Install(t.Context())
+		return m.CRDs.Install(t.Context())
 	}
 	for range 2 {
 		must.Succeed(t, install(shopsManifest, false))

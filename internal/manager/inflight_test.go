@@ -19,7 +19,7 @@ import (
 // Fault S1: the process is unhealthy while a call that ignores its context holds a worker for long.
 func TestStuckCallsAreUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), inFlight: calls.NewInFlight()}
+		m := &Manager{dependencies: dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(), InFlight: calls.NewInFlight()}}
 		healthz := func(want int) {
 			t.Helper()
 			w := httptest.NewRecorder()
@@ -34,7 +34,7 @@ func TestStuckCallsAreUnhealthy(t *testing.T) {
 			<-release
 			return &hook.HandlerResponse{}, nil
 		})
-		p := m.inFlight.WrapHandlers(handler.Program{Name: "shop", Handlers: []trigger.Handler{{Name: "greet", Timeout: time.Second, Do: do}}})
+		p := m.InFlight.WrapHandlers(handler.Program{Name: "shop", Handlers: []trigger.Handler{{Name: "greet", Timeout: time.Second, Do: do}}})
 		go func() { _, _ = p.Handlers[0].Do.Handle(context.Background(), nil) }()
 		<-time.After(2 * time.Second)
 		healthz(http.StatusOK)

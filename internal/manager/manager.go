@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -37,7 +36,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
-	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/events"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
@@ -51,35 +49,20 @@ import (
 
 // Manager runs controllers against one cluster.
 type Manager struct {
-	options         Options
-	log             *slog.Logger
-	client          rest.Interface
-	resolver        *kinds.Resolver
-	crds            *crds.Installer
-	store           *cache.Cache
-	permissions     *rbac.Access
-	finalizers      *finalizers.Cluster
-	metrics         *serving.Metrics
-	events          *events.Writer
-	controllers     *controllers.Set
-	webhooks        *serving.Webhooks
-	inFlight        *calls.InFlight
-	endpoints       *calls.Endpoints
-	connections     *webhook.ConnectionLimiter
-	backends        *backend.Backends
-	metacontrollers *conflicts.Detector
-	others          *conflicts.Others
-	leader          *leader.Elector
-	processLease    *leader.ProcessLease
-	history         *inspect.History
-	recorders       recording.Recorders
-	tracer          *trace.Tracer
-	stopTraces      func()
-	started         time.Time
-	lastDigest      digestCache
+	dependencies
+	options      Options
+	controllers  *controllers.Set
+	connections  *webhook.ConnectionLimiter
+	processLease *leader.ProcessLease
+	stopTraces   func()
+	started      time.Time
+	lastDigest   digestCache
 	// awaitingCRDs is set while a standby replica waits for the leader to install CRDs.
 	awaitingCRDs atomic.Bool
 }
+
+// dependencies are what the controllers share.
+type dependencies = controllers.Dependencies
 
 // New returns a Manager. It sends no request.
 func New(o Options) (*Manager, error) {
@@ -91,11 +74,16 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, resolver: &kinds.Resolver{Client: client},
-		inFlight:  calls.NewInFlight(),
-		endpoints: calls.NewEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now()}
-	m.history = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
-	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
+	m := &Manager{options: o, connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
+		dependencies: dependencies{
+			Process: cmp.Or(o.Name, programName), Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client},
+			InFlight: calls.NewInFlight(), Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{},
+			Unrecorded: o.recordsNoSteps(), Inline: o.Inline,
+			Selector: o.controllerSelector(), GoControllers: o.GoControllers, Namespace: o.Namespace,
+		}}
+	m.Environment = m.compileEnvironment
+	m.History = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
+	if m.Leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
 	}
 	if o.ProcessLease && !o.LeaderElection.Enabled {
@@ -103,60 +91,48 @@ func New(o Options) (*Manager, error) {
 			return nil, err
 		}
 	}
-	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: func(of cache.Selection,
+	m.Store = cache.New(client, cache.Options{Log: o.Log, OnHealth: func(of cache.Selection,
 		err error) {
 		m.controllers.ObserveWatch(of, err)
 	}})
-	m.permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: identity.NewReviewer(client)}
-	m.finalizers = &finalizers.Cluster{
-		Client: client, Resolver: m.resolver, Access: m.permissions.Accounts, FieldManager: programName, Limits: o.Namespaces,
+	m.Permissions = &rbac.Access{Process: o.process(), Client: client, Accounts: identity.NewReviewer(client)}
+	m.Finalizers = &finalizers.Cluster{
+		Client: client, Resolver: m.Resolver, Access: m.Permissions.Accounts, FieldManager: programName, Limits: o.Namespaces,
 	}
-	if m.metrics = o.Metrics; m.metrics == nil {
-		m.metrics = serving.NewMetrics()
+	if m.Metrics = o.Metrics; m.Metrics == nil {
+		m.Metrics = serving.NewMetrics()
 	}
-	m.tracer, m.stopTraces, err = o.Traces.Start(context.Background(), trace.Process{
-		Service: cmp.Or(o.Name, programName), Version: o.Version, Log: o.Log, Dropped: m.metrics.ObserveDroppedSpans,
+	m.Tracer, m.stopTraces, err = o.Traces.Start(context.Background(), trace.Process{
+		Service: m.Process, Version: o.Version, Log: o.Log, Dropped: m.Metrics.ObserveDroppedSpans,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
-	m.events = events.NewWriter(client, events.Options{
-		Component: m.name(), Instance: serving.InstanceName(), QPS: o.EventsQPS, Burst: o.EventsBurst,
-		Dropped: m.metrics.ObserveDroppedEvent,
+	m.Backends = backend.New(o.Log, m.Metrics.ObserveNotification)
+	m.Events = events.NewWriter(client, events.Options{
+		Component: m.Process, Instance: serving.InstanceName(), QPS: o.EventsQPS, Burst: o.EventsBurst,
+		Dropped: m.Metrics.ObserveDroppedEvent,
 		Log:     o.Log,
 	})
-	if m.crds, err = newInstaller(m); err != nil {
+	if m.CRDs, err = newInstaller(m); err != nil {
 		return nil, err
 	}
-	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
-	m.others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
-	m.webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.shared())
+	m.Metacontrollers = conflicts.NewDetector(client, m.Leader.IsLease)
+	m.Owners = &conflicts.Owners{
+		Own: m.instance, LeaderElection: o.LeaderElection.Enabled, Leases: lease.NewObserver(client, clock.RealClock{}),
+	}
+	m.Others = &conflicts.Others{Client: client, DevRun: o.DevRun, Environment: m.compileEnvironment}
+	m.Webhooks = newWebhooks(m)
+	m.controllers = controllers.New(m.dependencies)
 	if m.processLease != nil {
-		m.processLease.OnHeld = m.webhooks.Publish
+		m.processLease.OnHeld = m.Webhooks.Publish
 	}
-	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.Gauges}, m.webhooks)
+	m.Metrics.MustRegister(&serving.Collector{Cache: m.Store, Controllers: m.controllers.Gauges}, m.Webhooks)
 	if o.HookProcesses != nil {
-		m.metrics.MustRegister(o.HookProcesses)
+		m.Metrics.MustRegister(o.HookProcesses)
 	}
-	m.leader.RegisterMetric(m.metrics.Registry)
+	m.Leader.RegisterMetric(m.Metrics.Registry)
 	return m, nil
-}
-
-// shared returns what the controllers share.
-func (m *Manager) shared() controllers.Dependencies {
-	return controllers.Dependencies{
-		Process: m.name(), Log: m.log, Client: m.client, Store: m.store, Leader: m.leader,
-		Owners: &conflicts.Owners{
-			Own: m.instance, LeaderElection: m.options.LeaderElection.Enabled, Leases: lease.NewObserver(m.client, clock.RealClock{}),
-		},
-		Others: m.others, Metacontrollers: m.metacontrollers, Permissions: m.permissions, Finalizers: m.finalizers, Resolver: m.resolver,
-		CRDs: m.crds, Webhooks: m.webhooks, InFlight: m.inFlight, Endpoints: m.endpoints, Backends: m.backends,
-		Events: m.events, Metrics: m.metrics, History: m.history, Recorders: &m.recorders, Tracer: m.tracer, Unrecorded: m.recordsNoSteps(),
-		Environment: m.compileEnvironment, Inline: m.options.Inline,
-		Selector: m.options.controllerSelector(), GoControllers: m.options.GoControllers, Namespace: m.options.Namespace,
-	}
 }
 
 // instance returns how this Manager appears in the status of controllers; nil if it has no Lease by which others see
@@ -210,13 +186,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		// First, since an unsupported cluster must stay as it is.
-		if err := checkKubernetes(ctx, m.client, m.log); err != nil {
+		if err := checkKubernetes(ctx, m.Client, m.Log); err != nil {
 			return err
 		}
-		group.Go(func() error { return m.webhooks.Run(ctx) })
+		group.Go(func() error { return m.Webhooks.Run(ctx) })
 		group.Go(func() error { m.reviewCode(ctx); return nil })
 		group.Go(func() error { m.processLease.Run(ctx); return nil })
-		group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
+		group.Go(func() error { m.Leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
 		return m.runControllers(ctx)
 	})
 	return group.Wait()
@@ -227,27 +203,27 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) Ready() <-chan struct{} { return m.controllers.Ready() }
 
 // Leads reports whether this process is the leader; without leader election it always is, once it runs.
-func (m *Manager) Leads() bool { return m.leader.Leads() }
+func (m *Manager) Leads() bool { return m.Leader.Leads() }
 
 // HookRestarted syncs all parents of the controllers with a hook at an address, host or
 // host:port.
 func (m *Manager) HookRestarted(address string) {
-	m.endpoints.SetUp(address)
+	m.Endpoints.SetUp(address)
 	m.controllers.HookRestarted(address)
 }
 
 // HookDown marks the controllers with a hook at an address, host or host:port, as not ready
 // until HookRestarted.
-func (m *Manager) HookDown(address string, err error) { m.endpoints.SetDown(address, err) }
+func (m *Manager) HookDown(address string, err error) { m.Endpoints.SetDown(address, err) }
 
 // compileEnvironment returns what the compiler depends on.
 func (m *Manager) compileEnvironment() compile.Environment {
 	reach := m.options.reach()
 	return compile.Environment{
-		Resolve:       m.resolver.Resolve,
-		ResolveKind:   m.resolver.ResolveKind,
-		Known:         m.resolver.Known.Find,
-		StatusOf:      m.crds.StatusOf,
+		Resolve:       m.Resolver.Resolve,
+		ResolveKind:   m.Resolver.ResolveKind,
+		Known:         m.Resolver.Known.Find,
+		StatusOf:      m.CRDs.StatusOf,
 		Dial:          m.options.Dial,
 		Routed:        m.options.Routed,
 		UserAgent:     "setpoint/" + m.options.Version,
@@ -265,7 +241,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		FieldManager:       m.options.FieldManager,
 		DefaultAccount:     m.options.DefaultAccount,
 		OwnRights:          m.options.OwnRights,
-		Store:              m.store,
+		Store:              m.Store,
 		CredentialsRenewed: m.controllers.CredentialsRenewed,
 		ObserveCall:        m.called,
 	}
@@ -274,13 +250,13 @@ func (m *Manager) compileEnvironment() compile.Environment {
 // called counts a call of a hook. Calls of handlers and reviews are counted by their names
 // instead.
 func (m *Manager) called(program, address string, e call.Result) {
-	m.endpoints.RecordCall(program, address, e)
-	m.metrics.ObserveHookCall(program, address, e)
+	m.Endpoints.RecordCall(program, address, e)
+	m.Metrics.ObserveHookCall(program, address, e)
 	if e.HookType != call.Handle && e.HookType != call.Admit {
-		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
+		m.History.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}
 }
 
 func (m *Manager) writer() *apply.Writer {
-	return apply.New(m.client, apply.Options{Observe: m.metrics.ObserveRequest})
+	return apply.New(m.Client, apply.Options{Observe: m.Metrics.ObserveRequest})
 }

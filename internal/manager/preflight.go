@@ -29,9 +29,9 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 	if err != nil {
 		return err
 	}
-	m.resolver.Defined = defined
-	defer func() { m.resolver.Defined = nil }()
-	others, err := m.others.List(ctx)
+	m.Resolver.Defined = defined
+	defer func() { m.Resolver.Defined = nil }()
+	others, err := m.Others.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (m *Manager) preflight(ctx context.Context, o *object.Object, others []conf
 		return nil
 	}
 	if kind.Metacontroller() {
-		if _, err := m.metacontrollers.Check(ctx, o); err != nil {
+		if _, err := m.Metacontrollers.Check(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (m *Manager) preflight(ctx context.Context, o *object.Object, others []conf
 			return other.Refusal().Err
 		}
 	}
-	return m.permissions.Check(ctx, kind.Resource, compiled)
+	return m.Permissions.Check(ctx, kind.Resource, compiled)
 }
 
 // User returns the name of the user of a configuration, or that it is unknown.
@@ -87,7 +87,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 		return reportedRefusal(condition), nil, nil
 	}
 	if kind, _ := compile.KindOf(declared); kind.Metacontroller() {
-		note, err := m.metacontrollers.Check(ctx, declared)
+		note, err := m.Metacontrollers.Check(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {
 			return refused, nil, nil
 		}
@@ -98,7 +98,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 			notes = []string{note}
 		}
 	}
-	why, err = m.others.CheckOlder(ctx, declared, compiled)
+	why, err = m.Others.CheckOlder(ctx, declared, compiled)
 	return why, notes, err
 }
 

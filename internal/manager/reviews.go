@@ -27,8 +27,8 @@ import (
 
 func newWebhooks(m *Manager) *serving.Webhooks {
 	return serving.NewWebhooks(serving.WebhookOptions{
-		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log,
-		Tracer: m.tracer,
+		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.Store, Client: m.Client, Leader: m.Leader, Log: m.Log,
+		Tracer: m.Tracer,
 		Lease:  m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
 		Started: func() bool { return m.controllers.Started() },
 		Listed:  func() bool { return m.controllers.AdmissionControllersListed() },
@@ -40,15 +40,15 @@ type reviewObserver struct{ *Manager }
 
 // Reviewed counts a review, and adds it to the history and the events of its controller.
 func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists bool) {
-	m.metrics.ObserveReview(o)
+	m.Metrics.ObserveReview(o)
 	if !exists || key == codereview.Key {
 		return
 	}
-	if !m.recordsNoSteps() {
+	if !m.Unrecorded {
 		run := reviewRecord(o)
-		m.recorders.Ran(&run)
-		m.history.AddCall(o.Program, o.Webhook, string(run.Outcome), o.Duration)
-		m.history.Add(run)
+		m.Recorders.Ran(&run)
+		m.History.AddCall(o.Program, o.Webhook, string(run.Outcome), o.Duration)
+		m.History.Add(run)
 	}
 	if o.Err != nil {
 		m.controllers.RecordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: failure.OneLine(o.Err)})
@@ -56,7 +56,7 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 }
 
 // EventAt records an event on an object that a review names.
-func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.events.EventAtAs(user, event) }
+func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.Events.EventAtAs(user, event) }
 
 // reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {
@@ -118,7 +118,7 @@ func (m *Manager) reviewCode(ctx context.Context) {
 	}
 	reviewer := codereview.Reviewer{
 		Group: reach.RegistrationGroup(), Selector: m.options.Selector, Environment: m.compileEnvironment,
-		Permissions: m.permissions, Webhooks: m.webhooks, Log: m.log,
+		Permissions: m.Permissions, Webhooks: m.Webhooks, Log: m.Log,
 	}
 	reviewer.Register(ctx)
 }
@@ -130,11 +130,11 @@ const reasonProcessGone = "ProcessGone"
 // removeStaleWebhooks removes webhook configurations of processes that are gone, if Setpoint
 // has the permissions.
 func (m *Manager) removeStaleWebhooks(ctx context.Context) {
-	if !canRemoveStaleWebhooks(ctx, m.client, m.log) {
+	if !canRemoveStaleWebhooks(ctx, m.Client, m.Log) {
 		return
 	}
 	register.NewCollector(register.CollectorOptions{
-		Store: m.store, Client: m.client, OwnLease: m.processLease.Held, Unused: m.webhooks.Unused, Log: m.log,
+		Store: m.Store, Client: m.Client, OwnLease: m.processLease.Held, Unused: m.Webhooks.Unused, Log: m.Log,
 		OnRemoved: m.recordStaleWebhook,
 	}).Run(ctx)
 }
@@ -157,7 +157,7 @@ func canRemoveStaleWebhooks(ctx context.Context, client rest.Interface, log *slo
 }
 
 func (m *Manager) recordStaleWebhook(o *object.Object, lease types.NamespacedName) {
-	m.events.EventAt(hook.ObjectEvent{
+	m.Events.EventAt(hook.ObjectEvent{
 		APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: o.UID(),
 		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: register.AbandonedMessage(o, lease)},
 	})

@@ -17,13 +17,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // withControllers adds controllers and webhooks to a Manager that has nothing else.
 func withControllers(m *Manager) {
-	m.inFlight, m.crds, m.options.Config = calls.NewInFlight(), crds.NewInstaller(crds.Options{}), &rest.Config{}
-	m.webhooks = newWebhooks(m)
-	m.controllers = controllers.New(m.shared())
+	m.InFlight, m.CRDs, m.options.Config = calls.NewInFlight(), crds.NewInstaller(crds.Options{}), &rest.Config{}
+	m.Webhooks = newWebhooks(m)
+	m.controllers = controllers.New(m.dependencies)
 }
 
 // denyAllProgram denies all requests.
@@ -38,19 +39,20 @@ func denyAllProgram(name string) *admission.Program {
 
 // A review in flight while its controller is deleted leaves nothing in memory.
 func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
+	m := &Manager{dependencies: dependencies{Log: slog.New(slog.DiscardHandler), Metrics: serving.NewMetrics(),
+		History: inspect.NewHistory(inspect.HistoryOptions{}, time.Now()), Recorders: &recording.Recorders{}}}
 	withControllers(m)
 	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
-	m.webhooks.Set(key, denyAllProgram("policy"))
-	m.webhooks.Reviewed(review)
-	if runs := m.history.Stats().Runs; runs != 1 {
+	m.Webhooks.Set(key, denyAllProgram("policy"))
+	m.Webhooks.Reviewed(review)
+	if runs := m.History.Stats().Runs; runs != 1 {
 		t.Errorf("%d reviews in the history", runs)
 	}
-	m.webhooks.Set(key, nil)
-	m.history.Drop("policy")
+	m.Webhooks.Set(key, nil)
+	m.History.Drop("policy")
 	review.Err = errors.New("too late")
-	m.webhooks.Reviewed(review)
-	if runs, calls := m.history.Stats().Runs, m.history.Calls("policy"); runs != 0 || len(calls) != 0 || m.webhooks.Health("policy").HookFailing != 0 {
-		t.Errorf("%d runs, calls %v, health %v of a deleted controller", runs, calls, m.webhooks.Health("policy"))
+	m.Webhooks.Reviewed(review)
+	if runs, calls := m.History.Stats().Runs, m.History.Calls("policy"); runs != 0 || len(calls) != 0 || m.Webhooks.Health("policy").HookFailing != 0 {
+		t.Errorf("%d runs, calls %v, health %v of a deleted controller", runs, calls, m.Webhooks.Health("policy"))
 	}
 }

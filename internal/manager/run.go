@@ -23,15 +23,15 @@ import (
 // runControllers runs the controllers and the leader election. The Lease is held until all
 // work has stopped.
 func (m *Manager) runControllers(ctx context.Context) error {
-	defer m.store.Close()
-	defer m.events.Close()
+	defer m.Store.Close()
+	defer m.Events.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	leaderCtx, stopLeading := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLeading()
 	worked, led := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- m.watchAndRun(ctx) }()
-	go func() { led <- m.leader.Run(leaderCtx, m.crds.Install) }()
+	go func() { led <- m.Leader.Run(leaderCtx, m.CRDs.Install) }()
 	late := m.shutdownDeadline(ctx)
 	select {
 	case <-late.Done():
@@ -64,7 +64,7 @@ func (m *Manager) shutdownDeadline(ctx context.Context) context.Context {
 // logUnfinished logs the tasks that did not stop.
 func (m *Manager) logUnfinished() {
 	for _, what := range m.options.UnfinishedTasks() {
-		m.log.Error("did not stop within the shutdown timeout", "what", what)
+		m.Log.Error("did not stop within the shutdown timeout", "what", what)
 	}
 }
 
@@ -78,14 +78,14 @@ func (m *Manager) shutdownTimeoutError() error {
 // watchAndRun runs the controllers once the leader is known and the CRDs are installed.
 func (m *Manager) watchAndRun(ctx context.Context) error {
 	select {
-	case <-m.leader.Known():
+	case <-m.Leader.Known():
 	case <-ctx.Done():
 		return nil
 	}
 	if err := m.awaitCRDsAsStandby(ctx); err != nil {
 		return err
 	}
-	defer m.crds.Watch(ctx, m.store, len(m.options.GoControllers) > 0)()
+	defer m.CRDs.Watch(ctx, m.Store, len(m.options.GoControllers) > 0)()
 	return m.controllers.Run(ctx)
 }
 
@@ -103,14 +103,14 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 	}
 	if m.options.Dashboard != nil {
 		pages, err := m.options.Dashboard.Open(ctx, DashboardProcess{Config: m.options.Config, Source: m.Inspect(),
-			Version: m.options.Version, Log: m.log})
+			Version: m.options.Version, Log: m.Log})
 		if err != nil {
 			return endpoints, nil, fmt.Errorf("serve the dashboard: %w", err)
 		}
 		endpoints = append(endpoints, pages...)
 	}
 	inspect := m.options.inspect()
-	inspect.Config, inspect.Source, inspect.Published = m.options.config(), m.Inspect(), m.leader.SetAddress
+	inspect.Config, inspect.Source, inspect.Published = m.options.config(), m.Inspect(), m.Leader.SetAddress
 	inspected, unpublish, err := inspect.Open(ctx)
 	return append(endpoints, inspected...), unpublish, err
 }
@@ -119,14 +119,14 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 func (m *Manager) serving() serving.Options {
 	return serving.Options{
 		Address: m.options.Address, HealthAddress: m.options.HealthAddress, Profiling: m.options.Profiling,
-		Metrics: m.metrics, Healthy: m.checkHealth, HealthPath: m.options.HealthPath, Unready: m.checkReady, Log: m.log,
+		Metrics: m.Metrics, Healthy: m.checkHealth, HealthPath: m.options.HealthPath, Unready: m.checkReady, Log: m.Log,
 	}
 }
 
 // checkHealth returns what a process that belongs to this one says of its health, or why one of
 // them is unhealthy.
 func (m *Manager) checkHealth() ([]byte, error) {
-	if err := m.inFlight.CheckStuck(); err != nil || m.options.Health == nil {
+	if err := m.InFlight.CheckStuck(); err != nil || m.options.Health == nil {
 		return nil, err
 	}
 	return m.options.Health()
@@ -135,18 +135,18 @@ func (m *Manager) checkHealth() ([]byte, error) {
 // checkReady returns why the manager is not ready: caches that are not synced, a Lease that
 // it may not acquire, or a controller that cannot run.
 func (m *Manager) checkReady() error {
-	if err := m.leader.Problem(); err != nil {
+	if err := m.Leader.Problem(); err != nil {
 		return err
 	}
 	select {
 	case <-m.controllers.Ready():
 	default:
-		if m.awaitingCRDs.Load() && !m.leader.Leads() {
+		if m.awaitingCRDs.Load() && !m.Leader.Leads() {
 			return nil
 		}
 		return errors.New("starting")
 	}
-	if err := m.crds.CheckDeleted(); err != nil {
+	if err := m.CRDs.CheckDeleted(); err != nil {
 		return err
 	}
 	if m.options.Health != nil {

@@ -37,19 +37,17 @@ func (m *Manager) Inspect() inspect.Source { return &source{m} }
 type source struct{ manager *Manager }
 
 // Name implements inspect.Source.
-func (s *source) Name() string { return s.manager.name() }
-
-func (m *Manager) name() string { return cmp.Or(m.options.Name, programName) }
+func (s *source) Name() string { return s.manager.Process }
 
 // Process implements inspect.Source.
 func (s *source) Process(context.Context) (inspect.Process, error) {
 	m := s.manager
 	p := inspect.Process{
-		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
-		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
+		Name: m.Process, Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
+		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.Leader.Leads(), Leader: m.Leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Selector: m.options.Selector, LogLevel: logLevel(m.log), Watches: watches(m.store), History: m.history.Stats(),
-		Series: m.history.Series("", time.Now()),
+		Selector: m.options.Selector, LogLevel: logLevel(m.Log), Watches: watches(m.Store), History: m.History.Stats(),
+		Series: m.History.Series("", time.Now()),
 	}
 	for _, health := range m.controllers.Health() {
 		p.Queue.Add(health.Queue)
@@ -96,7 +94,7 @@ func (s *source) States(_ context.Context, ref object.Ref) ([]inspect.ObjectStat
 
 // Runs implements inspect.Source.
 func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]inspect.Run, error) {
-	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
+	return s.withProcess(s.manager.History.Runs(ref, limit)), nil
 }
 
 // Reviews implements inspect.Source.
@@ -104,12 +102,12 @@ func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([
 	if !s.manager.controllers.Has(controller) {
 		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
-	return s.withProcess(s.manager.history.Reviews(controller, detailed)), nil
+	return s.withProcess(s.manager.History.Reviews(controller, detailed)), nil
 }
 
 // Run implements inspect.Source.
 func (s *source) Run(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.history.Run(id)
+	run, err := s.manager.History.Run(id)
 	run.Process = s.Name()
 	return run, err
 }
@@ -140,7 +138,7 @@ func (s *source) Await(ctx context.Context, since uint64) (uint64, error) {
 	ticker := time.NewTicker(digestInterval)
 	defer ticker.Stop()
 	for {
-		revision, changed := s.manager.history.Revision()
+		revision, changed := s.manager.History.Revision()
 		if revision != since {
 			return revision, nil
 		}
@@ -172,7 +170,7 @@ func (l *digestCache) update(s *source) {
 	l.updated = time.Now()
 	if digest := s.manager.controllers.Digest(); digest != l.digest {
 		l.digest = digest
-		s.manager.history.NotifyChange()
+		s.manager.History.NotifyChange()
 	}
 }
 
@@ -185,12 +183,10 @@ type Recording struct {
 }
 
 // recordsNoSteps reports whether nothing could use the steps of runs.
-func (m *Manager) recordsNoSteps() bool {
-	return m.options.History.Off && m.options.Recording.File == ""
-}
+func (o *Options) recordsNoSteps() bool { return o.History.Off && o.Recording.File == "" }
 
 func (m *Manager) segment() recording.Segment {
-	return recording.Segment{Process: m.name(), Version: m.options.Version, Began: time.Now()}
+	return recording.Segment{Process: m.Process, Version: m.options.Version, Began: time.Now()}
 }
 
 // startRecording records to the configured file until it is stopped. An error while it records ends the recording
@@ -205,7 +201,7 @@ func (m *Manager) startRecording() (stop func(), err error) {
 		return nil, fmt.Errorf("record to a file: %w", err)
 	}
 	recorder := recording.NewRecorder(recording.Filter{})
-	remove := m.recorders.Add(recorder)
+	remove := m.Recorders.Add(recorder)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -213,7 +209,7 @@ func (m *Manager) startRecording() (stop func(), err error) {
 		err := recorder.Record(ctx, file)
 		remove()
 		if err = cmp.Or(err, file.Close()); err != nil {
-			m.log.Error("recording stopped; it starts again with the process", "file", o.File, "error", err.Error())
+			m.Log.Error("recording stopped; it starts again with the process", "file", o.File, "error", err.Error())
 		}
 	}()
 	return func() {
@@ -226,18 +222,18 @@ var errNoRecords = errors.New("this process cannot be recorded: it has --history
 
 // RunWithTokens implements inspect.CallSource.
 func (s *source) RunWithTokens(_ context.Context, id uint64) (inspect.Run, error) {
-	run, err := s.manager.history.RunWithTokens(id)
+	run, err := s.manager.History.RunWithTokens(id)
 	run.Process = s.Name()
 	return run, err
 }
 
 // Record implements inspect.CallSource.
 func (s *source) Record(ctx context.Context, filter recording.Filter, out io.Writer) error {
-	if s.manager.recordsNoSteps() {
+	if s.manager.Unrecorded {
 		return errNoRecords
 	}
 	recorder := recording.NewRecorder(filter)
-	defer s.manager.recorders.Add(recorder)()
+	defer s.manager.Recorders.Add(recorder)()
 	return recorder.Record(ctx, recording.NewStream(out, s.manager.segment()))
 }
 
@@ -262,23 +258,23 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	log, changeable := s.manager.log.Handler().(leveled)
+	log, changeable := s.manager.Log.Handler().(leveled)
 	if !changeable {
 		return errFixedLogLevel
 	}
-	before := logLevel(s.manager.log)
+	before := logLevel(s.manager.Log)
 	// One of the two levels shows the line.
 	if level > log.LogLevel().Level() {
-		s.manager.log.Info("log level changed", "from", before, "to", name)
+		s.manager.Log.Info("log level changed", "from", before, "to", name)
 		log.LogLevel().Set(level)
 		return nil
 	}
 	log.LogLevel().Set(level)
-	s.manager.log.Info("log level changed", "from", before, "to", name)
+	s.manager.Log.Info("log level changed", "from", before, "to", name)
 	return nil
 }
 
 // Diagnostic implements inspect.Source.
 func (s *source) Diagnostic(_ context.Context, name string) ([]byte, error) {
-	return serving.Diagnostic(name, s.manager.metrics)
+	return serving.Diagnostic(name, s.manager.Metrics)
 }

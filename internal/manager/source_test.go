@@ -56,7 +56,7 @@ func TestInspect(t *testing.T) {
 	if _, err := s.Plan(t.Context(), "greeter", shop, nil); !errors.Is(err, errPlanUnsupported) {
 		t.Errorf("planned: %v", err)
 	}
-	m.history.Add(record.Run{
+	m.History.Add(record.Run{
 		Controller: "greeter", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
 		StartTime: time.Now(), Outcome: record.Synced,
 	})

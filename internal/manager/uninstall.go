@@ -29,9 +29,9 @@ func ReleaseDevRun(ctx context.Context, o Options, report func(line string)) err
 func newRemover(m *Manager, u uninstall.Options) *uninstall.Remover {
 	o := &m.options
 	return &uninstall.Remover{
-		Options: u, Config: o.config(), Client: m.client, Writer: m.writer(), Log: m.log,
+		Options: u, Config: o.config(), Client: m.Client, Writer: m.writer(), Log: m.Log,
 		Program: o.Name != "", Controllers: o.GoControllers, Environment: m.compileEnvironment,
 		Selector: o.controllerSelector(), DevRun: o.DevRun, Namespace: o.Namespace, Namespaces: o.Namespaces,
-		Reach: o.reach(), LeaderElection: o.LeaderElection, Metacontrollers: m.metacontrollers, Finalizers: m.finalizers,
+		Reach: o.reach(), LeaderElection: o.LeaderElection, Metacontrollers: m.Metacontrollers, Finalizers: m.Finalizers,
 	}
 }
