@@ -152,7 +152,7 @@ func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	return stored
 }
 
-// statusPatch returns a merge patch from one status to another. Removed fields must be null. The API server refuses it
+// statusPatch returns a merge patch from one status to another. The API server refuses it
 // if the object is not the one that the status was computed from: a replica that does not know yet that another one
 // leads must not take back where that has moved a rollout.
 func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) (map[string]any, error) {
@@ -164,8 +164,7 @@ func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) (ma
 	if err != nil {
 		return nil, err
 	}
-	addRemoved(before, after)
-	return map[string]any{"metadata": identityOf(of), "status": after}, nil
+	return map[string]any{"metadata": identityOf(of), "status": object.PatchBetween(before, after)}, nil
 }
 
 func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err error) {
@@ -175,21 +174,6 @@ func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err erro
 	}
 	err = json.Unmarshal(text, &fields)
 	return fields, err
-}
-
-// addRemoved adds a null for each field that is gone.
-func addRemoved(before, after map[string]any) {
-	for name, value := range before {
-		below, isObject := value.(map[string]any)
-		now, stays := after[name]
-		if !stays {
-			after[name] = nil
-			continue
-		}
-		if within, is := now.(map[string]any); is && isObject {
-			addRemoved(below, within)
-		}
-	}
 }
 
 // status computes the current status.
