@@ -205,27 +205,19 @@ func (f conditionState) condition(kind string, generation int64) metav1.Conditio
 	return metav1.Condition{Type: kind, Status: status, Reason: f.reason, Message: f.message, ObservedGeneration: generation}
 }
 
-// recordStarted and recordStopped record the same events as Metacontroller on controllers
-// that it serves too: users wait for these events.
-func (cs *Set) recordStarted(key queue.Key, declared *object.Object) {
-	cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStarting, Message: "Starting controller: " + key.Name},
-		hook.Event{Reason: metacontroller.EventStarted, Message: "Started controller: " + key.Name})
+// recordLifecycle records the same events as Metacontroller on a controller that it serves too: users wait for these.
+func (cs *Set) recordLifecycle(key queue.Key, declared *object.Object, reasons ...string) {
+	if declared == nil || !cs.declared.forMetacontroller(key) {
+		return
+	}
+	for _, reason := range reasons {
+		cs.Events.Event(declared, hook.Event{Type: corev1.EventTypeNormal, Reason: reason, Message: reason + " controller: " + key.Name})
+	}
 }
 
 func (cs *Set) recordStopped(key queue.Key, declared *object.Object) {
 	if cs.Leader.Leads() {
-		cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStopping, Message: "Stopping controller: " + key.Name},
-			hook.Event{Reason: metacontroller.EventStopped, Message: "Stopped controller: " + key.Name})
-	}
-}
-
-func (cs *Set) recordLifecycle(key queue.Key, declared *object.Object, phases ...hook.Event) {
-	if declared == nil || !cs.declared.forMetacontroller(key) {
-		return
-	}
-	for _, phase := range phases {
-		phase.Type = corev1.EventTypeNormal
-		cs.Events.Event(declared, phase)
+		cs.recordLifecycle(key, declared, metacontroller.EventStopping, metacontroller.EventStopped)
 	}
 }
 

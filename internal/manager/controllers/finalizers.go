@@ -159,15 +159,7 @@ func (cs *Set) setFinalizer(ctx context.Context, key queue.Key, r *runningContro
 	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
 		return true
 	}
-	logged := ""
-	return retryUntil(ctx, func(ctx context.Context) bool {
-		err := cs.trySetFinalizer(ctx, key, r)
-		if err != nil && err.Error() != logged && ctx.Err() == nil {
-			logged = err.Error()
-			cs.Log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
-		}
-		return err == nil
-	})
+	return cs.prepare(ctx, key, func(ctx context.Context) error { return cs.trySetFinalizer(ctx, key, r) })
 }
 
 func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -76,12 +75,6 @@ func (cs *Set) runGoControllers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
-// their backoff.
-func (cs *Set) goControllerCRDChanged(e cache.Event) {
-	cs.enqueueUsers(e, queue.ParentChanged)
-}
-
 // compileAgain compiles a controller of the program again whenever that may have another
 // result.
 func (cs *Set) compileAgain(ctx context.Context, own GoController) {
@@ -140,15 +133,12 @@ func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*
 	if err != nil {
 		return nil, err
 	}
-	if compiled.Release == nil {
-		compiled.Release = func() {}
-	}
 	compiled.SetUnserved()
 	if err = cs.registry.checkConflict(key, goControllerRank(i), compiled); err == nil {
 		err = cs.Permissions.Check(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
-		compiled.Release()
+		compiled.Close()
 		return nil, err
 	}
 	return compiled, nil

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -210,29 +211,18 @@ func (r *runningController) relatedResources() []object.Resource {
 	return all
 }
 
-// controllerDigest is the part of a controller's state that clients are notified of.
-type controllerDigest struct {
-	name                                         string
-	suspended                                    bool
-	objects, owned, failing, paused, conflicting int
-	held                                         controller.HeldDeletions
-	version                                      uint64
-}
-
 // Digest returns the digest of the state of all controllers and of leadership.
 func (cs *Set) Digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)
 	maphash.WriteComparable(&h, cs.Leader.Leads())
 	for _, one := range cs.snapshots() {
-		digest := controllerDigest{name: one.name, suspended: one.suspended}
-		if one.stored != nil {
-			digest.version = one.stored.Version()
-		}
 		health, _ := one.health()
-		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
-		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
-		maphash.WriteComparable(&h, digest)
+		maphash.WriteComparable(&h, fmt.Sprint(one.name, one.suspended, health.Parents, health.Children, health.Failing, health.Paused,
+			health.Conflicting, health.Held))
+		if one.stored != nil {
+			maphash.WriteComparable(&h, one.stored.Version())
+		}
 		condition := one.accepted(health)
 		maphash.WriteComparable(&h, condition)
 		maphash.WriteComparable(&h, readyCondition(condition, &one.controllerState, health))

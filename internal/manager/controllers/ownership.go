@@ -57,15 +57,9 @@ func (cs *Set) awaitOwnership(ctx context.Context, key queue.Key) (taken bool) {
 	if cs.goControllerIndex(key) >= 0 {
 		return true
 	}
-	logged := ""
-	done := retryUntil(ctx, func(ctx context.Context) bool {
-		var err error
+	done := cs.prepare(ctx, key, func(ctx context.Context) (err error) {
 		taken, err = cs.take(ctx, key)
-		if err != nil && !apierrors.IsConflict(err) && err.Error() != logged && ctx.Err() == nil {
-			logged = err.Error()
-			cs.Log.Warn("controller not taken; retrying", "controller", key.String(), "error", logged)
-		}
-		return err == nil
+		return err
 	})
 	if done && !taken {
 		cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -95,7 +96,7 @@ func (cs *Set) compile(ctx context.Context, key queue.Key, declared *object.Obje
 	}
 	compiled.SetUnserved()
 	if err := cs.checkRunnable(ctx, key, declared, compiled); err != nil {
-		compiled.Release()
+		compiled.Close()
 		return nil, err
 	}
 	return compiled, nil
@@ -145,7 +146,7 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 	e, refusal := cs.registry.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) &&
 		cs.keepRunning(e, now.object, compiled) {
-		compiled.Release()
+		compiled.Close()
 		cs.report(key, e, func(s *controllerState) {
 			s.refusal, s.notes, s.incomplete, s.absent, s.outdated = nil, compiled.Notes, compiled.Incomplete, compiled.Absent,
 				compiled.Code.Outdated
@@ -159,8 +160,10 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 		now.absent, now.outdated = compiled.Absent, compiled.Code.Outdated
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
+			compiled.Close()
+		} else {
+			now.running = cs.newRunningController(compiled, now.object)
 		}
-		now.running = cs.start(compiled, now.object)
 	}
 	if previous != nil {
 		previous.shutdown()
@@ -175,13 +178,10 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 				return false
 			}
 			cs.restoreHeldDeletions(key, next)
-			if !cs.restoreRollout(ctx, key, next) {
+			if !cs.restoreRollout(ctx, key, next) || !cs.setFinalizer(ctx, key, next) {
 				return false
 			}
-			if !cs.setFinalizer(ctx, key, next) {
-				return false
-			}
-			cs.recordStarted(key, now.object)
+			cs.recordLifecycle(key, now.object, metacontroller.EventStarting, metacontroller.EventStarted)
 			return true
 		})
 	}
@@ -288,15 +288,6 @@ func (cs *Set) updateWebhooks(key queue.Key, now controllerState) {
 	default:
 		cs.Webhooks.Set(key, cs.InFlight.WrapReviews(now.running.Admission))
 	}
-}
-
-// start returns a controller that is ready to run; nil if it is suspended.
-func (cs *Set) start(compiled *compile.Compiled, declared *object.Object) *runningController {
-	if compiled.Suspended {
-		compiled.Release()
-		return nil
-	}
-	return cs.newRunningController(compiled, declared)
 }
 
 // unchanged reports whether a user has changed nothing. Controllers of a Go program have no

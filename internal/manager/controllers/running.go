@@ -128,27 +128,13 @@ func (r *runningController) shutdown() {
 	for _, controller := range r.workers {
 		controller.Close()
 	}
-	r.Release()
-}
-
-// retryNow retries failed objects now.
-func (r *runningController) retryNow() {
-	for _, controller := range r.workers {
-		controller.RetryNow()
-	}
-}
-
-// retryWrites retries objects that failed because of the API server.
-func (r *runningController) retryWrites() {
-	for _, controller := range r.workers {
-		controller.RetryWrites()
-	}
+	r.Compiled.Close()
 }
 
 // syncAll enqueues all objects.
 func (r *runningController) syncAll(cause queue.Cause) {
-	for _, controller := range r.workers {
-		controller.SyncAll(cause)
+	for _, w := range r.workers {
+		w.SyncAll(cause)
 	}
 }
 

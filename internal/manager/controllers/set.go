@@ -123,6 +123,19 @@ func retryUntil(ctx context.Context, done func(context.Context) bool) bool {
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { return done(ctx), nil }) == nil
 }
 
+// prepare makes a step without which a controller does not run, as retryUntil does, and logs each new error.
+func (cs *Set) prepare(ctx context.Context, key queue.Key, step func(context.Context) error) bool {
+	logged := ""
+	return retryUntil(ctx, func(ctx context.Context) bool {
+		err := step(ctx)
+		if err != nil && !apierrors.IsConflict(err) && err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			cs.Log.Warn("controller does not start yet; retrying", "controller", key.String(), "error", logged)
+		}
+		return err == nil
+	})
+}
+
 // New returns a Set that runs nothing yet.
 func New(d Dependencies) *Set {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
@@ -138,7 +151,8 @@ func New(d Dependencies) *Set {
 		ready:        make(chan struct{}),
 		registry:     newRegistry(),
 	}
-	cs.crdWatches = &crdWatches{store: d.Store, changed: cs.goControllerCRDChanged, views: map[string]*cache.View{}}
+	// A changed CRD resets the backoff.
+	cs.crdWatches = &crdWatches{store: d.Store, changed: func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }, views: map[string]*cache.View{}}
 	if d.Inline != nil {
 		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}
@@ -237,7 +251,9 @@ func (cs *Set) ObserveWatch(selection cache.Selection, err error) {
 		return
 	}
 	for _, r := range cs.registry.running() {
-		r.retryWrites()
+		for _, w := range r.workers {
+			w.RetryWrites()
+		}
 	}
 }
 
@@ -362,7 +378,9 @@ func (cs *Set) HookRestarted(address string) {
 func (cs *Set) CredentialsRenewed(name string) {
 	for _, r := range cs.registry.running() {
 		if r.Name() == name {
-			r.retryNow()
+			for _, w := range r.workers {
+				w.RetryNow()
+			}
 		}
 	}
 }
