@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 )
 
 const (
@@ -19,10 +20,9 @@ const (
 
 // Responses follows the logicVersion of responses, of one version of the spec. The zero value knows none.
 type Responses struct {
-	// current is the version that counts. latest is that of all responses since latestSince, and other the one of
-	// the response before that.
-	current, latest, other string
-	latestSince            time.Time
+	// current is the version that counts. latest is that of all responses since latestSince.
+	current, latest string
+	latestSince     time.Time
 	// changes are when the current version changed.
 	changes []time.Time
 	// mixedSince is when responses began to have different versions; zero while they do not.
@@ -46,18 +46,14 @@ func (r *Responses) Add(version string, now time.Time) string {
 		return ""
 	}
 	r.noneSince = time.Time{}
-	switch version {
-	case r.latest:
+	if version == r.latest {
 		return r.latest
-	case r.other:
-		version = r.other
-	default:
-		version = strings.Clone(version)
 	}
+	version = unique.Make(version).Value() // Replicas with two versions respond in turns.
 	if r.latest != "" && r.mixedSince.IsZero() {
 		r.mixedSince = now
 	}
-	r.other, r.latest, r.latestSince = r.latest, version, now
+	r.latest, r.latestSince = version, now
 	return version
 }
 

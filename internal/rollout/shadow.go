@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Shadow is what the comparison of the versions has shown of the parents.
@@ -108,14 +109,11 @@ func (s *Shadow) deletions() string {
 
 // status returns what is stored of it.
 func (s *Shadow) status() *api.RolloutShadowStatus {
-	status := &api.RolloutShadowStatus{
+	return &api.RolloutShadowStatus{
 		Compared: int32(s.Compared), Different: int32(s.Different), Failed: int32(s.Failed), Retrying: int32(s.Retrying),
 		Failure: cmp.Or(s.Failure, s.RetryingFailure), WouldDelete: s.deletions(),
+		Examples: lists.Map(s.worst(), func(e Example) api.RolloutDifference { return e.RolloutDifference }),
 	}
-	for _, each := range s.worst() {
-		status.Examples = append(status.Examples, each.RolloutDifference)
-	}
-	return status
 }
 
 // compare compares the versions until that was done for all parents, and its pause is over.
