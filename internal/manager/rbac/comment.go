@@ -2,8 +2,11 @@ package rbac
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // maxCommented is the number of controllers that a comment names.
@@ -13,19 +16,12 @@ const maxCommented = 4
 // events".
 func (p Permissions) comment() string {
 	purposes := map[string][]string{}
-	var controllers []string
 	for _, n := range p {
-		if n.use == (use{}) {
-			continue
-		}
-		if !slices.Contains(controllers, n.use.controller) {
-			controllers = append(controllers, n.use.controller)
-		}
-		if !slices.Contains(purposes[n.use.controller], n.use.purpose) {
-			purposes[n.use.controller] = append(purposes[n.use.controller], n.use.purpose)
+		if n.use != (use{}) {
+			purposes[n.use.controller] = lists.Union(purposes[n.use.controller], []string{n.use.purpose})
 		}
 	}
-	slices.Sort(controllers)
+	controllers := slices.Sorted(maps.Keys(purposes))
 	var parts []string
 	for i, controller := range controllers {
 		if i == maxCommented {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -151,14 +152,7 @@ func (p Permissions) Of(account Account) Permissions {
 
 // grants returns what has to be granted, without duplicates.
 func (p Permissions) grants() Permissions {
-	some, seen := Permissions{}, map[permission]bool{}
-	for _, n := range p {
-		if n = n.grant(); !seen[n] {
-			seen[n] = true
-			some = append(some, n)
-		}
-	}
-	return some
+	return Permissions(lists.Map(p, permission.grant)).unique()
 }
 
 // unique removes duplicates.

@@ -9,6 +9,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -136,15 +137,14 @@ func newRule(one ruleKey, verbs []string) Rule {
 	return rule
 }
 
-// verbs returns the verbs in the usual order.
+// verbs returns the verbs in the usual order, others after them.
 func (p Permissions) verbs() []string {
-	var all []string
-	for _, n := range p {
-		if !slices.Contains(all, n.verb) {
-			all = append(all, n.verb)
-		}
-	}
-	return sortVerbs(all)
+	usual := []string{"delete", "patch", "update", "create", "watch", "list", "get"}
+	all := lists.Union(nil, lists.Map(p, func(n permission) string { return n.verb }))
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(usual, b), slices.Index(usual, a)), cmp.Compare(a, b))
+	})
+	return all
 }
 
 // resourceNames returns the names of the objects that a permission is needed for; "" if it is
@@ -167,13 +167,4 @@ func resourceNames(n permission, required Permissions) string {
 
 func compareRules(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
-}
-
-// sortVerbs sorts verbs in the usual order, others after them.
-func sortVerbs(some []string) []string {
-	usual := []string{"delete", "patch", "update", "create", "watch", "list", "get"}
-	slices.SortFunc(some, func(a, b string) int {
-		return cmp.Or(cmp.Compare(slices.Index(usual, b), slices.Index(usual, a)), cmp.Compare(a, b))
-	})
-	return some
 }
