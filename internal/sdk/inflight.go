@@ -11,10 +11,7 @@ import (
 )
 
 // inFlight are the calls of functions that have not returned.
-type inFlight struct {
-	mu    sync.Mutex
-	calls map[*inFlightCall]struct{}
-}
+type inFlight struct{ calls sync.Map }
 
 // inFlightCall is a call of one function for one object.
 type inFlightCall struct {
@@ -27,26 +24,15 @@ func (w *inFlightCall) String() string { return w.role + " " + w.function + " of
 
 // track tracks a call until end is called.
 func (u *inFlight) track(w *inFlightCall) (end func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.calls == nil {
-		u.calls = map[*inFlightCall]struct{}{}
-	}
-	u.calls[w] = struct{}{}
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.calls, w)
-	}
+	u.calls.Store(w, nil)
+	return func() { u.calls.Delete(w) }
 }
 
 // names are sorted.
 func (u *inFlight) names() []string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	var all []string
-	for w := range u.calls {
-		all = append(all, w.String())
+	for w := range u.calls.Range {
+		all = append(all, fmt.Sprint(w))
 	}
 	slices.Sort(all)
 	return all

@@ -29,9 +29,8 @@ const (
 // InFlight tracks calls of hooks and handlers that have a timeout and have not returned.
 type InFlight struct {
 	now func() time.Time
-
-	mu    sync.Mutex
-	calls map[*overdueCall]struct{}
+	// calls are *overdueCall.
+	calls sync.Map
 }
 
 // overdueCall is a call that should return by its deadline.
@@ -47,30 +46,22 @@ func (c *overdueCall) String() string {
 
 // NewInFlight returns an InFlight without calls.
 func NewInFlight() *InFlight {
-	return &InFlight{now: time.Now, calls: map[*overdueCall]struct{}{}}
+	return &InFlight{now: time.Now}
 }
 
 // track tracks a call until end is called.
 func (f *InFlight) track(controller, what string, timeout time.Duration) (end func()) {
 	call := &overdueCall{controller, what, timeout, f.now().Add(timeout)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls[call] = struct{}{}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.calls, call)
-	}
+	f.calls.Store(call, nil)
+	return func() { f.calls.Delete(call) }
 }
 
 // pastTimeout returns the calls that exceed their timeout by more than grace, oldest first.
 func (f *InFlight) pastTimeout(grace time.Duration) []*overdueCall {
 	limit := f.now().Add(-grace)
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var all []*overdueCall
-	for call := range f.calls {
-		if call.deadline.Before(limit) {
+	for key := range f.calls.Range {
+		if call := key.(*overdueCall); call.deadline.Before(limit) { //nolint:forcetypeassert // Nothing else is stored.
 			all = append(all, call)
 		}
 	}
