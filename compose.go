@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
@@ -52,11 +53,7 @@ func (c *Composer[T]) Customize(fn CustomizeFunc[T], obj ...any) {
 			return nil, err
 		}
 		rules, err := fn(ctx, parent)
-		all := make([]sdk.RelatedRule, 0, len(rules))
-		for _, r := range rules {
-			all = append(all, sdk.RelatedRule(r))
-		}
-		return all, err
+		return lists.Map(rules, func(r RelatedRule) sdk.RelatedRule { return sdk.RelatedRule(r) }), err
 	}, obj)
 }
 

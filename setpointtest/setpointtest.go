@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/sdk"
 )
 
@@ -121,23 +122,19 @@ func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, opt
 		return ComposeResult[T]{Err: err}
 	}
 	// Children are like applied objects, and the status is whole.
-	resp := &hook.HandlerResponse{}
-	for _, child := range response.Children {
-		resp.Apply = append(resp.Apply, hook.AppliedObject{Object: child})
-	}
+	resp := &hook.HandlerResponse{Apply: lists.Map(response.Children, func(child json.RawMessage) hook.AppliedObject {
+		return hook.AppliedObject{Object: child}
+	})}
 	stored, err := withStatus(b.Object, response.Status)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := mustResult[T](t, stored, resp)
-	f := ComposeResult[T]{
+	return ComposeResult[T]{
 		Parent: r.Object, Finalized: response.Finalized,
-		Events: response.Events, Conditions: response.Conditions, Message: response.Message, Requeue: response.ResyncAfter,
+		Children: lists.Map(r.Applied, func(child Applied) setpoint.Unstructured { return child.Unstructured }),
+		Events:   response.Events, Conditions: response.Conditions, Message: response.Message, Requeue: response.ResyncAfter,
 	}
-	for _, child := range r.Applied {
-		f.Children = append(f.Children, child.Unstructured)
-	}
-	return f
 }
 
 // HandledBy returns the handled objects that setpoint.Watches calls handlers for when an object

@@ -114,11 +114,8 @@ func (s Spec) keys() (all []valueKey) {
 }
 
 // Objects lists the objects that the spec refers to.
-func (s Spec) Objects() (all []object.Ref) {
-	for _, k := range s.keys() {
-		all = lists.Union(all, []object.Ref{k.Ref})
-	}
-	return all
+func (s Spec) Objects() []object.Ref {
+	return lists.Union(nil, lists.Map(s.keys(), func(k valueKey) object.Ref { return k.Ref }))
 }
 
 // Validate returns an error if the spec is invalid regardless of what the Secrets

@@ -218,8 +218,8 @@ func (p problems) of(name string) []error {
 
 // limitNamespaces limits the controller to namespaces; none means all.
 func (c *Controller) limitNamespaces(namespaces []string) error {
-	c.runNamespaces = distinct(c.Namespaces)
-	switch namespaces = distinct(namespaces); {
+	c.runNamespaces = lists.Union(nil, c.Namespaces)
+	switch namespaces = lists.Union(nil, namespaces); {
 	case slices.Contains(slices.Concat(c.runNamespaces, namespaces), ""):
 		return fmt.Errorf("%s: a namespace name is empty", c.name())
 	case len(namespaces) == 0:
@@ -242,12 +242,6 @@ func (c *Controller) namespacesFor(handled object.Resource) []string {
 		return nil
 	}
 	return c.runNamespaces
-}
-
-func distinct(names []string) []string {
-	var some []string
-	some = lists.Union(some, names)
-	return some
 }
 
 // checkOnce reports a function that is nil or set twice.

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
@@ -63,11 +64,9 @@ func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []r
 
 // declared returns rules of Requires and Binds.
 func declared(rules []rbacv1.PolicyRule) []rbac.Rule {
-	var all []rbac.Rule
-	for _, rule := range rules {
-		all = append(all, rbac.Rule{PolicyRule: rule, Comment: "declared by the program"})
-	}
-	return all
+	return lists.Map(rules, func(rule rbacv1.PolicyRule) rbac.Rule {
+		return rbac.Rule{PolicyRule: rule, Comment: "declared by the program"}
+	})
 }
 
 // writesRBAC reports whether the app writes one of these kinds of RBAC.

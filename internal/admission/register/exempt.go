@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -50,23 +51,16 @@ func (r Registration) probeCondition() string {
 
 // crdConditions match the CRDs of Setpoint's groups and those that it installs.
 func (r Registration) crdConditions() []string {
-	var all []string
-	for _, group := range admission.ControllerGroups() {
-		all = append(all, "request.name.endsWith("+strconv.Quote("."+group)+")")
-	}
-	for _, name := range r.Exempt.CRDs {
-		all = append(all, "request.name == "+strconv.Quote(name))
-	}
-	return all
+	own := lists.Map(admission.ControllerGroups(), func(group string) string {
+		return "request.name.endsWith(" + strconv.Quote("."+group) + ")"
+	})
+	return append(own, lists.Map(r.Exempt.CRDs, func(name string) string { return "request.name == " + strconv.Quote(name) })...)
 }
 
 func nameConditions(objects []types.NamespacedName) []string {
-	var all []string
-	for _, one := range objects {
-		all = append(all, fmt.Sprintf("(request.namespace == %s && request.name == %s)",
-			strconv.Quote(one.Namespace), strconv.Quote(one.Name)))
-	}
-	return all
+	return lists.Map(objects, func(one types.NamespacedName) string {
+		return fmt.Sprintf("(request.namespace == %s && request.name == %s)", strconv.Quote(one.Namespace), strconv.Quote(one.Name))
+	})
 }
 
 // matchesResource reports whether a rule is about a resource.

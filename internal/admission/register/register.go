@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -162,7 +164,7 @@ func (r Registration) webhook(p *admission.Program, w *admission.Webhook, bundle
 	if w.Mutates && w.Reinvoke {
 		q.ReinvocationPolicy = new(admissionv1.IfNeededReinvocationPolicy)
 	}
-	q.Rules = rulesOf(w.Rules)
+	q.Rules = lists.Map(w.Rules, func(rule admission.Rule) admissionv1.RuleWithOperations { return ruleOf(rule, admissionv1.AllScopes) })
 	q.NamespaceSelector = namespacesOf(w)
 	q.MatchConditions = slices.Concat(w.Conditions, r.exemptConditions(w))
 	if w.Objects != nil {
@@ -197,22 +199,13 @@ func fullName(webhook string, p *admission.Program) string {
 	return name
 }
 
-func rulesOf(rules []admission.Rule) []admissionv1.RuleWithOperations {
-	all := make([]admissionv1.RuleWithOperations, len(rules))
-	for i, rule := range rules {
-		all[i] = ruleOf(rule, admissionv1.AllScopes)
-	}
-	return all
-}
-
 func ruleOf(rule admission.Rule, scope admissionv1.ScopeType) admissionv1.RuleWithOperations {
-	one := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{
-		APIGroups: []string{rule.Group}, APIVersions: []string{rule.Version}, Resources: rule.Resources, Scope: &scope,
-	}}
-	for _, operation := range rule.Operations {
-		one.Operations = append(one.Operations, admissionv1.OperationType(operation))
+	return admissionv1.RuleWithOperations{
+		Rule: admissionv1.Rule{
+			APIGroups: []string{rule.Group}, APIVersions: []string{rule.Version}, Resources: rule.Resources, Scope: &scope,
+		},
+		Operations: lists.Map(rule.Operations, func(o hook.Operation) admissionv1.OperationType { return admissionv1.OperationType(o) }),
 	}
-	return one
 }
 
 // namespacesOf returns the namespace selector of a webhook without the exempt namespaces.

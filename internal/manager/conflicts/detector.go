@@ -11,6 +11,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -94,11 +95,7 @@ func (d *Detector) Found(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("detect Metacontroller in this cluster: %w", err)
 	}
-	names := make([]string, len(found))
-	for i := range found {
-		names[i] = found[i].name
-	}
-	return names, nil
+	return lists.Map(found, func(one metacontroller) string { return one.name }), nil
 }
 
 // NewDetector returns a detector. It ignores holders of Leases for which isOwnLease is true.

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -168,12 +169,7 @@ func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningCon
 		return fmt.Errorf("%s is being deleted", key)
 	}
 	before := compile.StoredStatus(declared).Finalizes
-	finalizes := slices.Clone(before)
-	for _, resource := range r.parentKinds() {
-		if !slices.Contains(finalizes, resource.String()) {
-			finalizes = append(finalizes, resource.String())
-		}
-	}
+	finalizes := lists.Union(slices.Clone(before), lists.Map(r.parentKinds(), compile.ResourceName.String))
 	if len(finalizes) != len(before) {
 		if err := cs.declared.patchFinalizedKinds(ctx, key, declared, finalizes); err != nil {
 			return err

@@ -192,13 +192,7 @@ func uniqueKinds(resources []object.Resource) []object.Kind {
 
 // relatedKinds returns the kinds of the related objects that a controller watches.
 func (r *runningController) relatedKinds() []object.Kind {
-	var all []object.Kind
-	for _, resource := range r.relatedResources() {
-		if kind := object.KindOf(resource); !slices.Contains(all, kind) {
-			all = append(all, kind)
-		}
-	}
-	return all
+	return lists.Union(nil, lists.Map(r.relatedResources(), object.KindOf))
 }
 
 func (r *runningController) relatedResources() []object.Resource {

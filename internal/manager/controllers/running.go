@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -200,12 +201,10 @@ func addQueueStats(sum *queue.Stats, s queue.Stats) {
 
 // parentKinds returns the kinds of parents and of handled objects.
 func (r *runningController) parentKinds() []compile.ResourceName {
-	var all []compile.ResourceName
 	managed, _, _ := r.Resources()
-	for _, resource := range managed {
-		all = append(all, compile.ResourceName{APIVersion: resource.APIVersion(), Plural: resource.Plural})
-	}
-	return all
+	return lists.Map(managed, func(resource object.Resource) compile.ResourceName {
+		return compile.ResourceName{APIVersion: resource.APIVersion(), Plural: resource.Plural}
+	})
 }
 
 // usesCRD reports whether a CRD defines one of the controller's kinds.
