@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Options configure a Manager. Only Names is required.
@@ -52,10 +53,9 @@ type Manager struct {
 	// renewing is held during a rotation.
 	renewing sync.Mutex
 
-	// watching is closed when the watch of the Secret has started; view is it.
-	watching chan struct{}
-	viewLock sync.Mutex
-	view     *cache.View
+	// view watches the Secret; nil without one. stored receives its changes.
+	view   *cache.View
+	stored chan struct{}
 
 	mu sync.Mutex
 	// keyring is in use, and data its encoding; nil before there is one.
@@ -80,16 +80,21 @@ type propagation struct {
 }
 
 // New returns a Manager without certificates; Watch provides
-// them.
+// them, and ends the watch of the Secret.
 func New(o Options) *Manager {
 	o.Lifetimes = o.Lifetimes.withDefaults()
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Manager{
-		options: o, wake: make(chan struct{}, 1), watching: make(chan struct{}), changed: make(chan struct{}), err: errNoCertificate,
+	k := &Manager{
+		options: o, wake: make(chan struct{}, 1), stored: make(chan struct{}, 1), changed: make(chan struct{}), err: errNoCertificate,
 	}
+	if name := o.Secret; !k.inMemory() {
+		k.view = o.Store.Watch(cache.Selection{Resource: object.Secrets, Namespace: name.Namespace, Name: name.Name},
+			func(cache.Event) { wake(k.stored) })
+	}
+	return k
 }
 
 // inMemory reports whether no Secret stores the certificates.
@@ -165,7 +170,8 @@ func (k *Manager) Watch(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return k.watchSecret(ctx)
+	k.watchSecret(ctx)
+	return nil
 }
 
 // Renew creates and renews certificates until ctx ends. Only the leader renews, and only
@@ -209,9 +215,12 @@ func (k *Manager) waitUntil(ctx context.Context, until time.Time) {
 	}
 }
 
-func (k *Manager) trigger() {
+func (k *Manager) trigger() { wake(k.wake) }
+
+// wake wakes up who waits for a channel of one place.
+func wake(waiting chan<- struct{}) {
 	select {
-	case k.wake <- struct{}{}:
+	case waiting <- struct{}{}:
 	default:
 	}
 }

@@ -21,7 +21,7 @@ import (
 // again. An unusable one is an error, and the previous one stays in use.
 func (k *Manager) loadProvided() (time.Time, error) {
 	name := secretName(k.options.Secret)
-	stored := k.currentView().Get(k.options.Secret.Namespace, k.options.Secret.Name)
+	stored := k.view.Get(k.options.Secret.Namespace, k.options.Secret.Name)
 	if stored == nil {
 		return time.Time{}, fmt.Errorf("%s does not exist: create it with %s, %s and %s", name, servingCertKey, servingKeyKey, bundleKey)
 	}

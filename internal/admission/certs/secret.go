@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -34,43 +33,28 @@ func Permissions(secret types.NamespacedName, provided bool) []admission.Permiss
 	return []admission.Permission{{Resource: object.Secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: verbs}}
 }
 
-// watchSecret watches the Secret until ctx ends.
-func (k *Manager) watchSecret(ctx context.Context) error {
-	k.viewLock.Lock()
-	name := k.options.Secret
-	k.view = k.options.Store.Watch(cache.Selection{Resource: object.Secrets, Namespace: name.Namespace, Name: name.Name},
-		func(cache.Event) { k.reload() })
-	view := k.view
-	k.viewLock.Unlock()
-	defer view.Close()
-	close(k.watching)
-	select {
-	case <-view.ReadyOrFailed():
-	case <-ctx.Done():
-		return nil
+// watchSecret follows the Secret until ctx ends.
+func (k *Manager) watchSecret(ctx context.Context) {
+	defer k.view.Close()
+	for listed := k.view.ReadyOrFailed(); ; {
+		select {
+		case <-listed:
+			if err := k.view.Err(); err != nil && !k.view.Synced() {
+				k.setError(fmt.Errorf("read %s: %w", secretName(k.options.Secret), err))
+			}
+			listed = nil
+		case <-k.stored:
+			k.reload()
+		case <-ctx.Done():
+			return
+		}
 	}
-	if err := view.Err(); err != nil && !view.Synced() {
-		k.setError(fmt.Errorf("read %s: %w", secretName(name), err))
-	}
-	<-ctx.Done()
-	return nil
-}
-
-func (k *Manager) currentView() *cache.View {
-	k.viewLock.Lock()
-	defer k.viewLock.Unlock()
-	return k.view
 }
 
 // waitForSync waits until the watch is synced; false if ctx ended first.
 func (k *Manager) waitForSync(ctx context.Context) bool {
 	select {
-	case <-k.watching:
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case <-k.currentView().Ready():
+	case <-k.view.Ready():
 		return true
 	case <-ctx.Done():
 		return false
@@ -92,7 +76,7 @@ type loadedSecret struct {
 // loadSecret reads the Secret. If it is empty or invalid, the keyring in memory is used,
 // because clients trust it. A user who deletes the Secret requests new keys.
 func (k *Manager) loadSecret(reservation *keyring) (loadedSecret, error) {
-	stored, name := k.currentView().Get(k.options.Secret.Namespace, k.options.Secret.Name), secretName(k.options.Secret)
+	stored, name := k.view.Get(k.options.Secret.Namespace, k.options.Secret.Name), secretName(k.options.Secret)
 	if stored == nil {
 		return loadedSecret{keyring: reservation, writeReason: name + " was missing", force: reservation != nil}, nil
 	}
@@ -179,7 +163,7 @@ func (k *Manager) writeSecret(ctx context.Context, found *object.Object, packed 
 	case err != nil:
 		return fmt.Errorf("write %s: %w", secretName(name), err)
 	}
-	k.currentView().ObserveWrite(stored)
+	k.view.ObserveWrite(stored)
 	return nil
 }
 
