@@ -93,11 +93,7 @@ func storedDiff(before, after map[string]any) objects.Body {
 	if before != nil {
 		left = form.FormatYAML(hidden)
 	}
-	text := diff.Texts(diff.EscapeInvisible(left), diff.EscapeInvisible(right))
-	b.Diff, b.Truncated = &text, text.Truncated
-	if text.Added+text.Removed == 0 {
-		b.Diff, b.EmptyReason = nil, "Nothing would change."
-	}
+	b.SetDiff(diff.EscapeInvisible(left), diff.EscapeInvisible(right), "Nothing would change.")
 	return b
 }
 

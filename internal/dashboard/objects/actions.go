@@ -189,11 +189,7 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 // forbiddenKind returns a message if the user may not read a child kind.
 func (req *Request) forbiddenKind(kinds []object.Kind, namespace string) string {
 	for _, kind := range kinds {
-		in := namespace
-		if !kind.Namespaced {
-			in = ""
-		}
-		if !req.CanRead(kind, in) {
+		if in := kind.Within(namespace); !req.CanRead(kind, in) {
 			return "The plan includes " + kind.Resource() + ", which you cannot get. " + web.Forbidden("get", kind, in)
 		}
 	}

@@ -141,10 +141,7 @@ func (req *Request) owners(s *Object) []owner {
 		if err != nil {
 			continue
 		}
-		ref := object.Ref{Kind: kind, Name: o.Name, UID: string(o.UID)}
-		if kind.Namespaced {
-			ref.Namespace = s.Namespace
-		}
+		ref := object.Ref{Kind: kind, Namespace: kind.Within(s.Namespace), Name: o.Name, UID: string(o.UID)}
 		found = append(found, owner{Ref: ref, Controller: o.Controller != nil && *o.Controller})
 	}
 	return found

@@ -75,7 +75,7 @@ func newObjectPage(name, message string, runs ...inspect.Run) objectPage {
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	by := processes.Info{Source: &runSource{name: "setpoint"}, Controllers: []inspect.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
 	p.States = s.stateViews([]inspect.ObjectState{state}, []processes.Info{by}, runs)
-	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
+	p.Tree, _ = buildTree(context.Background(), s.Ref, []inspect.ObjectState{state}, &ownertree.Builder{Processes: noProcesses(), May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []web.Action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
@@ -213,11 +213,15 @@ func TestTimingBar(t *testing.T) {
 	}
 }
 
+func noProcesses() *ownertree.Processes {
+	return ownertree.NewProcesses(nil, func() []inspect.Result[[]inspect.Controller] { return nil })
+}
+
 func TestTreeOmitsForbiddenKinds(t *testing.T) {
 	secret := podRef("s")
 	secret.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	state := inspect.ObjectState{ChildStates: []inspect.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
-	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []inspect.ObjectState{state, state}, &ownertree.Builder{May: func(k object.Kind, _ string) bool { return k.Kind == "Pod" }})
+	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []inspect.ObjectState{state, state}, &ownertree.Builder{Processes: noProcesses(), May: func(k object.Kind, _ string) bool { return k.Kind == "Pod" }})
 	if err != nil || len(got.Children) != 2 || got.Children[0].Name != "b" || got.Hidden != 1 || got.Current != 1 || got.Total != 2 {
 		t.Errorf("%+v", got)
 	}

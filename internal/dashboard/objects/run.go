@@ -213,9 +213,15 @@ func (l *Loader) diffWithPrevious(b *Body, run *inspect.Run, step int, part func
 func (b *Body) compare(earlier, later json.RawMessage) {
 	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
 	right, cutRight := diff.Pretty(later, diff.MaxBytes)
+	b.SetDiff(left, right, "No differences.")
+	b.Truncated = b.Truncated || cutLeft || cutRight
+}
+
+// SetDiff sets the diff of two texts, or the reason why it is empty.
+func (b *Body) SetDiff(left, right, emptyReason string) {
 	text := diff.Texts(left, right)
-	b.Diff, b.Truncated = &text, cutLeft || cutRight || text.Truncated
+	b.Diff, b.Truncated = &text, text.Truncated
 	if text.Added+text.Removed == 0 {
-		b.Diff, b.EmptyReason = nil, "No differences."
+		b.Diff, b.EmptyReason = nil, emptyReason
 	}
 }

@@ -38,26 +38,16 @@ func (p *Processes) managing(kind object.Kind) (found []inspect.Source) {
 		if a.Err != nil {
 			p.failed[a.Source] = a.Err
 		}
-		if p.failed[a.Source] == nil && handlesKind(a.Value, kind) {
+		manages := func(c inspect.Controller) bool { return c.Manages(kind) }
+		if p.failed[a.Source] == nil && slices.ContainsFunc(a.Value, manages) {
 			found = append(found, a.Source)
 		}
 	}
 	return found
 }
 
-// handlesKind reports whether one of the controllers manages a kind.
-func handlesKind(all []inspect.Controller, kind object.Kind) bool {
-	return slices.ContainsFunc(all, func(c inspect.Controller) bool { return c.Manages(kind) })
-}
-
-// manages reports whether a process manages a kind.
-func (p *Processes) manages(kind object.Kind) bool { return len(p.managing(kind)) > 0 }
-
 // revisionKinds returns the kinds of history objects that controllers of a kind create.
 func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
-	if p == nil {
-		return nil
-	}
 	for _, a := range p.controllers() {
 		for _, c := range a.Value {
 			if c.Manages(kind) {

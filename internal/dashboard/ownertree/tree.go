@@ -36,7 +36,7 @@ type Node struct {
 type Builder struct {
 	// API reads with the user's permissions.
 	API *userclient.Client
-	// Processes report the children of Setpoint controllers; none if nil.
+	// Processes report the children of Setpoint controllers.
 	Processes *Processes
 	// May reports whether the user may get objects of a kind in a namespace. The plural of
 	// the kind may be empty.
@@ -105,7 +105,7 @@ func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 	for _, n := range level {
 		switch {
-		case t.Processes == nil || !t.Processes.manages(n.Kind):
+		case len(t.Processes.managing(n.Kind)) == 0:
 		case t.queried == t.Queries:
 			t.skipped++
 		default:
@@ -197,9 +197,7 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 // missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
 	all = append(all, lists.Map(t.dependents.ListErrors, func(u *ListError) error { return u })...)
-	if t.Processes != nil {
-		all = append(all, t.Processes.errors()...)
-	}
+	all = append(all, t.Processes.errors()...)
 	if t.skipped > 0 {
 		all = append(all, fmt.Errorf("children of %d more objects are not shown: too many objects", t.skipped))
 	}

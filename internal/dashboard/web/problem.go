@@ -145,11 +145,9 @@ func PermissionProblem(right userclient.Permission) *Problem {
 // Missing says that the user does not have a permission: for all objects of a kind in a namespace,
 // or in all if that is "".
 func Missing(verb string, kind object.Kind, namespace string) string {
-	p := userclient.Permission{Verb: verb, Resource: cmp.Or(kind.Plural, strings.ToLower(kind.Kind)), Group: kind.Group}
-	if kind.Namespaced {
-		p.Namespace = namespace
-	}
-	return p.Missing() + "."
+	return userclient.Permission{
+		Verb: verb, Resource: cmp.Or(kind.Plural, strings.ToLower(kind.Kind)), Group: kind.Group, Namespace: kind.Within(namespace),
+	}.Missing() + "."
 }
 
 // Forbidden is missing as a sentence of its own.
