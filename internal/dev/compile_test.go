@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -52,10 +51,7 @@ func main() {
 	s.write(t, "p/main.go", "package main\n\nfunc main() { println(\"mended\"); select {} }\n")
 	s.terminal.await(t, "operator | mended\n")
 	s.terminal.await(t, "main.go changed: restarted operator")
-	s.signals <- syscall.SIGTERM
-	if got := <-ended; got.code != 0 || got.err != nil {
-		t.Errorf("%+v", got)
-	}
+	s.stop(t, syscall.SIGTERM, ended)
 }
 
 // Fault D1: a command that needs a program ends at once if that does not compile; nothing
@@ -117,19 +113,6 @@ processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"], service: hoo
 	}
 }
 
-func TestReadyTimeout(t *testing.T) {
-	s := newSession(t, `
--- p/setpoint.yaml --
-processes: [{name: deaf, command: [sh, -c, "sleep 1000; : {port}"]}]
-`)
-	s.options.Command, s.options.ReadyTimeout = []string{"true"}, 50*time.Millisecond
-	got := <-s.start(t)
-	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process deaf (sh -c sleep 1000;") ||
-		!strings.Contains(got.err.Error(), "not ready after 50ms (--ready-timeout)") {
-		t.Errorf("%+v", got)
-	}
-}
-
 // Fault D4: "Ready" is said only if everything is.
 func TestUnreadyProcessIsNamed(t *testing.T) {
 	s := newSession(t, `
@@ -150,8 +133,7 @@ kind: [
 	if strings.Contains(text, "Ready after") {
 		t.Errorf("ready was said:\n%s", text)
 	}
-	s.signals <- syscall.SIGTERM
-	<-ended
+	s.stop(t, syscall.SIGTERM, ended)
 }
 
 // Fault D2: what processes write does not stand between the lines of a command, unless a
@@ -172,8 +154,7 @@ func TestProcessLogs(t *testing.T) {
 			t.Fatalf("%q, %v", text, err)
 		}
 	}
-	s.signals <- syscall.SIGTERM
-	<-ended
+	s.stop(t, syscall.SIGTERM, ended)
 	if text := s.terminal.all(); strings.Count(text, "hook one") != 1 {
 		t.Errorf("it was shown more often than at its end:\n%s", text)
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -176,6 +177,15 @@ func (s *session) start(t *testing.T) <-chan outcome {
 	return ended
 }
 
+// stop ends a session by a signal, which is no failure.
+func (s *session) stop(t *testing.T, sig os.Signal, ended <-chan outcome) {
+	t.Helper()
+	s.signals <- sig
+	if got := <-ended; got.code != 0 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // hook is a process with one file.
 const hook = `
 -- p/setpoint.yaml --
@@ -227,35 +237,6 @@ processes: [{command: [sh, -c, "sleep 1000; : {port}"], service: "hook.web:8080"
 	}
 }
 
-func TestCommandNotFound(t *testing.T) {
-	s := newSession(t, hook)
-	s.options.Command = []string{"no-such-program-anywhere"}
-	if got := <-s.start(t); got.code != 127 || got.err == nil {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestCommandNeedsItsProcesses(t *testing.T) {
-	s := newSession(t, `
--- p/setpoint.yaml --
-processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.web}]
-`)
-	s.options.Command = []string{"sh", "-c", "exit 0"}
-	got := <-s.start(t)
-	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process broken") ||
-		!strings.Contains(got.err.Error(), "exited with code 3") {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestCommandNeedsItsManifests(t *testing.T) {
-	s := newSession(t, "-- p/setpoint.yaml --\napply: [gone.yaml]\n")
-	s.options.Command = []string{"sh", "-c", "exit 0"}
-	if got := <-s.start(t); got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "gone.yaml") {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestBadManifestIsReportedAndRetried(t *testing.T) {
 	s := newSession(t, "-- p/setpoint.yaml --\napply: [a.yaml]\n-- p/a.yaml --\nkind: Pod\n")
 	ended := s.start(t)
@@ -263,10 +244,7 @@ func TestBadManifestIsReportedAndRetried(t *testing.T) {
 	s.terminal.await(t, "Ctrl-C stops everything")
 	s.write(t, "p/a.yaml", "apiVersion: v1\n")
 	s.terminal.await(t, "a.yaml: document 1 (line 1): kind: required")
-	s.signals <- syscall.SIGTERM
-	if got := <-ended; got.code != 0 || got.err != nil {
-		t.Errorf("%+v", got)
-	}
+	s.stop(t, syscall.SIGTERM, ended)
 }
 
 // write replaces a file at once: a process may be started at any moment, and must not read half of it.
@@ -315,10 +293,7 @@ func TestChangedHookIsRestarted(t *testing.T) {
 	}
 	s.write(t, "p/setpoint.yaml", "")
 	s.terminal.await(t, "setpoint.yaml changed: restart setpoint dev to use it")
-	s.signals <- syscall.SIGINT
-	if got := <-ended; got.code != 0 || got.err != nil {
-		t.Errorf("%+v", got)
-	}
+	s.stop(t, syscall.SIGINT, ended)
 }
 
 // Fault G7: the engine knows that a process has ended, and that it is back.
@@ -349,10 +324,7 @@ func TestManagerIsNotifiedOfDeadHook(t *testing.T) {
 			t.Errorf("the engine got %q, want %q", got, want)
 		}
 	}
-	s.signals <- syscall.SIGINT
-	if got := <-ended; got.code != 0 || got.err != nil {
-		t.Errorf("%+v", got)
-	}
+	s.stop(t, syscall.SIGINT, ended)
 }
 
 func TestDialBrokenHook(t *testing.T) {
@@ -419,44 +391,44 @@ func TestClusterExitEndsSession(t *testing.T) {
 	}
 }
 
-func TestManagerExitEndsSession(t *testing.T) {
-	s := newSession(t, hook)
-	s.manager.fail = errors.New("no permission")
-	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.manager.fail) {
-		t.Errorf("%+v", got)
+func TestFailingSessions(t *testing.T) {
+	const empty = "-- p/setpoint.yaml --\n"
+	command := func(args ...string) func(*session) { return func(s *session) { s.options.Command = args } }
+	boot := func(does func() error) func(*session) {
+		return func(s *session) {
+			s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) { return nil, does() }
+		}
 	}
-}
-
-func TestErrorsAreReportedBeforeBoot(t *testing.T) {
-	s := newSession(t, "-- p/setpoint.yaml --\naply: []\n")
-	s.options.Paths = append(s.options.Paths, filepath.Join(s.dir, "nowhere"))
-	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
-		t.Error("booted")
-		return nil, errors.New("no")
-	}
-	got := <-s.start(t)
-	if got.code != 1 || !strings.Contains(fmt.Sprint(got.err), `unknown field "aply"`) || !strings.Contains(fmt.Sprint(got.err), "nowhere") {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestBootFails(t *testing.T) {
-	s := newSession(t, "-- p/setpoint.yaml --\n")
-	s.options.Boot = func(context.Context, dev.BootOptions) (dev.Cluster, error) {
-		return nil, errors.New("the data directory is in use by process 7")
-	}
-	if got := <-s.start(t); got.code != 1 || !strings.Contains(fmt.Sprint(got.err), "in use by process 7") {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestClusterDoesNotGetReady(t *testing.T) {
-	s := newSession(t, "-- p/setpoint.yaml --\n")
-	s.cluster.notReady = errors.New("wait for nodes: deadline exceeded")
-	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.cluster.notReady) || !strings.Contains(got.err.Error(), "boot the control plane") {
-		t.Errorf("%+v", got)
-	}
-	if !s.cluster.stopped {
-		t.Error("the cluster still runs")
+	for name, c := range map[string]struct {
+		files  string
+		change func(*session)
+		code   int
+		want   []string
+	}{
+		"no such command": {hook, command("no-such-program-anywhere"), 127, []string{"no-such-program-anywhere"}},
+		"a command needs its processes": {"-- p/setpoint.yaml --\nprocesses: [{command: [sh, -c, \"exit 3; {port}\"], name: broken, service: hook.web}]\n",
+			command("true"), 1, []string{"process broken", "exited with code 3"}},
+		"a command needs its manifests": {"-- p/setpoint.yaml --\napply: [gone.yaml]\n", command("true"), 1, []string{"gone.yaml"}},
+		"a command does not wait longer": {"-- p/setpoint.yaml --\nprocesses: [{name: deaf, command: [sh, -c, \"sleep 1000; : {port}\"]}]\n", func(s *session) {
+			s.options.Command, s.options.ReadyTimeout = []string{"true"}, 50*time.Millisecond
+		}, 1, []string{"process deaf (sh -c sleep 1000;", "not ready after 50ms (--ready-timeout)"}},
+		"the files come before the cluster": {"-- p/setpoint.yaml --\naply: []\n", func(s *session) {
+			s.options.Paths = append(s.options.Paths, filepath.Join(s.dir, "nowhere"))
+			boot(func() error { t.Error("booted"); return errors.New("no") })(s)
+		}, 1, []string{`unknown field "aply"`, "nowhere"}},
+		"no boot": {empty, boot(func() error { return errors.New("in use by process 7") }), 1, []string{"in use by process 7"}},
+		"the cluster does not get ready": {empty, func(s *session) { s.cluster.notReady = errors.New("wait for nodes: deadline exceeded") }, 1,
+			[]string{"boot the control plane", "wait for nodes: deadline exceeded"}},
+		"the manager ends": {hook, func(s *session) { s.manager.fail = errors.New("no permission") }, 1, []string{"no permission"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, c.files)
+			c.change(s)
+			got := <-s.start(t)
+			lacks := func(want string) bool { return !strings.Contains(fmt.Sprint(got.err), want) }
+			if got.code != c.code || slices.ContainsFunc(c.want, lacks) || s.cluster.notReady != nil && !s.cluster.stopped {
+				t.Errorf("%+v, the cluster is stopped: %t", got, s.cluster.stopped)
+			}
+		})
 	}
 }
