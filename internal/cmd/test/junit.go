@@ -4,6 +4,9 @@ import (
 	"encoding/xml"
 	"fmt"
 	"os"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // The elements of a report in the format of JUnit that CI systems read.
@@ -43,8 +46,15 @@ func (r *testReport) writeJUnit(file string) error {
 	if file == "" {
 		return nil
 	}
-	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{r.caseSuite(), r.explorationSuite(), r.storySuite(),
-		r.recordingSuite()}}, "", "  ")
+	suites := lists.Map([]string{partCases, partExplore, partReplay, "recordings"}, func(name string) junitSuite {
+		return junitSuite{Name: name, Time: seconds(0)}
+	})
+	for _, one := range r.results(testStyle{}) {
+		if one.state != ended {
+			suites[slices.IndexFunc(suites, func(s junitSuite) bool { return s.Name == one.suite })].add(one)
+		}
+	}
+	text, err := xml.MarshalIndent(junitSuites{Suites: suites}, "", "  ")
 	if err == nil {
 		err = os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o644)
 	}
@@ -54,79 +64,20 @@ func (r *testReport) writeJUnit(file string) error {
 	return nil
 }
 
-// add adds a test that took some seconds. Err is why it has no result, failure what is wrong with the result.
-func (s *junitSuite) add(one junitCase, took float64, err string, failure *junitProblem) {
-	one.Time = seconds(took)
+// add adds a test.
+func (s *junitSuite) add(one result) {
+	test := one.junitCase
 	switch {
-	case err != "":
-		one.Error = &junitProblem{err, err}
+	case one.err != "":
+		test.Error = &junitProblem{one.err, one.err}
 		s.Errors++
-	case failure != nil:
-		one.Failure = failure
+	case one.state == failed:
+		test.Failure = &junitProblem{one.failure, one.text}
 		s.Failures++
 	}
-	s.took += took
-	s.Tests, s.Time, s.Cases = s.Tests+1, seconds(s.took), append(s.Cases, one)
-}
-
-// problem returns a problem, if there is one.
-func problem(is bool, message, text string) *junitProblem {
-	if !is {
-		return nil
-	}
-	return &junitProblem{message, text}
-}
-
-func newSuite(name string) junitSuite { return junitSuite{Name: name, Time: seconds(0)} }
-
-func (r *testReport) caseSuite() junitSuite {
-	suite := newSuite(partCases)
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		one := junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}
-		suite.add(one, c.Seconds, c.Error, problem(c.Difference != "", "the response differs from the expected one", c.Difference))
-	}
-	return suite
-}
-
-func (r *testReport) explorationSuite() junitSuite {
-	suite := newSuite(partExplore)
-	for i := range r.Explorations {
-		e := &r.Explorations[i]
-		if e.Interrupted {
-			continue // It is one of those that were not run.
-		}
-		var failure *junitProblem
-		took := 0.0
-		if e.Report != nil {
-			took, failure = e.Report.Seconds, problem(!e.Passed, e.failure(), e.Report.Text())
-		}
-		suite.add(junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}, took, e.Error, failure)
-	}
-	return suite
-}
-
-// failure says in one line why an exploration without an error has failed.
-func (e *explorationResult) failure() string {
-	if violated := len(e.Report.Violations); violated > 0 {
-		return fmt.Sprintf("%d properties are violated", violated)
-	}
-	for _, u := range e.Report.Unmade {
-		if u.Failed {
-			return u.String()
-		}
-	}
-	return ""
-}
-
-func (r *testReport) storySuite() junitSuite {
-	suite := newSuite(partReplay)
-	for i := range r.Stories {
-		s := &r.Stories[i]
-		suite.add(junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line}, s.Seconds, s.Error,
-			problem(!s.Passed, "the story still violates its property", s.Violation))
-	}
-	return suite
+	s.took += one.took
+	s.Tests, s.Time, test.Time = s.Tests+1, seconds(s.took), seconds(one.took)
+	s.Cases = append(s.Cases, test)
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }

@@ -1,10 +1,12 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -43,37 +46,54 @@ type testSummary struct {
 
 // summarize counts the results of a number of cases. Assumed are the kinds without a CRD.
 func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
-	for i := range r.Cases {
-		switch c := &r.Cases[i]; {
-		case c.Updated:
-			r.Summary.Updated++
-		default:
-			r.Summary.add(c.Passed)
-		}
+	counts := map[state]int{}
+	for _, one := range r.results(testStyle{}) {
+		counts[one.state]++
 	}
-	for i := range r.Explorations {
-		if e := &r.Explorations[i]; !e.Interrupted {
-			r.Summary.add(e.Passed)
-		}
-	}
-	for i := range r.Stories {
-		r.Summary.add(r.Stories[i].Passed)
-	}
-	if r.Recordings != nil {
-		r.Summary.add(r.Recordings.Passed)
-	}
-	r.Summary.NotRun, r.Summary.Seconds = all-r.Summary.Passed-r.Summary.Failed-r.Summary.Updated, took.Seconds()
+	r.Summary = testSummary{Passed: counts[passed], Failed: counts[failed], Updated: counts[updated], Seconds: took.Seconds()}
+	r.Summary.NotRun = all - r.Summary.Passed - r.Summary.Failed - r.Summary.Updated
 	if len(assumed) > 0 {
 		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
 	}
 }
 
-func (t *testSummary) add(passed bool) {
-	if passed {
-		t.Passed++
-		return
+// result is what became of one test, for people and for CI systems.
+type result struct {
+	junitCase
+	suite string
+	state state
+	took  float64
+	// err is why there is no result. Failure says in one line what is wrong with the result, and text in many.
+	err, failure, text string
+	// Beside is what people see beside the name, details what below it.
+	beside, details string
+}
+
+// state is how a test has ended, in the words of the text.
+type state string
+
+const (
+	passed  state = "ok  "
+	failed  state = "FAIL"
+	updated state = "updated"
+	// ended is that of an exploration that Ctrl-C has ended: it is one of those that were not run.
+	ended state = "ended"
+)
+
+func stateOf(holds bool) state {
+	if holds {
+		return passed
 	}
-	t.Failed++
+	return failed
+}
+
+// results returns what became of all tests.
+func (r *testReport) results(s testStyle) []result {
+	all := lists.Map(r.Cases, s.ofCase)
+	if r.Recordings != nil {
+		all = append(all, s.ofRecordings(r.Recordings))
+	}
+	return slices.Concat(all, lists.Map(r.Stories, s.ofStory), lists.Map(r.Explorations, s.ofExploration))
 }
 
 // testStyle is how the text looks.
@@ -89,17 +109,8 @@ func (s testStyle) paint(t output.Style, text string) string {
 // writeText writes a line for each case, and details of those that fail.
 func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	var b strings.Builder
-	for i := range r.Cases {
-		s.writeCase(&b, &r.Cases[i])
-	}
-	if r.Recordings != nil {
-		s.writeRecordings(&b, r.Recordings)
-	}
-	for i := range r.Stories {
-		s.writeStory(&b, &r.Stories[i])
-	}
-	for i := range r.Explorations {
-		s.writeExploration(&b, &r.Explorations[i])
+	for _, one := range r.results(s) {
+		s.write(&b, one)
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", output.Clean(note))
@@ -123,39 +134,40 @@ func (t testSummary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeName writes the line of a test.
-func (s testStyle) writeName(b *strings.Builder, passed bool, name, file string, line int) {
-	name = output.Clean(name)
-	if passed {
-		fmt.Fprintf(b, "%s  %s\n", s.paint(output.Green, "ok  "), name)
-		return
+// write writes the line of a test, and what there is to see of it.
+func (s testStyle) write(b *strings.Builder, one result) {
+	name := output.Clean(one.Name + one.beside)
+	if one.File != "" && (one.state == failed || one.state == updated) {
+		name += fmt.Sprintf(" (%s:%d)", one.File, one.Line)
 	}
-	if file != "" {
-		name += fmt.Sprintf(" (%s:%d)", file, line)
+	style := map[state]output.Style{passed: output.Green, failed: output.Red}[one.state]
+	fmt.Fprintf(b, "%s  %s\n", s.paint(cmp.Or(style, output.Yellow), string(one.state)), name)
+	if one.err != "" {
+		b.WriteString(shown(one.err))
 	}
-	fmt.Fprintf(b, "%s  %s\n", s.paint(output.Red, "FAIL"), name)
+	b.WriteString(one.details)
 }
 
-func (s testStyle) writeCase(b *strings.Builder, c *testcase.Result) {
-	if c.Updated {
-		fmt.Fprintf(b, "%s  %s (%s:%d)\n", s.paint(output.Yellow, "updated"), c.Name, c.File, c.Line)
-	} else {
-		s.writeName(b, c.Passed, c.Name, c.File, c.Line)
+func (s testStyle) ofCase(c testcase.Result) result {
+	one := result{
+		junitCase: junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}, suite: partCases, took: c.Seconds,
+		state: stateOf(c.Passed), err: c.Error, failure: "the response differs from the expected one", text: c.Difference,
 	}
-	if c.Error != "" {
-		b.WriteString(indentLines(diff.EscapeInvisible(c.Error)))
+	if c.Updated {
+		one.state = updated
 	}
 	if c.Difference != "" {
-		fmt.Fprintf(b, "      %s %s, - expected, + response:\n", c.Controller, c.Hook)
+		one.details = fmt.Sprintf("      %s %s, - expected, + response:\n", c.Controller, c.Hook)
 		for line := range strings.Lines(c.Difference) {
-			b.WriteString("      " + s.paint(diffStyle(line), strings.TrimSuffix(line, "\n")) + "\n")
+			one.details += "      " + s.paint(diffStyle(line), strings.TrimSuffix(line, "\n")) + "\n"
 		}
 	}
 	if s.verbose && c.Response != nil {
 		if text, err := yaml.Marshal(c.Response); err == nil {
-			b.WriteString(indentLines(diff.EscapeInvisible(string(text))))
+			one.details += shown(string(text))
 		}
 	}
+	return one
 }
 
 func diffStyle(line string) output.Style {
@@ -168,8 +180,9 @@ func diffStyle(line string) output.Style {
 	return output.Plain
 }
 
-func indentLines(text string) string {
-	text = "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ") + "\n"
+// shown returns lines below the name of a test.
+func shown(text string) string {
+	text = "      " + strings.ReplaceAll(strings.TrimRight(diff.EscapeInvisible(text), "\n"), "\n", "\n      ") + "\n"
 	return strings.ReplaceAll(text, "\n      \n", "\n\n")
 }
 
@@ -234,30 +247,47 @@ func (s *story) read() error {
 	return nil
 }
 
-func (s testStyle) writeExploration(b *strings.Builder, e *explorationResult) {
-	if e.Interrupted {
-		fmt.Fprintf(b, "%s  %s\n", s.paint(output.Yellow, "ended"), output.Clean(e.Name))
-	} else {
-		s.writeName(b, e.Passed, e.Name, e.File, e.Line)
+func (s testStyle) ofExploration(e explorationResult) result {
+	one := result{
+		junitCase: junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}, suite: partExplore, state: stateOf(e.Passed), err: e.Error,
 	}
-	if e.Error != "" {
-		b.WriteString(indentLines(diff.EscapeInvisible(e.Error)))
+	if e.Interrupted {
+		one.state = ended
 	}
 	if e.Report != nil {
-		b.WriteString(indentLines(diff.EscapeInvisible(e.Report.Text())))
+		one.took, one.failure, one.text = e.Report.Seconds, e.failure(), e.Report.Text()
+		one.details = shown(one.text)
 	}
 	for _, file := range e.Saved {
-		fmt.Fprintf(b, "      saved as %s\n", file)
+		one.details += fmt.Sprintf("      saved as %s\n", file)
 	}
+	return one
 }
 
-func (s testStyle) writeStory(b *strings.Builder, r *storyResult) {
-	s.writeName(b, r.Passed, r.Name, r.File, r.Line)
-	for _, text := range append([]string{r.Error, r.Violation, r.Stopped}, r.Notes...) {
-		if text != "" {
-			b.WriteString(indentLines(diff.EscapeInvisible(text)))
+// failure says in one line why an exploration without an error has failed.
+func (e *explorationResult) failure() string {
+	if violated := len(e.Report.Violations); violated > 0 {
+		return fmt.Sprintf("%d properties are violated", violated)
+	}
+	for _, u := range e.Report.Unmade {
+		if u.Failed {
+			return u.String()
 		}
 	}
+	return ""
+}
+
+func (s testStyle) ofStory(r storyResult) result {
+	one := result{
+		junitCase: junitCase{Name: r.Name, Class: partReplay, File: r.File, Line: r.Line}, suite: partReplay, took: r.Seconds,
+		state: stateOf(r.Passed), err: r.Error, failure: "the story still violates its property", text: r.Violation,
+	}
+	for _, text := range append([]string{r.Violation, r.Stopped}, r.Notes...) {
+		if text != "" {
+			one.details += shown(text)
+		}
+	}
+	return one
 }
 
 // recordingResult is the result of the replay of recordings.
@@ -285,12 +315,19 @@ const (
 	maxShownEffects     = 3
 )
 
-func (s testStyle) writeRecordings(b *strings.Builder, r *recordingResult) {
-	s.writeName(b, r.Passed, fmt.Sprintf("%s: %s, %s", strings.Join(r.Files, ", "), output.Plural(r.Calls, "call", "calls"),
-		output.Plural(r.Requests, "distinct request", "distinct requests")), "", 0)
-	if r.Error != "" {
-		b.WriteString(indentLines(diff.EscapeInvisible(r.Error)))
+func (s testStyle) ofRecordings(r *recordingResult) result {
+	var details, text strings.Builder
+	s.writeRecordings(&details, r)
+	testStyle{verbose: true}.writeRecordings(&text, r)
+	return result{
+		junitCase: junitCase{Class: partReplay, Name: strings.Join(r.Files, ", ")}, suite: "recordings",
+		beside: ": " + output.Plural(r.Calls, "call", "calls") + ", " + output.Plural(r.Requests, "distinct request", "distinct requests"),
+		took:   r.Seconds, state: stateOf(r.Passed), err: r.Error,
+		failure: "recorded requests have other responses", text: text.String(), details: details.String(),
 	}
+}
+
+func (s testStyle) writeRecordings(b *strings.Builder, r *recordingResult) {
 	for _, consequence := range difference.Consequences() {
 		if count := r.Counts[consequence]; count > 0 {
 			fmt.Fprintf(b, "      %s: %d\n", s.paint(consequenceStyle(consequence), describeConsequence(consequence)), count)
@@ -352,17 +389,4 @@ func consequenceStyle(c difference.Consequence) output.Style {
 		return output.Red
 	}
 	return output.Yellow
-}
-
-// recordingSuite is the suite of recordings in the format of JUnit, with one test.
-func (r *testReport) recordingSuite() junitSuite {
-	suite := newSuite("recordings")
-	if r.Recordings == nil {
-		return suite
-	}
-	var text strings.Builder
-	testStyle{verbose: true}.writeRecordings(&text, r.Recordings)
-	suite.add(junitCase{Name: strings.Join(r.Recordings.Files, ", "), Class: partReplay}, r.Recordings.Seconds, r.Recordings.Error,
-		problem(!r.Recordings.Passed, "recorded requests have other responses", text.String()))
-	return suite
 }
