@@ -30,12 +30,8 @@ func TestOutputsAreChecked(t *testing.T) {
 // TestFlagsWithoutEffect are wrong usage.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for args, want := range map[string]string{
-		"--replay calls --only cases":           "--replay requires --only replay, or no --only",
-		"--replay calls --only explore,cases":   "--replay requires --only replay, or no --only",
-		"--update --only explore":               "--update is for cases; add cases to --only, or omit --update",
-		"--update --replay calls":               "--update is for cases, and --replay runs none",
-		"--run x --replay calls":                "--run chooses by names, which recordings do not have",
-		"--update --replay calls --only replay": "--update is for cases; add cases to --only",
+		"--update --only explore":        "--update is for cases; add cases to --only, or omit --update",
+		"--update --only explore,replay": "--update is for cases; add cases to --only, or omit --update",
 	} {
 		code, _, shown := invoke(t.Context(), append([]string{"test", t.TempDir()}, strings.Fields(args)...)...)
 		if code != command.WrongUsage || !strings.Contains(shown, "error: "+want) {

@@ -1,13 +1,11 @@
 // Package difference compares two responses of a hook to one request, and says what the difference leads to.
 //
-// It calls nothing: package testcase compares recorded responses with those of the present logic, and package
-// compose those of two versions of the logic.
+// It calls nothing: a rollout compares the responses of two versions of the logic.
 package difference
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,10 +20,7 @@ type Consequence string
 
 // The consequences, the most severe first.
 const (
-	// Unstable responses differ from call to call.
-	Unstable      Consequence = "Unstable"
 	WouldDelete   Consequence = "WouldDelete"
-	WouldDeny     Consequence = "WouldDeny"
 	WouldCreate   Consequence = "WouldCreate"
 	WouldUpdate   Consequence = "WouldUpdate"
 	StatusOnly    Consequence = "StatusOnly"
@@ -35,14 +30,14 @@ const (
 
 // Consequences returns all, the most severe first.
 func Consequences() []Consequence {
-	return []Consequence{Unstable, WouldDelete, WouldDeny, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}
+	return []Consequence{WouldDelete, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}
 }
 
 // Effect is one consequence of a difference.
 type Effect struct {
-	Consequence Consequence `json:"consequence"`
+	Consequence Consequence
 	// Text says what, such as "Pod shop/a: spec.image is \"b\", was \"a\"".
-	Text string `json:"text"`
+	Text string
 }
 
 // Severity orders consequences.
@@ -51,9 +46,7 @@ func (c Consequence) Severity() int { return slices.Index(Consequences(), c) }
 // Comparison compares two responses of a hook to one request.
 type Comparison struct {
 	Before, After Response
-	// BeforeName names the call of Before in messages, such as "the recorded call".
-	BeforeName string
-	// ChildrenField is the field with all desired children; empty for a hook whose responses have none.
+	// ChildrenField is the field with all desired children.
 	ChildrenField string
 	// Namespace is that of the object that the request is about.
 	Namespace string
@@ -66,7 +59,7 @@ func (c *Comparison) Effects() []Effect {
 	e := &effects{Comparison: c}
 	switch was, is := c.Before[FieldError], c.After[FieldError]; {
 	case was != nil && is == nil:
-		e.add(NotComparable, "%s failed: %v", c.BeforeName, was)
+		e.add(NotComparable, "the version before failed: %v", was)
 	case was == nil && is != nil:
 		e.add(Failed, "%v", is)
 	case was != nil && fmt.Sprint(was) != fmt.Sprint(is):
@@ -91,14 +84,14 @@ func (e *effects) add(what Consequence, format string, args ...any) {
 
 // compare compares two responses that are no errors.
 func (e *effects) compare() {
-	was, is := byName(e.Before), byName(e.After)
-	for _, field := range slices.Sorted(maps.Keys(Union(was, is))) {
+	was, is := byName(e.Before, e.ChildrenField), byName(e.After, e.ChildrenField)
+	for _, field := range namesOf(was, is) {
 		switch changes := changesOf(only(field, was), only(field, is)); {
 		case len(changes) == 0 || field == FieldLogicVersion:
 		case field == e.ChildrenField:
-			e.compareChildren()
-		case slices.Contains(NamedFields, field):
-			e.compareWrites(field, was[field], is[field])
+			from, _ := was[field].(map[string]any)
+			to, _ := is[field].(map[string]any)
+			e.compareChildren(from, to)
 		default:
 			for _, change := range changes {
 				e.list = append(e.list, Effect{e.consequenceOf(field), describeChange(change)})
@@ -115,31 +108,10 @@ func (e *effects) consequenceOf(field string) Consequence {
 			return WouldDelete
 		}
 		return WouldUpdate
-	case "allowed":
-		return WouldDeny
-	case "patch", "object", "jsonPatch", "labels", "annotations", "relatedResources", FieldCalled:
+	case "labels", "annotations":
 		return WouldUpdate
 	}
 	return StatusOnly
-}
-
-// compareWrites compares the objects that a handler applies or deletes.
-func (e *effects) compareWrites(field string, before, after any) {
-	added := map[string]Consequence{"apply": WouldCreate, "delete": WouldDelete}[field]
-	was, _ := before.(map[string]any)
-	is, _ := after.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(Union(was, is))) {
-		from, before := was[name].(map[string]any)
-		to, now := is[name].(map[string]any)
-		switch changes := object.KeyedChanges(from, to); {
-		case !before:
-			e.add(added, "%s %s", field, name)
-		case !now:
-			e.add(WouldUpdate, "%s is not in %s any more", name, field)
-		case len(changes) > 0:
-			e.add(WouldUpdate, "%s %s: %s", field, name, describeChange(changes[0]))
-		}
-	}
 }
 
 // describeChange returns such as "status.ready is 1, was 2".
@@ -159,14 +131,13 @@ const maxShown = 80
 func shorten(value []byte) string { return failure.Truncate(string(value), maxShown) }
 
 // compareChildren compares the children of both responses, and what Setpoint would do.
-func (e *effects) compareChildren() {
+func (e *effects) compareChildren(was, is map[string]any) {
 	planned, err := e.plans()
 	if err != nil {
 		e.add(Failed, "Setpoint would reject the response: %v", err)
 		return
 	}
-	was, is := Named(e.Before, e.ChildrenField), Named(e.After, e.ChildrenField)
-	for _, name := range slices.Sorted(maps.Keys(Union(was, is))) {
+	for _, name := range namesOf(was, is) {
 		before, desired := was[name]
 		after, desiredNow := is[name]
 		switch {
@@ -223,7 +194,7 @@ func (e *effects) plans() (plans, error) {
 	nameOf := func(o *object.Object) string {
 		decoded, _ := object.Decode(o.JSON()) // It was parsed.
 		DropNamespace(decoded, e.Namespace)
-		return ObjectName(decoded)
+		return objectName(decoded)
 	}
 	for _, o := range observed {
 		p.observed[nameOf(o)] = true

@@ -18,8 +18,6 @@ type Response map[string]any
 const (
 	// FieldError is the error of a call.
 	FieldError = "error"
-	// FieldCalled is false if the condition of a handler is.
-	FieldCalled = "called"
 	// FieldLogicVersion is the version of the code, which is expected to differ.
 	FieldLogicVersion = "logicVersion"
 )
@@ -68,20 +66,6 @@ func DropNamespace(o map[string]any, namespace string) {
 	}
 }
 
-// NamedFields are the fields with lists of objects.
-var NamedFields = []string{"children", "attachments", "apply", "delete"}
-
-// Named returns the objects in a field by their names.
-func Named(of Response, field string) map[string]any {
-	members, _ := byName(of)[field].(map[string]any)
-	return members
-}
-
-// Changes returns the fields in which two responses differ.
-func Changes(before, after Response) []object.FieldChange {
-	return changesOf(byName(before), byName(after))
-}
-
 // changesOf returns the fields in which two responses differ that byName has returned. A field of a response that is
 // empty equals one that is absent. In objects it does not: a Deployment without replicas has one.
 func changesOf(before, after map[string]any) []object.FieldChange {
@@ -95,38 +79,25 @@ func isEmptyJSON(value json.RawMessage) bool {
 	return value == nil || slices.Contains([]string{"null", "[]", "{}", `""`, "0", "false"}, string(value))
 }
 
-// byName returns a response with its lists of objects as maps.
-func byName(of Response) map[string]any {
+// byName returns a response with its list of children as a map.
+func byName(of Response, childrenField string) map[string]any {
 	named := maps.Clone(map[string]any(of))
-	for _, field := range NamedFields {
-		list, is := of[field].([]any)
-		if !is {
-			continue
+	if list, is := of[childrenField].([]any); is {
+		children := map[string]any{}
+		for _, child := range list {
+			children[objectName(child)] = child
 		}
-		members := map[string]any{}
-		for _, each := range list {
-			members[ObjectName(each)] = each
-		}
-		named[field] = members
+		named[childrenField] = children
 	}
 	return named
 }
 
-// ObjectName returns such as "ConfigMap shop/red" for an object, or for a deletion. A kind that is not built in has
-// its group, as in "Service.serving.knative.dev shop/red": another group may have a kind of the same name.
-func ObjectName(of any) string {
+// objectName returns such as "ConfigMap shop/red". A kind that is not built in has its group, as in
+// "Service.serving.knative.dev shop/red": another group may have a kind of the same name.
+func objectName(of any) string {
 	o, _ := of.(map[string]any)
-	if inner, wrapped := o["object"].(map[string]any); wrapped {
-		o = inner
-	}
-	metadata, is := o["metadata"].(map[string]any)
-	if !is {
-		metadata = o // A deletion.
-	}
+	metadata, _ := o["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
-	if selector, is := metadata["selector"].(string); is {
-		name = "with the labels " + selector
-	}
 	if namespace, _ := metadata["namespace"].(string); namespace != "" {
 		name = namespace + "/" + name
 	}
@@ -138,14 +109,11 @@ func ObjectName(of any) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// Union returns a map with the keys of both.
-func Union[K comparable, V any](a, b map[K]V) map[K]V {
-	all := maps.Clone(a)
-	if all == nil {
-		return maps.Clone(b)
-	}
-	maps.Copy(all, b)
-	return all
+// namesOf returns the keys of both maps, sorted.
+func namesOf(a, b map[string]any) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // only returns a map with one of the members, if there is such a member.

@@ -13,7 +13,7 @@ type RecordFlags struct{ file, size string }
 
 // Register registers the flags.
 func (f *RecordFlags) Register(set *flag.FlagSet) {
-	set.StringVar(&f.file, "record", "", "`file` to record hook calls to, for setpoint test --replay; it is renamed to FILE.1 when it "+
+	set.StringVar(&f.file, "record", "", "`file` to record hook calls to, for setpoint record --cases; it is renamed to FILE.1 when it "+
 		"has half of --record-max-size")
 	set.StringVar(&f.size, "record-max-size", "256Mi", "maximum `bytes` of the recording, with FILE.1")
 }

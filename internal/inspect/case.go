@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -70,12 +71,23 @@ func (r *Run) caseOf(call *Call, step int) (string, error) {
 			_ = json.Unmarshal(given, &c.Hook) // It is a string.
 		}
 	}
-	recording.DropDerived(c.Request)
+	dropDerived(c.Request)
 	if err := c.setExpect(call); err != nil {
 		return "", err
 	}
 	text, err := yaml.Marshal(c)
 	return r.caseComment(call) + string(text), err
+}
+
+// dropDerived removes the fields of a request that a case does not have: those that follow from others or from the
+// files, and absent ones.
+func dropDerived(request map[string]json.RawMessage) {
+	for _, name := range [...]string{"controller", "handler", "webhook", "changes", "apiVersion", "kind", "namespace", "name"} {
+		delete(request, name)
+	}
+	maps.DeleteFunc(request, func(_ string, value json.RawMessage) bool {
+		return value == nil || slices.Contains([]string{"null", `""`, "false", "{}", "0"}, string(value))
+	})
 }
 
 // caseController returns the controller as a case names it, such as compositecontroller/teams.
@@ -95,6 +107,7 @@ func (c *caseFile) setExpect(call *Call) error {
 		if err := json.Unmarshal(call.Response, &c.Expect); err != nil {
 			return fmt.Errorf("decode the response: %w", err)
 		}
+		delete(c.Expect, "logicVersion") // Other logic has another one.
 	}
 	if call.Error != "" {
 		message, err := json.Marshal(call.Error)

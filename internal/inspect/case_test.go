@@ -20,7 +20,7 @@ func TestCases(t *testing.T) {
 	run := caseRun(&Call{
 		Name:     "sync",
 		Request:  json.RawMessage(`{"controller":{"kind":"C"},"parent":{"kind":"Team"},"children":{"Pod.v1":{"shop/a":{"kind":"Pod"}}},"related":{},"finalizing":false}`),
-		Response: json.RawMessage(`{"status":{"a":1}}`),
+		Response: json.RawMessage(`{"status":{"a":1},"logicVersion":"v1"}`),
 	})
 	got, err := run.Cases()
 	const want = `# sync of Team shop/red at 2026-04-01 12:00:00: the object changed

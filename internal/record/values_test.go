@@ -131,10 +131,6 @@ func TestTokens(t *testing.T) {
 	key := redact.NewKey()
 	masked := mask(key, syncCall(`{"url":"a:hunter2@b"}`, secretPod, secretPod), team)
 	text := json.RawMessage(masked.request)
-	other := redact.OtherTokens(text)
-	if string(other) == string(text) || string(redact.OtherTokens(other)) != string(text) || !redact.HasTokens(string(other)) {
-		t.Errorf("got %s for %s", other, text)
-	}
 	if hidden := string(redact.HideTokens(text, "***")); redact.HasTokens(hidden) || !strings.Contains(hidden, `"password":"***"`) || !strings.Contains(hidden, "a:***@b") {
 		t.Errorf("got %s", hidden)
 	}

@@ -24,11 +24,12 @@ type Filter struct {
 	Name       string      `json:"name,omitempty"`
 }
 
-func (f *Filter) selects(run *record.Run) bool {
-	return (f.Controller == "" || f.Controller == run.Controller || strings.HasSuffix(run.Controller, "/"+f.Controller)) &&
-		(f.Kind.Kind == "" || f.Kind.Kind == run.Resource.Kind && f.Kind.Group == run.Resource.Group) &&
-		(f.Namespace == "" || f.Namespace == run.Key.Namespace) &&
-		(f.Name == "" || f.Name == run.Key.Name)
+// Selects reports whether runs of a controller about an object are selected.
+func (f *Filter) Selects(controller string, o object.Ref) bool {
+	return (f.Controller == "" || f.Controller == controller || strings.HasSuffix(controller, "/"+f.Controller)) &&
+		(f.Kind.Kind == "" || f.Kind.GroupKind() == o.GroupKind()) &&
+		(f.Namespace == "" || f.Namespace == o.Namespace) &&
+		(f.Name == "" || f.Name == o.Name)
 }
 
 // The bounds of what waits to be written: runs, and the bytes of their requests and responses.
@@ -60,7 +61,7 @@ func NewRecorder(filter Filter) *Recorder {
 
 // Ran adds a run. It never waits.
 func (r *Recorder) Ran(run *record.Run) {
-	if !r.filter.selects(run) {
+	if !r.filter.Selects(run.Controller, run.Resource.Ref(run.Key.Namespace, run.Key.Name)) {
 		return
 	}
 	calls, size := 0, int64(0)

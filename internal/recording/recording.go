@@ -1,17 +1,14 @@
-// Package recording keeps calls of hooks in a file: requests and responses with their causes, to compare them
-// with other logic later.
+// Package recording keeps calls of hooks in a file: requests and responses with their causes, to test other
+// logic with them later.
 //
 // A Recorder takes the runs of a process, replaces values of Secrets by tokens, and writes calls in a bounded
-// file or stream; a Reader reads them; a Case is one of them as a file. The package calls no hooks: package
-// testcase does. The manager owns the recorders of a process, and the dashboard's history uses the tokens.
+// file or stream; a Reader reads them; `setpoint record` makes cases of them. The manager owns the recorders of a process, and the dashboard's history uses the tokens.
 package recording
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -62,17 +59,6 @@ func (c *Call) Response() (json.RawMessage, error) {
 // Request returns the request as a hook gets it in version v2.
 func (c *Call) Request() (map[string]json.RawMessage, error) {
 	return c.requestWith(func(object json.RawMessage) json.RawMessage { return object })
-}
-
-// DropDerived removes the fields of a request that a case does not have: those that follow from others or from the
-// files, and absent ones.
-func DropDerived(request map[string]json.RawMessage) {
-	for _, name := range [...]string{"controller", "handler", "webhook", "changes", "apiVersion", "kind", "namespace", "name"} {
-		delete(request, name)
-	}
-	maps.DeleteFunc(request, func(_ string, value json.RawMessage) bool {
-		return value == nil || slices.Contains([]string{"null", `""`, "false", "{}", "0"}, string(value))
-	})
 }
 
 // requestWith returns the request with other values in place of its objects.

@@ -83,33 +83,11 @@ func collectTokens(text string, found func(written, token string)) {
 
 // HideTokens replaces all tokens by a text.
 func HideTokens(in json.RawMessage, by string) json.RawMessage {
-	return replaceTokens(in, func(string) string { return by })
-}
-
-// OtherTokens replaces each token by another one. Applied twice it changes nothing.
-func OtherTokens(in json.RawMessage) json.RawMessage {
-	return replaceTokens(in, func(token string) string {
-		return tokenPrefix + strings.Map(func(digit rune) rune {
-			value := strings.IndexRune(hexDigits, digit)
-			return rune(hexDigits[value^len(hexDigits)/2])
-		}, token[len(tokenPrefix):])
-	})
-}
-
-const hexDigits = "0123456789abcdef"
-
-// replaceTokens replaces tokens. If the new text is a token, it is encoded where the old one was.
-func replaceTokens(in json.RawMessage, replace func(token string) string) json.RawMessage {
-	in = plainToken.ReplaceAllFunc(in, func(token []byte) []byte { return []byte(replace(string(token))) })
+	in = plainToken.ReplaceAllLiteral(in, []byte(by))
 	return encodedToken.ReplaceAllFunc(in, func(encoded []byte) []byte {
-		token, err := base64.StdEncoding.DecodeString(string(encoded))
-		if err != nil || !plainToken.Match(token) {
+		if token, err := base64.StdEncoding.DecodeString(string(encoded)); err != nil || !plainToken.Match(token) {
 			return encoded
 		}
-		text := []byte(replace(string(token)))
-		if plainToken.Match(text) {
-			return []byte(encodeToken(string(text)))
-		}
-		return text
+		return []byte(by)
 	})
 }

@@ -57,6 +57,14 @@ func (t *target) childrenField() string {
 	return "children"
 }
 
+// desiredField is the field that holds all desired children; empty if there is none.
+func (t *target) desiredField() string {
+	if t.compose == nil || t.hook == hookCustomize {
+		return ""
+	}
+	return t.childrenField()
+}
+
 // controllerObject is the controller in requests.
 func (c *Case) controllerObject(compiled json.RawMessage) json.RawMessage {
 	if c.spec.Request.Controller != nil {

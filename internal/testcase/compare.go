@@ -45,6 +45,9 @@ func (c *Case) normal(name string, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name == fieldRetryAfter {
+		return readableDelay(value["value"]), nil
+	}
 	list, _ := value["value"].([]any)
 	for _, each := range list {
 		switch item, _ := each.(map[string]any); {

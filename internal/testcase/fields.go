@@ -18,15 +18,18 @@ var (
 	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions",
 		"message", fieldLogicVersion, fieldWrites}
 	customizeFields = []string{"relatedResources"}
-	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", "retryAfterSeconds", "progress",
+	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", fieldRetryAfter, "progress",
 		"applicable", "sideEffects", "finished", fieldCalled}
 	reviewFields = []string{"allowed", "message", "reason", "code", "object", "patch", "jsonPatch", "warnings", "auditAnnotations",
 		"events"}
 )
 
 const (
-	fieldError  = difference.FieldError
-	fieldCalled = difference.FieldCalled
+	fieldError = difference.FieldError
+	// fieldCalled is false if the condition of a handler is.
+	fieldCalled = "called"
+	// fieldRetryAfter is when a handler is called again.
+	fieldRetryAfter = "retryAfterSeconds"
 	// fieldLogicVersion names the version of the code.
 	fieldLogicVersion = difference.FieldLogicVersion
 	// fieldWrites are what Setpoint would write of the children, such as "create ConfigMap example".

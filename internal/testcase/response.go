@@ -1,7 +1,6 @@
 package testcase
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -20,12 +19,7 @@ func (t *target) responseFields(r record.Response, namespace string) (fields, er
 	if t.isDecorator() {
 		form = hook.Decorator
 	}
-	return t.decodeFields(r.JSON(form), namespace)
-}
-
-// decodeFields returns the fields of a response as it is recorded.
-func (t *target) decodeFields(text json.RawMessage, namespace string) (fields, error) {
-	all, err := difference.Decode(text, t.desiredField(), namespace)
+	all, err := difference.Decode(r.JSON(form), t.desiredField(), namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +32,14 @@ func (t *target) decodeFields(text json.RawMessage, namespace string) (fields, e
 // immediately is the retryAfterSeconds of a handler that is called again at once.
 const immediately = 0.001
 
+// readableDelay returns a number of seconds in a form that people write.
+func readableDelay(seconds any) any {
+	if after, is := object.Number(seconds); is && after > 0 && after < immediately {
+		return immediately
+	}
+	return seconds
+}
+
 func normalizeHandler(f fields, namespace string) {
 	applied, _ := f["apply"].([]any)
 	for _, each := range applied {
@@ -47,8 +49,8 @@ func normalizeHandler(f fields, namespace string) {
 		}
 		difference.DropNamespace(o, namespace)
 	}
-	if after, is := object.Number(f["retryAfterSeconds"]); is && after > 0 && after < immediately {
-		f["retryAfterSeconds"] = immediately
+	if after, is := f[fieldRetryAfter]; is {
+		f[fieldRetryAfter] = readableDelay(after)
 	}
 	if failed, is := f[fieldError].(map[string]any); is {
 		f[fieldError] = failed["message"]

@@ -23,6 +23,7 @@ func TestCompare(t *testing.T) {
 		"a field that is not expected": {`{"status": {}}`, `{"status": {}, "children": [{"kind": "Pod"}]}`, ""},
 		"empty and absent":             {`{"children": [], "status": {}, "message": "", "resyncAfterSeconds": 0, "finalized": false}`, `{}`, ""},
 		"numbers in two forms":         {`{"status": {"a": 1.0}}`, `{"status": {"a": 1}}`, ""},
+		"a call at once":               {`{"retryAfterSeconds": 1e-9}`, `{"retryAfterSeconds": 0.001}`, ""},
 		"another value":                {`{"status": {"a": 1}}`, `{"status": {"a": 2}}`, "-   a: 1\n+   a: 2\n"},
 		"one that is missing":          {`{"status": {"a": 1}}`, `{}`, "- status:\n-   a: 1\n"},
 		"children in another order": {

@@ -19,6 +19,24 @@ func (t *target) plan(parent *object.Object, observed []*object.Object, response
 	return difference.Plan(&planner, observed, encodeAll(list))
 }
 
+// observed returns the children in the request.
+func (c *Case) observed(parent *object.Object) (all []*object.Object, err error) {
+	groups, err := c.children(parent)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		for _, entry := range group.Objects {
+			o, err := object.Parse(entry.Object)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
 // writes returns what would be written of the children in words, such as "create ConfigMap example".
 func (c *Case) writes(parent *object.Object, response fields) ([]any, error) {
 	observed, err := c.observed(parent)

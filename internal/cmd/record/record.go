@@ -25,6 +25,8 @@ type recordFlags struct {
 	controller string
 	duration   time.Duration
 	maxSize    string
+	// cases prints an existing file.
+	cases bool
 }
 
 // Command returns `setpoint record`.
@@ -32,11 +34,13 @@ func Command(p *command.Invocation) *cobra.Command {
 	f := &recordFlags{ReadFlags: processes.ReadFlags{Replicas: true, PrintFlags: output.NewPrintFlags(output.AsText)}}
 	c := &cobra.Command{
 		Use:   "record FILE [KIND/NAME]",
-		Short: "Record the hook calls of running processes, to compare them with other logic",
+		Short: "Record the hook calls of running processes, to test other logic with them",
 		Long: `Record the calls of hooks, handlers and webhooks: requests, responses and their causes, until
-Ctrl-C, --for or --max-size. 'setpoint test --replay FILE' says what would be different with
-other logic. FILE must not exist. 'setpoint run --record' and 'setpoint dev --record' record
-continuously.
+Ctrl-C, --for or --max-size. FILE must not exist. 'setpoint run --record' and 'setpoint dev
+--record' record continuously.
+
+--cases records nothing: it prints what is in FILE as cases, and 'setpoint test' says what is
+different with other logic. Of calls with the same request it prints the latest.
 
 Values of Secrets are replaced by tokens: equal values have equal tokens. Calls that come
 faster than they can be written are left out and counted; reconciles never wait. Calls with
@@ -48,7 +52,8 @@ See docs/test.md.
 		Example: `  setpoint record calls                              # until Ctrl-C
   setpoint record calls --for 10m -n shop            # the objects of one namespace
   setpoint record calls team/red -n shop             # one object
-  setpoint record calls --controller compositecontroller.setpoint.dev/teams`,
+  setpoint record calls --controller compositecontroller.setpoint.dev/teams
+  setpoint record calls --cases >tests/recorded.yaml # for 'setpoint test'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return command.UsageErrorf("no file given; use FILE [KIND/NAME]")
@@ -67,6 +72,7 @@ See docs/test.md.
 	set.StringVar(&f.controller, "controller", "",
 		"`name` of the controller, as in logs, such as compositecontroller.setpoint.dev/teams, or teams")
 	set.DurationVar(&f.duration, "for", 0, "how long to record; 0 means until Ctrl-C")
+	set.BoolVar(&f.cases, "cases", false, "print the calls in FILE as cases of 'setpoint test', and record nothing")
 	set.StringVar(&f.maxSize, "max-size", "256Mi", "`bytes` at which the recording ends")
 	return c
 }
@@ -89,6 +95,10 @@ func run(ctx context.Context, p *command.Invocation, f *recordFlags, file string
 		return command.UsageErrorf("--max-size %w", err)
 	case f.duration < 0:
 		return command.UsageErrorf("--for must not be negative")
+	case f.cases && len(about) > 0:
+		return command.UsageErrorf("--cases reads no cluster; choose by --controller and -n in place of KIND/NAME")
+	case f.cases:
+		return printCases(p, file, recording.Filter{Controller: f.controller, Namespace: f.Namespace})
 	}
 	r, filter, err := f.openRecorded(ctx, p, about)
 	if err != nil {

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -249,17 +248,8 @@ func (p *processRecording) isReadable(ctx context.Context, call *recording.Call)
 }
 
 func (p *processRecording) mayRead(ctx context.Context, call *recording.Call) bool {
-	fields, err := call.Request()
-	if err != nil {
-		return false
-	}
-	request, _ := json.Marshal(fields) //nolint:errchkjson // They are JSON.
-	response, err := call.Response()
-	if err != nil {
-		return false
-	}
-	run := inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: &inspect.Call{Request: request, Response: response}}}}
-	return inspect.CanReadAll(run, p.client.CanRead(ctx))
+	made, err := callOf(call)
+	return err == nil && inspect.CanReadAll(inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: made}}}, p.client.CanRead(ctx))
 }
 
 // firstRead calls a function after the first read.

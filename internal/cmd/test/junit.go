@@ -46,7 +46,7 @@ func (r *testReport) writeJUnit(file string) error {
 	if file == "" {
 		return nil
 	}
-	suites := lists.Map([]string{partCases, partExplore, partReplay, "recordings"}, func(name string) junitSuite {
+	suites := lists.Map([]string{partCases, partExplore, partReplay}, func(name string) junitSuite {
 		return junitSuite{Name: name, Time: seconds(0)}
 	})
 	for _, one := range r.results(testStyle{}) {

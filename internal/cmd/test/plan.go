@@ -32,8 +32,7 @@ func (f *exploreFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.bounds.Crashes, "crashes", 1, "crashes of Setpoint to explore, unless an Exploration says how many")
 	set.IntVar(&f.bounds.Faults, "faults", 1,
 		"faults to explore, unless an Exploration says how many: refused writes, failing pods, changes by other clients")
-	set.DurationVar(&f.bounds.Time, "time", 30*time.Second,
-		"how long an exploration may take, unless it says how long, and the replay of recordings")
+	set.DurationVar(&f.bounds.Time, "time", 30*time.Second, "how long an exploration may take, unless it says how long")
 	set.StringVar(&f.stories, "stories", "stories", "`folder` to write stories of violations to")
 }
 
@@ -54,25 +53,18 @@ type testPlan struct {
 	cases        []*testcase.Case
 	explorations []*document.Exploration
 	stories      []*story
-	// recordings are files.
-	recordings []string
 	// known are all explorations, for the replay of what they found.
 	known []*document.Exploration
 	// progress shows how far explorations are; only on a terminal.
 	progress *progress.Reporter
 }
 
-// size is the number of tests. The recordings are one.
-func (t *testPlan) size() int {
-	return len(t.cases) + len(t.explorations) + len(t.stories) + min(1, len(t.recordings))
-}
+// size is the number of tests.
+func (t *testPlan) size() int { return len(t.cases) + len(t.explorations) + len(t.stories) }
 
 // plan returns the tests of the chosen parts.
 func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testPlan, err error) {
 	t = &testPlan{workspace: w}
-	if len(f.only) == 0 || f.runs(partReplay) {
-		t.recordings = f.recordings
-	}
 	// All files are read, also those of parts that do not run: a mistake is reported as soon as possible.
 	if t.cases, err = testcase.Read(w); err != nil {
 		return nil, err
@@ -95,10 +87,8 @@ func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testP
 	return t, nil
 }
 
-// runs reports whether a part is chosen; recordings alone are, if there are any.
-func (f *testFlags) runs(part string) bool {
-	return len(f.only) == 0 && len(f.recordings) == 0 || slices.Contains(f.only, part)
-}
+// runs reports whether a part is chosen.
+func (f *testFlags) runs(part string) bool { return len(f.only) == 0 || slices.Contains(f.only, part) }
 
 // run runs everything until the context ends.
 func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
@@ -108,9 +98,6 @@ func (t *testPlan) run(ctx context.Context, f *testFlags) (*testReport, error) {
 		if report.Cases, err = testcase.Update(report.Cases); err != nil {
 			return nil, err
 		}
-	}
-	if len(t.recordings) > 0 && ctx.Err() == nil {
-		report.Recordings = t.replayRecordings(ctx, f.limits.bounds.Time)
 	}
 	for _, s := range t.stories {
 		if ctx.Err() == nil {

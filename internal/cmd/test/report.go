@@ -2,7 +2,6 @@ package test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/diff"
-	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -29,7 +26,6 @@ type testReport struct {
 	Cases        []testcase.Result   `json:"cases"`
 	Explorations []explorationResult `json:"explorations,omitempty"`
 	Stories      []storyResult       `json:"stories,omitempty"`
-	Recordings   *recordingResult    `json:"recordings,omitempty"`
 	Summary      testSummary         `json:"summary"`
 	// Notes are what may make the results less certain.
 	Notes []string `json:"notes,omitempty"`
@@ -65,8 +61,8 @@ type result struct {
 	took  float64
 	// err is why there is no result. Failure says in one line what is wrong with the result, and text in many.
 	err, failure, text string
-	// Beside is what people see beside the name, details what below it.
-	beside, details string
+	// details is what people see below the name.
+	details string
 }
 
 // state is how a test has ended, in the words of the text.
@@ -89,11 +85,7 @@ func stateOf(holds bool) state {
 
 // results returns what became of all tests.
 func (r *testReport) results(s testStyle) []result {
-	all := lists.Map(r.Cases, s.ofCase)
-	if r.Recordings != nil {
-		all = append(all, s.ofRecordings(r.Recordings))
-	}
-	return slices.Concat(all, lists.Map(r.Stories, s.ofStory), lists.Map(r.Explorations, s.ofExploration))
+	return slices.Concat(lists.Map(r.Cases, s.ofCase), lists.Map(r.Stories, s.ofStory), lists.Map(r.Explorations, s.ofExploration))
 }
 
 // testStyle is how the text looks.
@@ -136,7 +128,7 @@ func (t testSummary) String() string {
 
 // write writes the line of a test, and what there is to see of it.
 func (s testStyle) write(b *strings.Builder, one result) {
-	name := output.Clean(one.Name + one.beside)
+	name := output.Clean(one.Name)
 	if one.File != "" && (one.state == failed || one.state == updated) {
 		name += fmt.Sprintf(" (%s:%d)", one.File, one.Line)
 	}
@@ -288,105 +280,4 @@ func (s testStyle) ofStory(r storyResult) result {
 		}
 	}
 	return one
-}
-
-// recordingResult is the result of the replay of recordings.
-type recordingResult struct {
-	testcase.Replayed
-
-	Passed bool   `json:"passed"`
-	Error  string `json:"error,omitempty"`
-}
-
-// replayRecordings calls the hooks with the recorded requests until the time is up.
-func (t *testPlan) replayRecordings(ctx context.Context, limit time.Duration) *recordingResult {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	replayed, err := testcase.Replay(ctx, t.workspace, t.recordings)
-	if err != nil {
-		return &recordingResult{Replayed: testcase.Replayed{Files: t.recordings}, Error: err.Error()}
-	}
-	return &recordingResult{Replayed: *replayed, Passed: replayed.Passed()}
-}
-
-// The limits of what is shown of a replay as text.
-const (
-	maxShownDifferences = 5
-	maxShownEffects     = 3
-)
-
-func (s testStyle) ofRecordings(r *recordingResult) result {
-	var details, text strings.Builder
-	s.writeRecordings(&details, r)
-	testStyle{verbose: true}.writeRecordings(&text, r)
-	return result{
-		junitCase: junitCase{Class: partReplay, Name: strings.Join(r.Files, ", ")}, suite: "recordings",
-		beside: ": " + output.Plural(r.Calls, "call", "calls") + ", " + output.Plural(r.Requests, "distinct request", "distinct requests"),
-		took:   r.Seconds, state: stateOf(r.Passed), err: r.Error,
-		failure: "recorded requests have other responses", text: text.String(), details: details.String(),
-	}
-}
-
-func (s testStyle) writeRecordings(b *strings.Builder, r *recordingResult) {
-	for _, consequence := range difference.Consequences() {
-		if count := r.Counts[consequence]; count > 0 {
-			fmt.Fprintf(b, "      %s: %d\n", s.paint(consequenceStyle(consequence), describeConsequence(consequence)), count)
-			s.writeDifferences(b, r, consequence)
-		}
-	}
-	if r.Same > 0 {
-		fmt.Fprintf(b, "      same response: %d\n", r.Same)
-	}
-	if r.NotRun > 0 {
-		fmt.Fprintf(b, "      not called, because the time was up (--time): %d\n", r.NotRun)
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(b, "      note: %s\n", output.Clean(note))
-	}
-}
-
-// writeDifferences writes the first differences with a consequence.
-func (s testStyle) writeDifferences(b *strings.Builder, r *recordingResult, consequence difference.Consequence) {
-	shown := 0
-	for i := range r.Differences {
-		d := &r.Differences[i]
-		if d.Consequence != consequence {
-			continue
-		}
-		shown++
-		if shown > maxShownDifferences && !s.verbose {
-			fmt.Fprintf(b, "        …; -v or -o json shows more\n")
-			return
-		}
-		fmt.Fprintf(b, "        %s of %s", output.Clean(d.Hook), client.NameOf(d.Object))
-		if d.Requests > 1 {
-			fmt.Fprintf(b, ", %d requests", d.Requests)
-		}
-		b.WriteString(":\n")
-		for k, effect := range d.Effects {
-			if k >= maxShownEffects && !s.verbose {
-				fmt.Fprintf(b, "          … and %d more\n", len(d.Effects)-k)
-				break
-			}
-			fmt.Fprintf(b, "          %s\n", output.Clean(effect.Text))
-		}
-	}
-}
-
-// describeConsequence returns a consequence for people.
-func describeConsequence(c difference.Consequence) string {
-	return map[difference.Consequence]string{
-		difference.Unstable: "not deterministic", difference.WouldDelete: "would delete",
-		difference.WouldDeny:   "would be denied, or allowed",
-		difference.WouldCreate: "would create", difference.WouldUpdate: "would update", difference.StatusOnly: "status or timing only",
-		difference.Failed: "fails now", difference.NotComparable: "not comparable",
-	}[c]
-}
-
-func consequenceStyle(c difference.Consequence) output.Style {
-	switch c {
-	case difference.Unstable, difference.WouldDelete, difference.WouldDeny, difference.Failed:
-		return output.Red
-	}
-	return output.Yellow
 }

@@ -1,4 +1,4 @@
-// Package test is `setpoint test`: it runs cases, explorations, stories and recordings, and reports their results.
+// Package test is `setpoint test`: it runs cases, explorations and stories, and reports their results.
 package test
 
 import (
@@ -35,15 +35,13 @@ import (
 type testFlags struct {
 	operatorOptions operatorParser
 	only            []string
-	// recordings are files to replay.
-	recordings []string
-	run        string
-	limits     exploreFlags
-	update     bool
-	verbose    bool
-	junit      string
-	hooks      []string
-	processes  hooks.Processes
+	run             string
+	limits          exploreFlags
+	update          bool
+	verbose         bool
+	junit           string
+	hooks           []string
+	processes       hooks.Processes
 	output.PrintFlags
 }
 
@@ -70,9 +68,7 @@ func Command(p *command.Invocation, parse operatorParser) *cobra.Command {
   cases    files of kind Case: a request to a hook, and the response that is expected
   explore  files of kind Exploration: every order in which events, writes, crashes, faults
            and edits can follow each other, within bounds, and what must hold in all of them
-  replay   files of kind Story, which explore writes for what does not hold; with --replay,
-           recordings of 'setpoint record': the hooks are called with the recorded requests,
-           and what would be deleted, created, updated is shown
+  replay   files of kind Story, which explore writes for what does not hold
 
 DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
 a hook or run an operator in Python, or else manifests. Tests are in any file directly in DIR, or
@@ -92,7 +88,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
   setpoint test . --update && git diff     # accept what the hooks respond now
   setpoint test . --only explore --time 5m --faults 2
   setpoint test . stories/rollout-settles.yaml
-  setpoint test . --replay calls           # what would be different
   setpoint test . --junit report.xml       # for a CI system`,
 		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
@@ -100,7 +95,6 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.SortFlags = false
 	set.StringSliceVar(&f.only, "only", nil, "comma-separated `parts` to run: "+strings.Join(testParts(), ", ")+" (default: all)")
 	command.CompleteWords(c, "only", testParts())
-	set.StringArrayVar(&f.recordings, "replay", nil, "`file` of 'setpoint record' to replay, and without --only nothing else (repeatable)")
 	set.StringVar(&f.run, "run", "", "run only what has a name that matches this regular `expression`")
 	f.limits.register(set)
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
@@ -134,16 +128,8 @@ func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 
 // checkParts reports flags of parts that do not run.
 func (f *testFlags) checkParts() error {
-	replays := len(f.recordings) > 0
-	switch {
-	case replays && len(f.only) > 0 && !slices.Contains(f.only, partReplay):
-		return errors.New("--replay requires --only replay, or no --only")
-	case f.update && replays && len(f.only) == 0:
-		return errors.New("--update is for cases, and --replay runs none; add --only cases,replay, or omit one of the two")
-	case f.update && !f.runs(partCases):
+	if f.update && !f.runs(partCases) {
 		return errors.New("--update is for cases; add cases to --only, or omit --update")
-	case f.run != "" && replays && len(f.only) == 0:
-		return errors.New("--run chooses by names, which recordings do not have; omit --run or --replay")
 	}
 	return nil
 }

@@ -185,8 +185,7 @@ func (c *comparison) compareWith(after *hook.Response, afterErr error) (differen
 		}
 	}
 	comparing := difference.Comparison{
-		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: c.planner.ChildrenField(),
-		Namespace: c.parent.Namespace(),
+		Before: sides[0], After: sides[1], ChildrenField: c.planner.ChildrenField(), Namespace: c.parent.Namespace(),
 	}
 	comparing.Plan = func() ([]*object.Object, plan.Plan, error) {
 		todo, err := difference.Plan(&c.planner, c.observed, after.Children)

@@ -1,40 +1,81 @@
-package testcase
+package difference_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/recording"
-	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
+
+// Kinds of the same name in two groups are two objects.
+func TestKindsOfTheSameName(t *testing.T) {
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"type":"ClusterIP"}}`
+	const knative = `{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"a"},"spec":{"template":{}}}`
+	for name, c := range map[string]struct {
+		before, after string
+		want          []difference.Effect
+	}{
+		"one is left out": {service + "," + knative, service, []difference.Effect{
+			{Consequence: difference.WouldDelete, Text: "Service.serving.knative.dev a is not desired any more"},
+		}},
+		"one in place of the other": {service, knative, []difference.Effect{
+			{Consequence: difference.WouldDelete, Text: "Service a is not desired any more"},
+			{Consequence: difference.WouldCreate, Text: "create Service.serving.knative.dev a"},
+		}},
+		"in another order": {service + "," + knative, knative + "," + service, nil},
+	} {
+		comparing := comparisonOf(t, `{"children":[`+c.before+`]}`, `{"children":[`+c.after+`]}`)
+		if diff := cmp.Diff(c.want, comparing.Effects()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// comparisonOf returns the comparison of two responses for a parent without children.
+func comparisonOf(t *testing.T, before, after string) *difference.Comparison {
+	t.Helper()
+	decoded := func(text string) difference.Response {
+		return must.Get(difference.Decode(json.RawMessage(text), "children", "shop")).In(t)
+	}
+	return &difference.Comparison{
+		Before: decoded(before), After: decoded(after), ChildrenField: "children", Namespace: "shop",
+		Plan: func() ([]*object.Object, plan.Plan, error) { return nil, plan.Plan{}, nil },
+	}
+}
 
 // observedPod is a child that the present logic may delete, and that was created as {"image":"a"}.
 const observedPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","labels":{"controller-uid":"u"},"annotations":{"x":"{\"metadata\":{\"labels\":{\"controller-uid\":\"u\"}},\"spec\":{\"image\":\"a\"}}"},` +
 	`"ownerReferences":[{"apiVersion":"v1","kind":"Team","name":"red","uid":"u","controller":true}]},"spec":{"image":"a"}}`
 
-// target of a composite with Pods and ConfigMaps.
-func compositeTarget(t *testing.T, method plan.UpdateMethod) target {
+// planOf returns what is written of the observed Pod for a composite with Pods and ConfigMaps.
+func planOf(t *testing.T, method plan.UpdateMethod, after difference.Response) ([]*object.Object, plan.Plan, error) {
 	t.Helper()
-	kinds := must.Get(workspace.NewKinds(nil)).In(t)
-	parsed := must.Get(object.Parse([]byte(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"teams"}}`))).In(t)
-	return target{
-		controller: &workspace.Controller{Object: parsed}, kinds: kinds, hook: hookSync,
-		compose: &composite.Program{
-			Parent: object.Resource{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true, Custom: true}, GenerateSelector: true, LastApplied: "x",
-			Children: plan.Rules{
-				{Resource: object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Method: method},
-				{Resource: object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, Method: plan.InPlace},
-			},
+	program := composite.Program{
+		Parent: object.Resource{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true, Custom: true}, GenerateSelector: true, LastApplied: "x",
+		Children: plan.Rules{
+			{Resource: object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Method: method},
+			{Resource: object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, Method: plan.InPlace},
 		},
 	}
+	parent := must.Get(object.Parse([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`))).In(t)
+	planner := must.Get(program.Planner(parent)).In(t)
+	var children []json.RawMessage
+	list, _ := after["children"].([]any)
+	for _, child := range list {
+		children = append(children, must.Get(json.Marshal(child)).In(t))
+	}
+	observed := []*object.Object{must.Get(object.Parse([]byte(observedPod))).In(t)}
+	todo, err := difference.Plan(&planner, observed, children)
+	return observed, todo, err
 }
 
 func TestEffectsOnChildren(t *testing.T) {
@@ -60,9 +101,10 @@ func TestEffectsOnChildren(t *testing.T) {
 				"to apply it, add to spec.childResources: - {apiVersion: v1, resource: secrets}"},
 		"the end": {`{"children":[` + pod + `,` + config + `],"status":{"ready":1},"finalized":true}`, plan.InPlace, "WouldDelete: finalized is true, was absent"},
 	} {
-		r := &recorded{call: &recording.Call{Object: object.Ref{Namespace: "shop"}}, Case: &Case{target: compositeTarget(t, c.method), spec: spec{Request: decode[request](t, `{
-			"parent":{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}},"children":[`+observedPod+`]}`)}}, response: fieldsIn(t, was)}
-		if got := effectTexts(r.effectsOf(fieldsIn(t, c.got))); got != c.want {
+		comparing := comparisonOf(t, was, c.got)
+		comparing.Plan = func() ([]*object.Object, plan.Plan, error) { return planOf(t, c.method, comparing.After) }
+		texts := lists.Map(comparing.Effects(), func(e difference.Effect) string { return fmt.Sprintf("%s: %s", e.Consequence, e.Text) })
+		if got := strings.Join(texts, "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}
@@ -80,52 +122,8 @@ func TestEmptyFields(t *testing.T) {
 		"a volume":                {fmt.Sprintf(child, `{"volumes":[{"name":"v","emptyDir":{}}]}`), fmt.Sprintf(child, `{"volumes":[{"name":"v"}]}`), 1},
 		"a status":                {`{"status":{"ready":0}}`, `{"status":{}}`, 1},
 	} {
-		if got := difference.Changes(fieldsIn(t, c.was), fieldsIn(t, c.is)); len(got) != c.want {
+		if got := comparisonOf(t, c.was, c.is).Effects(); len(got) != c.want {
 			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-// TestReplayOfAGrowingFile replays a call that was recorded after the calls were counted.
-func TestReplayOfAGrowingFile(t *testing.T) {
-	r := &replay{requests: map[requestKey]*lastResponse{}}
-	if err := r.run(t.Context(), &recording.Call{Hook: "sync"}); err != nil || r.unknown > 0 {
-		t.Errorf("%v, %d calls without a controller", err, r.unknown)
-	}
-}
-
-func TestEffectsOfHandlers(t *testing.T) {
-	const was = `{"patch":{"spec":{"a":1}},"apply":[{"kind":"Pod","metadata":{"name":"a"},"spec":1}],"retryAfterSeconds":3}`
-	for name, c := range map[string]struct{ got, want string }{
-		"the same":     {was, ""},
-		"a deletion":   {was[:len(was)-1] + `,"delete":[{"kind":"Pod","name":"b"}]}`, "WouldDelete: delete Pod b"},
-		"another wait": {strings.Replace(was, "3}", "4}", 1), "StatusOnly: retryAfterSeconds is 4, was 3"},
-		"writes":       {`{"patch":{"spec":{"a":2}},"apply":[{"kind":"Pod","metadata":{"name":"b"}}],"retryAfterSeconds":3}`, "WouldCreate: apply Pod b; WouldUpdate: Pod a is not in apply any more; WouldUpdate: patch.spec.a is 2, was 1"},
-	} {
-		r := &recorded{call: &recording.Call{}, Case: &Case{target: target{handle: &handler.Program{}}}, response: fieldsIn(t, was)}
-		if got := effectTexts(r.effectsOf(fieldsIn(t, c.got))); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
-		}
-	}
-}
-
-func fieldsIn(t *testing.T, text string) fields {
-	t.Helper()
-	return must.Get(object.Decode([]byte(text))).In(t)
-}
-
-func effectTexts(list []difference.Effect) string {
-	texts := lists.Map(list, func(each difference.Effect) string { return fmt.Sprintf("%s: %s", each.Consequence, each.Text) })
-	return strings.Join(texts, "; ")
-}
-
-func TestSecretParts(t *testing.T) {
-	parts := secretParts{paths: []string{"status.hash"}, kinds: map[string]bool{kindOfPath(object.JoinPath("children", "ConfigMap shop/a-1")): true}}
-	for path, want := range map[string]bool{
-		"status.hash": true, "status.hash.x": true, "status.hashes": false, `children["ConfigMap shop/a-2"].data`: true, "children.ConfigMap a.data": true, `children["Pod shop/a"]`: false, "status": false,
-	} {
-		if got := parts.include(path); got != want {
-			t.Errorf("%s: %t", path, got)
 		}
 	}
 }
