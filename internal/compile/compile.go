@@ -339,33 +339,22 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 	if err != nil {
 		return nil, err
 	}
-	all := d.hooks.all()
 	rollout, former, err := k.rollout(ctx, o, d, c)
 	if err != nil {
 		c.release()
 		return nil, err
 	}
-	if former != nil {
-		all = append(all, former.hooks.all()...)
-	}
 	for i := range programs {
 		setLogic(&programs[i], logic, &d.hooks, rollout, former)
 	}
-	compiled := &Compiled{
-		Programs:      perNamespace(programs),
-		HookAddresses: all.addresses(),
-		Credentials:   all.credentials(),
-		Rollout:       rollout,
-		Code:          c.codeOf(d.hooks.all()),
-		Account:       draft.Account,
-		Suspended:     d.suspended || isPaused(o),
-		StatusWarning: k.statusWarning(programs),
-		Notes:         append(d.notes, d.hooks.all().endpointNotes(o)...),
-		Unserved:      d.unserved,
-		Release:       c.release,
-	}
-	if len(programs) > 0 {
-		compiled.Notes = append(compiled.Notes, d.hooks.all().bareNameNotes(programs[0].Children)...)
+	all := d.hooks.all()
+	compiled := c.compiled(o, all, d.suspended)
+	compiled.Programs, compiled.Rollout, compiled.Unserved = perNamespace(programs), rollout, d.unserved
+	compiled.StatusWarning = k.statusWarning(programs)
+	compiled.Notes = slices.Concat(d.notes, compiled.Notes, all.bareNameNotes(programs[0].Children))
+	if former != nil {
+		all = append(all, former.hooks.all()...)
+		compiled.HookAddresses, compiled.Credentials = all.addresses(), all.credentials()
 	}
 	if compiled.StatusWarning != "" {
 		compiled.Notes = append(compiled.Notes, compiled.StatusWarning)

@@ -41,20 +41,16 @@ func (c *connection) connect(ctx context.Context, h *hooks) (controller.Logic, e
 	if err != nil {
 		return controller.Logic{}, err
 	}
-	made := map[*hookConfig]*call.Hook{}
-	for i, config := range configs {
-		made[config] = opened[i]
-	}
 	var l controller.Logic
-	// A nil *call.Hook must not become a hook that is set.
-	if h.sync != nil {
-		l.Sync = made[h.sync]
-	}
-	if h.finalize != nil {
-		l.Finalize = made[h.finalize]
-	}
-	if h.customize != nil {
-		l.Customize = made[h.customize]
+	for i, config := range configs {
+		switch config {
+		case h.sync:
+			l.Sync = opened[i]
+		case h.finalize:
+			l.Finalize = opened[i]
+		case h.customize:
+			l.Customize = opened[i]
+		}
 	}
 	return l, nil
 }
@@ -162,6 +158,14 @@ func (c *connection) codeOf(configs hookConfigs) Code {
 		return Code{ConfigMaps: configs.configMaps()}
 	}
 	return Code{ConfigMaps: configs.configMaps(), Digest: c.programs.digest, Outdated: c.programs.outdated}
+}
+
+// compiled returns what controllers of all kinds have, whose hooks are opened.
+func (c *connection) compiled(o *object.Object, configs hookConfigs, suspended bool) *Compiled {
+	return &Compiled{
+		HookAddresses: configs.addresses(), Credentials: configs.credentials(), Code: c.codeOf(configs),
+		Account: c.account, Suspended: suspended || isPaused(o), Notes: configs.endpointNotes(o), Release: c.release,
+	}
 }
 
 // perNamespaceError refuses a reference that no single ServiceAccount reads.

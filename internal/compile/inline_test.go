@@ -70,10 +70,10 @@ func TestControllerWithoutCode(t *testing.T) {
 	const applied = `"annotations":{"a":"b","kubectl.kubernetes.io/last-applied-configuration":"{}"}`
 	const bare = `"annotations":{"a":"b"}`
 	for _, c := range []struct{ given, want string }{
-		{`{"metadata":{` + applied + `},"spec":{"hooks":{"sync":{"inline":{"language":"JavaScript","modules":{"a.js":"b"},"source":"sync"}},"customize":{"webhook":{"url":"http://inline"}}}},"status":{}}`,
-			`{"metadata":{` + bare + `},"spec":{"hooks":{"sync":{"inline":{"language":"JavaScript"}},"customize":{"webhook":{"url":"http://inline"}}}}}`},
-		{`{"metadata":{` + applied + `},"spec":{"handlers":[{"name":"a","retries":3},{"inline":{"source":"handle"},"name":"b"}]}}`,
-			`{"metadata":{` + bare + `},"spec":{"handlers":[{"name":"a","retries":3},{"inline":{},"name":"b"}]}}`},
+		{`{"metadata":{` + applied + `},"spec":{"hooks":{"customize":{"webhook":{"url":"http://inline"}},"sync":{"inline":{"language":"JavaScript","modules":{"a.js":"b"},"source":"sync"}}}},"status":{}}`,
+			`{"metadata":{` + bare + `},"spec":{"hooks":{"customize":{"webhook":{"url":"http://inline"}},"sync":{"inline":{"language":"JavaScript"}}}}}`},
+		{`{"metadata":{` + applied + `},"spec":{"handlers":[{"name":"a","retries":9007199254740993},{"inline":{"source":"handle"},"name":"b"}]}}`,
+			`{"metadata":{` + bare + `},"spec":{"handlers":[{"name":"a","retries":9007199254740993},{"inline":{},"name":"b"}]}}`},
 		{`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`,
 			`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`},
 	} {

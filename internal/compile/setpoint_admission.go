@@ -57,16 +57,9 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		webhooks[i].Admitter = opened[i]
 	}
 	p.Webhooks = webhooks
-	return &Compiled{
-		Admission:     p,
-		HookAddresses: configs.addresses(),
-		Credentials:   configs.credentials(),
-		Code:          c.codeOf(configs),
-		Account:       account,
-		Suspended:     spec.Suspend || isPaused(o),
-		Notes:         configs.endpointNotes(o),
-		Release:       c.release,
-	}, nil
+	compiled := c.compiled(o, configs, spec.Suspend)
+	compiled.Admission = p
+	return compiled, nil
 }
 
 // maxConfigurationName is the maximum length of an object name.

@@ -83,18 +83,10 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	for i := range programs {
 		programs[i].Handlers, programs[i].Backend = slices.Clone(handlers), process
 	}
-	configs = slices.Concat(configs, backend.all())
-	return &Compiled{
-		Handlers:      programs,
-		HookAddresses: configs.addresses(),
-		Credentials:   configs.credentials(),
-		Code:          c.codeOf(configs),
-		Account:       draft.Account,
-		Suspended:     spec.Suspend || isPaused(o),
-		Notes:         append(env.handlerNotes(spec), configs.endpointNotes(o)...),
-		Unserved:      unserved,
-		Release:       c.release,
-	}, nil
+	compiled := c.compiled(o, slices.Concat(configs, backend.all()), spec.Suspend)
+	compiled.Handlers, compiled.Unserved = programs, unserved
+	compiled.Notes = append(env.handlerNotes(spec), compiled.Notes...)
+	return compiled, nil
 }
 
 // checkFinalizer rejects a name that is the default of another controller.

@@ -21,57 +21,39 @@ func snapshot(o *object.Object, status []byte) json.RawMessage {
 
 // withoutCode returns the edits that remove the code of inline hooks.
 func withoutCode(o *object.Object) []object.Edit {
-	var edits []object.Edit
-	replace := func(bare json.RawMessage, path ...string) {
-		if bare != nil {
-			edits = append(edits, object.Edit{Value: bare, Path: path})
-		}
+	spec := o.Field("spec")
+	if !bytes.Contains(spec, []byte(`"inline"`)) {
+		return nil
 	}
-	for _, name := range []string{"sync", "finalize", "customize"} {
-		replace(withoutSource(o.Field("spec", "hooks", name)), "spec", "hooks", name)
+	decoded, err := object.DecodeExact(spec)
+	if err != nil || !dropCode(decoded) {
+		return nil
 	}
-	for _, list := range []string{"handlers", "webhooks"} {
-		replace(listWithoutSources(o.Field("spec", list)), "spec", list)
+	// kubectl apply keeps all of the manifest in the annotation.
+	return []object.Edit{
+		{Path: []string{"spec"}, Value: encode(decoded)},
+		{Path: []string{"metadata", "annotations", corev1.LastAppliedConfigAnnotation}},
 	}
-	if edits != nil {
-		// kubectl apply keeps all of the manifest there.
-		edits = append(edits, object.Edit{Path: []string{"metadata", "annotations", corev1.LastAppliedConfigAnnotation}})
-	}
-	return edits
 }
 
-// listWithoutSources returns a list of hooks without their code; nil if they have none.
-func listWithoutSources(list json.RawMessage) json.RawMessage {
-	var items []json.RawMessage
-	if json.Unmarshal(list, &items) != nil {
-		return nil
-	}
-	changed := false
-	for i, item := range items {
-		if bare := withoutSource(item); bare != nil {
-			items[i], changed = bare, true
+// dropCode removes the code of the inline hooks in a value, and reports whether there is any.
+func dropCode(in any) (dropped bool) {
+	switch v := in.(type) {
+	case []any:
+		for _, item := range v {
+			dropped = dropCode(item) || dropped
+		}
+	case map[string]any:
+		if inline, is := v["inline"].(map[string]any); is && inline["source"] != nil {
+			delete(inline, "source")
+			delete(inline, "modules")
+			return true
+		}
+		for _, item := range v {
+			dropped = dropCode(item) || dropped
 		}
 	}
-	if !changed {
-		return nil
-	}
-	return encode(items)
-}
-
-// withoutSource returns a hook without its code; nil if it has none.
-func withoutSource(hook json.RawMessage) json.RawMessage {
-	var fields, inline map[string]json.RawMessage
-	if !bytes.Contains(hook, []byte(`"inline"`)) || json.Unmarshal(hook, &fields) != nil ||
-		json.Unmarshal(fields["inline"], &inline) != nil {
-		return nil
-	}
-	if inline["source"] == nil {
-		return nil
-	}
-	delete(inline, "source")
-	delete(inline, "modules")
-	fields["inline"] = encode(inline)
-	return encode(fields)
+	return dropped
 }
 
 // encode returns a value of texts and JSON values, whose encoding cannot fail, as JSON.
