@@ -46,7 +46,9 @@ func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb s
 		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun &&
 			!reads[verb],
 	})
-	trace.Inject(ctx, func(key, value string) { request.SetHeader(key, value) })
+	for name, value := range trace.Headers(ctx) {
+		request.SetHeader(name, value)
+	}
 	return ctx, span
 }
 

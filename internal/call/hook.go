@@ -49,39 +49,31 @@ func (h *Hook) Limits() Limits { return h.limits }
 func (h *Hook) Close() { h.transport.Close() }
 
 // Call implements hook.Hook.
-func (h *Hook) Call(ctx context.Context, req *hook.Request) (resp *hook.Response, err error) {
+func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
 	hookType := Sync
 	if req.Finalizing {
 		hookType = Finalize
 	}
-	err = h.Do(ctx, Request{HookType: hookType, Body: req.AppendJSON(nil, h.wire), Object: req.Parent}, func(body []byte) (err error) {
-		resp, err = hook.DecodeResponse(body, h.wire)
-		return err
-	})
-	return resp, err
+	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, h.wire), Object: req.Parent}, hook.DecodeResponse, h.wire)
 }
 
 // Customize implements hook.Customizer.
-func (h *Hook) Customize(ctx context.Context, req *hook.CustomizeRequest) (resp *hook.CustomizeResponse, err error) {
-	err = h.Do(ctx, Request{HookType: Customize, Body: req.AppendJSON(nil), Object: req.Parent}, func(body []byte) (err error) {
-		resp, err = hook.DecodeCustomizeResponse(body, h.wire.Decoding)
-		return err
-	})
-	return resp, err
+func (h *Hook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+	return do(ctx, h, Request{HookType: Customize, Body: req.AppendJSON(nil), Object: req.Parent},
+		hook.DecodeCustomizeResponse, h.wire.Decoding)
 }
 
 // Handle implements hook.Handler.
 func (h *Hook) Handle(ctx context.Context, req *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-	var resp *hook.HandlerResponse
 	// own is the handler's error, reported by a successful exchange.
 	var own error
-	err := h.Do(ctx, Request{HookType: Handle, Body: req.AppendJSON(nil), Object: req.Object}, func(body []byte) (err error) {
-		resp, err = hook.DecodeHandlerResponse(body, h.wire.Decoding)
-		if !hook.IsMalformed(err) {
-			own, err = err, nil
-		}
-		return err
-	})
+	resp, err := do(ctx, h, Request{HookType: Handle, Body: req.AppendJSON(nil), Object: req.Object},
+		func(body []byte, by hook.Decoding) (resp *hook.HandlerResponse, err error) {
+			if resp, err = hook.DecodeHandlerResponse(body, by); !hook.IsMalformed(err) {
+				own, err = err, nil
+			}
+			return resp, err
+		}, h.wire.Decoding)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +86,20 @@ func (h *Hook) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.Review
 	if reviewed == nil {
 		reviewed = req.OldObject
 	}
-	var review *hook.ReviewResponse
-	err := h.Do(ctx, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, func(body []byte) (err error) {
-		review, err = hook.DecodeReviewResponse(body, h.wire.Decoding)
+	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, hook.DecodeReviewResponse, h.wire.Decoding)
+}
+
+// do is Do for a response of a type, which decode decodes by the rules of the hook.
+func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
+	var resp *R
+	err := h.Do(ctx, req, func(body []byte) (err error) {
+		resp, err = decode(body, by)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return review, nil
+	return resp, nil
 }
 
 // Do makes a call of any type and reports it. decode decodes the response and may retain

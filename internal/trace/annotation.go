@@ -19,9 +19,7 @@ func AnnotationOf(ctx context.Context) string {
 	if a == nil || !a.tracer.annotate {
 		return ""
 	}
-	value := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, value)
-	return value[traceparent]
+	return Headers(ctx)[traceparent]
 }
 
 // parseTraceparent returns an invalid context for a value that is none.

@@ -72,15 +72,19 @@ func Header(ctx context.Context, header http.Header) http.Header {
 		return header
 	}
 	header = header.Clone()
-	Inject(ctx, header.Set)
+	for name, value := range Headers(ctx) {
+		header.Set(name, value)
+	}
 	return header
 }
 
-// Inject sets the headers traceparent and tracestate of the context's trace.
-func Inject(ctx context.Context, set func(name, value string)) {
+// Headers returns the headers traceparent and tracestate of the context's trace; none without one.
+func Headers(ctx context.Context) map[string]string {
+	headers := propagation.MapCarrier{}
 	if On(ctx) {
-		propagation.TraceContext{}.Inject(ctx, setter(set))
+		propagation.TraceContext{}.Inject(ctx, headers)
 	}
+	return headers
 }
 
 // Line returns a JSON object with the trace of a context as its first members; the object itself if it has none.
@@ -88,23 +92,17 @@ func Line(ctx context.Context, object []byte) []byte {
 	if !On(ctx) || len(object) < 2 || object[0] != '{' {
 		return object
 	}
-	line := append(make([]byte, 0, len(object)+100), '{')
-	Inject(ctx, func(name, value string) {
-		text, _ := json.Marshal(value)
-		line = append(append(append(append(append(line, '"'), name...), `":`...), text...), ',')
-	})
-	if object[1] == '}' {
-		line = line[:max(1, len(line)-1)]
+	headers := Headers(ctx)
+	line, _ := json.Marshal(headers)
+	switch {
+	case len(headers) == 0:
+		return object
+	case object[1] == '}':
+		return line
 	}
+	line[len(line)-1] = ','
 	return append(line, object[1:]...)
 }
-
-// setter is the carrier of Inject.
-type setter func(name, value string)
-
-func (s setter) Set(name, value string) { s(name, value) }
-func (setter) Get(string) string        { return "" }
-func (setter) Keys() []string           { return nil }
 
 // StartReview starts the span of a review, in the trace of the caller.
 func (t *Tracer) StartReview(ctx context.Context, header http.Header, controller, webhook string) (context.Context, Span) {
