@@ -176,7 +176,6 @@ func TestNotApplicableWithOneReason(t *testing.T) {
 		w.stop()
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		w = startEnv(s, p, s, do)
-		defer w.stop()
 		pass(time.Minute)
 		var reasons []hook.Reason
 		for _, c := range w.callsOf("h", "") {
@@ -194,8 +193,7 @@ func TestTimerNotApplicable(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":true}}`)
 		p := program(trigger.Handler{Name: "t", Every: time.Minute, FromFirstSeen: true, InitialDelay: 10 * time.Second, Conditional: true})
-		w := startEnv(s, p, s, map[string]handlerFunc{"t": c.handle})
-		defer w.stop()
+		startEnv(s, p, s, map[string]handlerFunc{"t": c.handle})
 		pass(5 * time.Second)
 		c.expect(t)
 		pass(10 * time.Second)
@@ -266,7 +264,6 @@ func TestMatchFails(t *testing.T) {
 		p := program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute}, trigger.Handler{Name: "other", On: []hook.Reason{hook.ReasonCreate}})
 		p.ReplacedFinalizers = []string{"old/one"}
 		w := startEnv(s, p, s, map[string]handlerFunc{"d": c.handle})
-		defer w.stop()
 		since := time.Now().Format(time.TimeOnly)
 		c.expect(t, "Match eur")
 		if got := len(w.callsOf("other", "")); got != 1 {
@@ -289,8 +286,7 @@ func TestMatchIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":false}}`)
-		w := startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
-		defer w.stop()
+		startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
 		for n := range 1000 {
 			s.edit(rates, "eur", fmt.Sprintf(`{"status":{"n":%d}}`, n))
 			pass(20 * time.Millisecond)
@@ -312,8 +308,7 @@ func TestDeleteNotApplicable(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{}
 		s.create(rates, "eur", `{"spec":{"on":false},"metadata":{"finalizers":["setpoint.dev/test"]}}`)
 		s.drop(rates, "eur")
-		w := startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
-		defer w.stop()
+		startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
 		c.expect(t, "Delete eur")
 		if o := s.get(rates, "eur"); o != nil {
 			t.Errorf("left %s", text(o))
@@ -336,8 +331,7 @@ func TestMatchOfDaemon(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}})
-		w := startEnv(s, p, s, nil)
-		defer w.stop()
+		startEnv(s, p, s, nil)
 		for _, step := range []struct {
 			patch   string
 			fails   bool

@@ -165,7 +165,6 @@ func TestDaemonRecovers(t *testing.T) {
 				return nil
 			}
 		}}), s, nil)
-		defer x.stop()
 		failing := func(step string, want int, handled string) {
 			t.Helper()
 			if got := x.Health().HookFailing; got != want {

@@ -49,7 +49,6 @@ func TestReplacedFinalizers(t *testing.T) {
 					p.Labels = "a=b"
 				}
 				w := startEnv(s, p, s, nil)
-				defer w.stop()
 				pass(time.Minute)
 				if got := finalizersOf(s); got != c.want || len(w.callsOf("d", "")) != c.deletion || len(s.wrote("PATCH")) != c.writes {
 					t.Errorf("finalizers %s, want %s, after %v and %q", got, c.want, w.callsOf("d", ""), s.wrote("PATCH"))
@@ -69,7 +68,6 @@ func TestReplacedAnnotation(t *testing.T) {
 		p := program(trigger.Handler{Name: "changed", On: []hook.Reason{hook.ReasonUpdate}})
 		p.ReplacedAnnotation = "kopf.dev/last"
 		w := startEnv(s, p, s, nil)
-		defer w.stop()
 		pass(time.Second)
 		if made := w.callsOf("changed", "former"); len(made) != 1 || made[0].reason != hook.ReasonCreate {
 			t.Errorf("calls for the object of a former controller: %+v, want one with the reason Create", made)
@@ -109,7 +107,6 @@ func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
 					}
 					return &hook.HandlerResponse{RetryAfter: 5 * time.Second}, nil
 				}})
-				defer w.stop()
 				pass(time.Second)
 				s.drop(rates, "eur")
 				pass(9 * time.Second)

@@ -61,7 +61,6 @@ func TestBackoffPerObject(t *testing.T) {
 			}
 			return nil, errors.New("not today")
 		}})
-		defer w.stop()
 		pass(time.Hour)
 		for _, name := range []string{"a", "b", "c"} {
 			made := w.callsOf("h", name)
@@ -87,7 +86,6 @@ func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return nil, errors.New("no")
 		}})
-		defer w.stop()
 		pass(time.Second)
 		for range 5 {
 			w.RetryWrites()
@@ -110,12 +108,11 @@ func TestEventHandlersSeeEarlierWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		var seen []string
-		w := startEnv(s, program(
+		startEnv(s, program(
 			trigger.Handler{Name: "one", On: []hook.Reason{hook.ReasonCreate}},
 			trigger.Handler{Name: "two", On: []hook.Reason{hook.ReasonEvent}},
 			trigger.Handler{Name: "three", On: []hook.Reason{hook.ReasonCreate}},
 		), s, map[string]handlerFunc{"one": countingHandler(&seen), "two": countingHandler(&seen), "three": countingHandler(&seen)})
-		defer w.stop()
 		pass(time.Second)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		pass(time.Second)
@@ -131,7 +128,7 @@ func TestEventChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		var received []string
-		w := startEnv(s, program(
+		startEnv(s, program(
 			trigger.Handler{Name: "slow", On: []hook.Reason{hook.ReasonCreate}},
 			trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}},
 		), s, map[string]handlerFunc{
@@ -149,7 +146,6 @@ func TestEventChanges(t *testing.T) {
 				return &hook.HandlerResponse{}, nil
 			},
 		})
-		defer w.stop()
 		pass(time.Second)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		pass(time.Second)
@@ -168,7 +164,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var seen []string
 		count := countingHandler(&seen)
-		w := startEnv(s, program(trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}}), s, map[string]handlerFunc{
+		startEnv(s, program(trigger.Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}}), s, map[string]handlerFunc{
 			"c": func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				if len(seen) == 0 {
 					s.edit(rates, "eur", `{"status":{"count":7}}`)
@@ -176,7 +172,6 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 				return count(ctx, n)
 			},
 		})
-		defer w.stop()
 		pass(10 * time.Second)
 		if got := countIn(s.get(rates, "eur")); got != 8 || !slices.Equal(seen, []string{"c create 0", "c create 7"}) {
 			t.Errorf("saw %q, stored %d", seen, got)
@@ -267,7 +262,6 @@ func testRejectedWrite(t *testing.T) {
 	}
 	w.stop()
 	w = startEnv(s, p, s, do)
-	defer w.stop()
 	pass(time.Minute)
 	if len(w.callsOf("first", ""))+len(w.callsOf("last", "")) > 0 || len(w.callsOf("bad", "")) != 1 {
 		t.Errorf("after a restart called %+v", w.calls)
@@ -287,13 +281,12 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var recorded lasthandled.Record
 		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-		w := startEnv(s, program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}), s, map[string]handlerFunc{
+		startEnv(s, program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}), s, map[string]handlerFunc{
 			"two": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 				recorded = stateIn(s.get(rates, "eur"))
 				return &hook.HandlerResponse{}, nil
 			},
 		})
-		defer w.stop()
 		pass(time.Second)
 		if recorded["one"].Digest == "" || recorded["two"].Digest != "" {
 			t.Errorf("recorded %+v when the second was called", recorded)
@@ -312,7 +305,6 @@ func TestNoSideEffects(t *testing.T) {
 		}
 		p := program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}, trigger.Handler{Name: "three", On: both})
 		w := startEnv(s, p, s, map[string]handlerFunc{"one": nothing, "three": nothing})
-		defer w.stop()
 		pass(time.Second)
 		recorded := stateIn(s.get(rates, "eur"))
 		if wrote := s.wrote("PATCH rates/eur"); len(wrote) != 2 || recorded["one"].Digest == "" || recorded["three"].Digest == "" {
@@ -346,7 +338,6 @@ func TestTimerInterval(t *testing.T) {
 						return &hook.HandlerResponse{}, nil
 					},
 				})
-				defer w.stop()
 				for i := range 20 {
 					pass(1100 * time.Millisecond)
 					if i%4 == 0 {
@@ -378,7 +369,6 @@ func TestImmediateRetry(t *testing.T) {
 				return &hook.HandlerResponse{RetryAfter: hook.Immediately, Status: json.RawMessage(`{"seen":true}`)}, nil
 			},
 		})
-		defer w.stop()
 		pass(9 * time.Second)
 		made := w.callsOf("h", "")
 		if len(made) != 5 {
@@ -434,7 +424,6 @@ func testThrottling(t *testing.T, a, b []trigger.Handler) {
 		}
 		return incrementHandler("b")(ctx, n)
 	}})
-	defer x.stop()
 	pass(time.Second)
 	s.edit(rates, "eur", `{"spec":{"b":100}}`)
 	pass(20 * time.Second)
@@ -510,7 +499,6 @@ func TestThrottlingWithinProgram(t *testing.T) {
 			trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}},
 			trigger.Handler{Name: "t", Every: time.Second},
 		), s, map[string]handlerFunc{"a": incrementHandler("a"), "b": incrementHandler("b")})
-		defer w.stop()
 		pass(time.Second)
 		s.edit(rates, "eur", `{"spec":{"b":1}}`)
 		pass(5 * time.Minute)
@@ -539,7 +527,6 @@ func TestEditsAreNotThrottled(t *testing.T) {
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(object.DecodeOrEmpty(n.Object), "spec", "n")))}, nil
 		}})
-		defer w.stop()
 		pass(time.Second)
 		for i := range 1000 {
 			s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, i+1))
@@ -582,7 +569,6 @@ func TestInitialDelay(t *testing.T) {
 					elapse(4 * time.Second)
 					return &hook.HandlerResponse{}, nil
 				}})
-				defer w.stop()
 				pass(30 * time.Second)
 				made := w.callsOf("t", "")
 				if len(made) < len(c.want) || c.want == nil && len(made) > 0 {
@@ -620,7 +606,6 @@ func TestDelayOfTimerError(t *testing.T) {
 				w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 					return nil, c.err
 				}})
-				defer w.stop()
 				pass(61 * time.Second)
 				made := w.callsOf("t", "")
 				if len(made) < len(c.want) {

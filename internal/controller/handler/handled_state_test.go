@@ -218,7 +218,6 @@ func testPrunedStatus(t *testing.T, asks bool) {
 			return &hook.HandlerResponse{Status: []byte(`{"ready":true,"late":1}`)}, nil
 		},
 	})
-	defer w.stop()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	pass(time.Hour)
 	if events := strings.Join(w.eventLines(), "\n"); strings.Count(events, controller.ReasonStatusPruned) != 1 || !strings.Contains(events, "status.late") {
@@ -337,7 +336,7 @@ func testRefusedApply(t *testing.T, code int, patch string) {
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 	p.Owns = []object.Resource{configMaps}
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		line := string(n.Reason)
 		for _, c := range n.Changes {
 			line += fmt.Sprintf(" %s:%s->%s", c.Path, c.From, c.To)
@@ -345,7 +344,6 @@ func testRefusedApply(t *testing.T, code int, patch string) {
 		made = append(made, line)
 		return &hook.HandlerResponse{Patch: patchText(patch), Apply: []hook.AppliedObject{{Object: configMap("taken")}}}, nil
 	}})
-	defer w.stop()
 	pass(time.Hour)
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	pass(time.Hour)
@@ -448,7 +446,6 @@ func TestDriftAfterFailedCreate(t *testing.T) {
 		pass(time.Minute)
 		w.stop()
 		w = start(nil)
-		defer w.stop()
 		pass(time.Minute)
 		s.edit(configMaps, "anothers", `{"data":{"n":"2"}}`)
 		pass(time.Minute)

@@ -100,13 +100,12 @@ func TestWholeNumbersOfHandlers(t *testing.T) {
 		s := newBubbleServer(t)
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Every: time.Minute})
 		p.Owns = []object.Resource{configMaps}
-		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{
 				Patch: []byte(`{"spec":{"n":2.0,"m":1e3}}`), Status: []byte(`{"n":4e0}`),
 				Apply: []hook.AppliedObject{{Object: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"n":2.0,"h":0.5}}`)}},
 			}, nil
 		}})
-		defer w.stop()
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		pass(time.Hour)
 		writes := s.wrote("")

@@ -34,7 +34,6 @@ func TestExpression(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"on":false}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}, Expression: isOn}), s, nil)
-		defer w.stop()
 		expect := func(step, finalizers string, failing, calls int) {
 			t.Helper()
 			pass(time.Minute)
@@ -74,7 +73,6 @@ func TestExpressionOfDeletion(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"on":true}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonDelete}, Expression: isOn}), s, nil)
-		defer w.stop()
 		pass(time.Minute)
 		s.edit(rates, "eur", `{"spec":{"on":false}}`)
 		pass(time.Minute)
@@ -101,7 +99,6 @@ func TestExpressionOfChanges(t *testing.T) {
 			return !bytes.Equal(old.Field("spec", "on"), now.Field("spec", "on")), nil
 		}
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Expression: changes}), s, nil)
-		defer w.stop()
 		pass(time.Minute)
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		pass(time.Minute)
@@ -135,7 +132,6 @@ func TestDebounce(t *testing.T) {
 			calls = append(calls, fmt.Sprint(n.Reason, " ", n.Name, " ", n.Changes))
 			return &hook.HandlerResponse{}, nil
 		}})
-		defer w.stop()
 		pass(time.Second)
 		s.edit(rates, "usd", `{"spec":{"n":2}}`)
 		pass(time.Second)

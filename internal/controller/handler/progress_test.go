@@ -131,8 +131,7 @@ func TestProgressWithOwnChanges(t *testing.T) {
 			s, h := newBubbleServer(t), &stepHandler{fails: fails, patch: `{"spec":{"seen":true}}`}
 			s.create(rates, "eur", `{"spec":{"n":1}}`)
 			p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}, Backoff: time.Minute, MaxBackoff: time.Minute})
-			w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
-			defer w.stop()
+			startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
 			attempt := func(n int) int {
 				if fails {
 					return n
@@ -172,7 +171,6 @@ func TestErrorBesideWrites(t *testing.T) {
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return response.Load(), nil
 		}})
-		defer w.stop()
 		pass(time.Second)
 		o := s.get(rates, "eur")
 		if text(field(o, "spec")) != `{"n":1,"seen":true}` || field(o, "status", "phase") != "waiting" || field(o, "status", "message") != "waits" ||
@@ -230,7 +228,6 @@ func TestRefusedWriteBesideError(t *testing.T) {
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"seen":true}}`), Err: errors.New("closed")}, nil
 		}})
-		defer w.stop()
 		pass(time.Minute)
 		if got := w.callsOf("h", ""); len(got) != 1 || !strings.Contains(conditionsOf(s.get(rates, "eur")), controller.ReasonWriteFailed) {
 			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))

@@ -235,7 +235,7 @@ func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, wan
 	p.Owns, p.HandledStatusKey = []object.Resource{configMaps}, "test"
 	var calls []string
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		calls = append(calls, fmt.Sprint(n.Changes))
 		number := text(intIn(object.DecodeOrEmpty(n.Object), "spec", "n"))
 		return &hook.HandlerResponse{
@@ -243,7 +243,6 @@ func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, wan
 			Apply: []hook.AppliedObject{{Object: configMapWith("c", number)}},
 		}, nil
 	}})
-	defer w.stop()
 	pass(10 * time.Second)
 	refuses.Store(true)
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -280,12 +279,11 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 		p.Owns = []object.Resource{configMaps}
 		var calls []hook.Reason
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			calls = append(calls, n.Reason)
 			number := text(len(calls))
 			return &hook.HandlerResponse{Status: json.RawMessage(`{"sum":` + number + `}`), Apply: []hook.AppliedObject{{Object: configMapWith("c", number)}}}, nil
 		}})
-		defer w.stop()
 		pass(10 * time.Second)
 		refuses.Store(true)
 		pass(61 * time.Second)

@@ -126,7 +126,7 @@ func (w *bubbleEnv) eventLines() []string {
 // handlerFunc is a handler as a function.
 type handlerFunc func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error)
 
-// startEnv starts a program on a server; do has its handlers by name.
+// startEnv starts a program on a server, until stop or the end of the test; do has its handlers by name.
 func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]handlerFunc) *bubbleEnv {
 	w := &bubbleEnv{}
 	for i := range p.Handlers {
@@ -154,5 +154,6 @@ func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]h
 		tools.Store.Close()
 		synctest.Wait()
 	})
+	s.t.Cleanup(w.stop)
 	return w
 }
