@@ -29,29 +29,29 @@ func (t *timer) until(now time.Duration) time.Duration {
 }
 
 // delays is a heap of timers, earliest first.
-type delays struct{ heap timerHeap }
+type delays []*timer
 
 func (d *delays) set(t *timer, at time.Duration) {
 	t.at = at
 	if t.set() {
-		heap.Fix(&d.heap, t.slot-1)
+		heap.Fix(d, t.slot-1)
 		return
 	}
-	heap.Push(&d.heap, t)
+	heap.Push(d, t)
 }
 
 func (d *delays) drop(t *timer) {
 	if t.set() {
-		heap.Remove(&d.heap, t.slot-1)
+		heap.Remove(d, t.slot-1)
 	}
 }
 
 // next returns when the earliest timer is due; false if none is set.
 func (d *delays) next() (time.Duration, bool) {
-	if len(d.heap) == 0 {
+	if len(*d) == 0 {
 		return 0, false
 	}
-	return d.heap[0].at, true
+	return (*d)[0].at, true
 }
 
 // popDue removes and returns the earliest timer if it is due, else nil.
@@ -59,30 +59,28 @@ func (d *delays) popDue(now time.Duration) *timer {
 	if at, some := d.next(); !some || at > now {
 		return nil
 	}
-	return heap.Pop(&d.heap).(*timer)
+	return heap.Pop(d).(*timer)
 }
 
-type timerHeap []*timer
+func (d delays) Len() int           { return len(d) }
+func (d delays) Less(i, j int) bool { return d[i].at < d[j].at }
 
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].slot, h[j].slot = i+1, j+1
+func (d delays) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].slot, d[j].slot = i+1, j+1
 }
 
-func (h *timerHeap) Push(x any) {
+func (d *delays) Push(x any) {
 	t := x.(*timer)
-	t.slot = len(*h) + 1
-	*h = append(*h, t)
+	t.slot = len(*d) + 1
+	*d = append(*d, t)
 }
 
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+func (d *delays) Pop() any {
+	last := len(*d) - 1
+	t := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
 	t.slot = 0
 	return t
 }

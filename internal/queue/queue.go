@@ -182,7 +182,7 @@ func (q *Queue) RetryNow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var failing []*entry
-	for _, t := range q.delays.heap {
+	for _, t := range q.delays {
 		if t == &t.entry.retry {
 			failing = append(failing, t.entry)
 		}
@@ -228,7 +228,7 @@ func (q *Queue) Close() {
 		q.alarm.Stop()
 	}
 	// The runtime may keep the stopped alarm, and with it the queue: drop the content.
-	q.entries, q.ready, q.delays, q.active = nil, ready{}, delays{}, 0
+	q.entries, q.ready, q.delays, q.active = nil, ready{}, nil, 0
 }
 
 // Key identifies a parent. Namespace is empty for cluster-scoped kinds.

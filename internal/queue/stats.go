@@ -38,12 +38,12 @@ func (q *Queue) Stats() Stats {
 	for p := range priorities {
 		stats.Depth[p] = q.ready.bands[p].len
 	}
-	for _, t := range q.delays.heap {
+	for _, t := range q.delays {
 		if t == &t.entry.retry {
 			stats.Backoff++
 		}
 	}
-	stats.Delayed = len(q.delays.heap) - stats.Backoff
+	stats.Delayed = len(q.delays) - stats.Backoff
 	return stats
 }
 
