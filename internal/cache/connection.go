@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -87,8 +88,7 @@ type health struct {
 	// notifyMu orders calls of onChange, which may read the current error.
 	notifyMu sync.Mutex
 
-	mu  sync.Mutex
-	err error
+	err atomic.Pointer[error]
 }
 
 // report stores an error and calls onChange if it differs.
@@ -101,16 +101,13 @@ func (h *health) report(err error) {
 	}
 }
 
-func (h *health) set(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.err = err
-}
+func (h *health) set(err error) { h.err.Store(&err) }
 
 func (h *health) current() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
+	if err := h.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // idleJitter spreads idle timeouts, so that watches that became idle together are not

@@ -18,7 +18,7 @@ type View struct {
 	readyOrFailed chan struct{}
 
 	// Guarded by watch.deliverMu.
-	readyClosed, readyOrFailedClosed, closed bool
+	readyOrFailedClosed, closed bool
 }
 
 // Get returns an object, or nil.
@@ -53,15 +53,7 @@ func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Obj
 }
 
 // All iterates over the current objects, in no order.
-func (v *View) All() iter.Seq[*object.Object] {
-	return func(yield func(*object.Object) bool) {
-		for _, o := range v.snapshot() {
-			if !yield(o) {
-				return
-			}
-		}
-	}
-}
+func (v *View) All() iter.Seq[*object.Object] { return slices.Values(v.snapshot()) }
 
 // snapshot allows callers of All to use the view meanwhile.
 func (v *View) snapshot() []*object.Object {

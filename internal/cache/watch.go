@@ -165,8 +165,7 @@ func (w *watch) markFailed(err error) {
 
 // markReady closes Ready. The caller holds deliverMu.
 func (v *View) markReady() {
-	if !v.readyClosed {
-		v.readyClosed = true
+	if !v.Synced() {
 		close(v.ready)
 		v.markReadyOrFailed()
 	}
