@@ -58,9 +58,7 @@ type Writer struct {
 // New returns a Writer. The client should have no rate limit: the server has priority and fairness,
 // and Parallel bounds concurrent writes.
 func New(client rest.Interface, options Options) *Writer {
-	if options.Manager == "" {
-		options.Manager = "setpoint"
-	}
+	options.Manager = cmp.Or(options.Manager, "setpoint")
 	if options.Parallel <= 0 {
 		options.Parallel = 64
 	}
@@ -120,12 +118,7 @@ func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.
 	return w.send(ctx, resource, verbOf("patch", part), onPart(request, resource, o, part).Body(patch))
 }
 
-func verbOf(verb, part string) string {
-	if part == "" {
-		return verb
-	}
-	return verb + "_" + part
-}
+func verbOf(verb, part string) string { return strings.TrimSuffix(verb+"_"+part, "_") }
 
 // onPart sets the path of an object or of its status. That is not validated, which takes time: the server prunes unknown
 // fields.
