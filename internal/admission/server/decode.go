@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -17,30 +18,9 @@ const (
 	reviewKind    = "AdmissionReview"
 )
 
-// admissionReview is an AdmissionReview whose objects stay JSON.
-type admissionReview struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Request    *reviewRequest `json:"request"`
-}
-
-type reviewRequest struct {
-	UID         string                      `json:"uid"`
-	Kind        metav1.GroupVersionKind     `json:"kind"`
-	Resource    metav1.GroupVersionResource `json:"resource"`
-	SubResource string                      `json:"subResource"`
-	Name        string                      `json:"name"`
-	Namespace   string                      `json:"namespace"`
-	Operation   hook.Operation              `json:"operation"`
-	UserInfo    hook.User                   `json:"userInfo"`
-	Object      json.RawMessage             `json:"object"`
-	OldObject   json.RawMessage             `json:"oldObject"`
-	DryRun      bool                        `json:"dryRun"`
-}
-
 // decodeReview decodes an AdmissionReview. Hooks receive its objects on one line.
-func decodeReview(body []byte) (*reviewRequest, error) {
-	var review admissionReview
+func decodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
+	var review admissionv1.AdmissionReview
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, body); err != nil {
 		return nil, err
@@ -55,19 +35,19 @@ func decodeReview(body []byte) (*reviewRequest, error) {
 	return review.Request, nil
 }
 
-func (r *reviewRequest) hookRequest() *hook.ReviewRequest {
+// hookRequest returns what a hook receives of a request.
+func hookRequest(r *admissionv1.AdmissionRequest) *hook.ReviewRequest {
 	gv := schema.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}
+	user := hook.User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups}
+	if len(r.UserInfo.Extra) > 0 {
+		user.Extra = map[string][]string{}
+	}
+	for key, values := range r.UserInfo.Extra {
+		user.Extra[key] = values
+	}
 	return &hook.ReviewRequest{
-		UID: r.UID, Operation: r.Operation, APIVersion: gv.String(), Kind: r.Kind.Kind,
+		UID: string(r.UID), Operation: hook.Operation(r.Operation), APIVersion: gv.String(), Kind: r.Kind.Kind,
 		Resource: r.Resource.Resource, Subresource: r.SubResource, Namespace: r.Namespace, Name: r.Name,
-		Object: given(r.Object), OldObject: given(r.OldObject), User: r.UserInfo, DryRun: r.DryRun,
+		Object: r.Object.Raw, OldObject: r.OldObject.Raw, User: user, DryRun: ptr.Deref(r.DryRun, false),
 	}
-}
-
-// given returns an object; nil for null.
-func given(object json.RawMessage) json.RawMessage {
-	if string(object) == "null" {
-		return nil
-	}
-	return object
 }

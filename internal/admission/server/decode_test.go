@@ -28,7 +28,7 @@ func TestDecodeReview(t *testing.T) {
 		DryRun: true,
 	}
 	got, err := decodeReview([]byte(wholeReview))
-	if err != nil || !reflect.DeepEqual(got.hookRequest(), want) {
+	if err != nil || !reflect.DeepEqual(hookRequest(got), want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -54,7 +54,7 @@ func TestDecodeReviewOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want.UID, c.want.APIVersion, c.want.Kind, c.want.Resource = "u", "v1", "Pod", "pods"
 			got, err := decodeReview(reviewOf(c.request))
-			if err != nil || !reflect.DeepEqual(*got.hookRequest(), c.want) {
+			if err != nil || !reflect.DeepEqual(*hookRequest(got), c.want) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

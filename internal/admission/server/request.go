@@ -9,7 +9,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -47,7 +46,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readReview reads and decodes a review. It uses no turn of the program.
-func (s *Server) readReview(w http.ResponseWriter, r *http.Request) (*reviewRequest, error) {
+func (s *Server) readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, error) {
 	connection := http.NewResponseController(w)
 	// Where there are no deadlines there is no connection that could be slow.
 	_ = connection.SetReadDeadline(time.Now().Add(s.options.BodyTimeout))
@@ -74,7 +73,7 @@ func (s *Server) probe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data, err := encode(newAdmissionReview(&admissionv1.AdmissionResponse{
-		UID: types.UID(review.UID), Allowed: true, Warnings: []string{admission.ProbeWarning},
+		UID: review.UID, Allowed: true, Warnings: []string{admission.ProbeWarning},
 	}))
 	if err != nil {
 		writeError(w, err)

@@ -25,7 +25,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	ctx, span := s.options.Tracer.StartReview(ctx, r.Header, to.program.Name, to.webhook.Name)
 	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(),
 		Authenticated: authenticated(r)}
-	body, err := s.process(ctx, &record, to, func() (*reviewRequest, error) { return s.readReview(w, r) })
+	body, err := s.process(ctx, &record, to, w, r)
 	if err != nil {
 		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
 		record.Result, record.Err = admission.Errored, record.Secrets.Error(err)
@@ -72,13 +72,14 @@ func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.Veri
 
 // process reads a review, waits for a turn, and calls the hook. It returns the encoded
 // response. A slow sender does not use a turn.
-func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() (*reviewRequest, error)) ([]byte,
-	error) {
-	decoded, err := read()
+func (s *Server) process(
+	ctx context.Context, record *admission.ReviewRecord, to *route, w http.ResponseWriter, r *http.Request,
+) ([]byte, error) {
+	decoded, err := s.readReview(w, r)
 	if err != nil {
 		return nil, err
 	}
-	request := decoded.hookRequest()
+	request := hookRequest(decoded)
 	record.Request, record.Operation, record.Resource = request, request.Operation, schema.GroupVersionResource(decoded.Resource)
 	record.Secrets = redact.New(nil, request.Namespace, request.Name)
 	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) { visit(request.AppendJSON(nil)) })
