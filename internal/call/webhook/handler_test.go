@@ -44,29 +44,6 @@ func TestHandlerError(t *testing.T) {
 	}
 }
 
-// Status codes mean the same for handlers as for hooks.
-func TestHandlerStatusErrors(t *testing.T) {
-	for code, want := range map[int]func(error) bool{
-		http.StatusTooManyRequests:    isA[*hook.RetryAfterError],
-		http.StatusServiceUnavailable: isA[*hook.UnreachableError],
-		http.StatusBadRequest:         func(err error) bool { return err != nil && !isA[*hook.TerminalError](err) },
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "7")
-			w.WriteHeader(code)
-		}))
-		t.Cleanup(server.Close)
-		if resp, err := open(t, webhook.Config{URL: server.URL}).Handle(t.Context(), &hook.HandlerRequest{}); resp != nil || !want(err) {
-			t.Errorf("%d: got %v, %v", code, resp, err)
-		}
-	}
-}
-
-func isA[E error](err error) bool {
-	_, is := errors.AsType[E](err)
-	return is
-}
-
 // A failing server or an ambiguous response is an error, not a denial.
 func TestAdmit(t *testing.T) {
 	for _, c := range []struct {

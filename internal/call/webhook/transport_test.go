@@ -17,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -195,23 +194,16 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-func TestUnknownHost(t *testing.T) {
-	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Dial: func(_ context.Context, network, address string) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hook.nowhere", IsNotFound: true}}
-	}})
-	if got, want := callError(t, w, "http://hook.nowhere/sync"), "no such host: hook.nowhere"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // The error includes what the dialer adds: the known hosts.
 func TestUnknownHostNextToKnownHosts(t *testing.T) {
-	w := open(t, webhook.Config{URL: "http://hok.web/sync", Dial: func(_ context.Context, network, _ string) (net.Conn, error) {
-		unknown := &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hok.web", IsNotFound: true}}
-		return nil, fmt.Errorf("%w; processes in setpoint.yaml stand in for hook.web", unknown)
-	}})
-	if got, want := callError(t, w, "http://hok.web/sync"), "no such host: hok.web; processes in setpoint.yaml stand in for hook.web"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	for _, added := range []string{"", "; processes in setpoint.yaml stand in for hook.web"} {
+		w := open(t, webhook.Config{URL: "http://hok.web/sync", Dial: func(_ context.Context, network, _ string) (net.Conn, error) {
+			unknown := &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hok.web", IsNotFound: true}}
+			return nil, fmt.Errorf("%w%s", unknown, added)
+		}})
+		if got, want := callError(t, w, "http://hok.web/sync"), "no such host: hok.web"+added; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -229,8 +221,9 @@ func TestTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := openPipe(t, webhook.Config{}, c.server)
 				start := time.Now()
-				if got := callError(t, w, "http://hook.default/sync"); got != c.want {
-					t.Errorf("got %q, want %q", got, c.want)
+				_, err := w.Call(t.Context(), request())
+				if want := "POST http://hook.default/sync: " + c.want; err == nil || err.Error() != want || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %q, want %q, which is not the caller's deadline", err, want)
 				}
 				if took := time.Since(start); took != 10*time.Second {
 					t.Errorf("took %v, want 10s", took)
@@ -243,53 +236,22 @@ func TestTimeout(t *testing.T) {
 // A hook that switches protocols and keeps the connection open must not block its
 // caller.
 func TestSwitchingProtocols(t *testing.T) {
-	const want = "POST http://hook.default/sync: returned 101 Switching Protocols"
-	for name, do := range map[string]func(context.Context, *webhook.Webhook) error{
-		"sync": func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Call(ctx, request())
-			return err
-		},
-		"customize": func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Customize(ctx, &hook.CustomizeRequest{Parent: request().Parent})
-			return err
-		},
-		"handle": func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Handle(ctx, &hook.HandlerRequest{Object: request().Parent})
-			return err
-		},
-		"admit": func(ctx context.Context, w *webhook.Webhook) error {
-			_, err := w.Admit(ctx, &hook.ReviewRequest{UID: "1", Object: request().Parent})
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				hungUp := make(chan struct{})
-				keeping := respondAndWait("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
-				code := 0
-				observe := func(e call.Result) { code = e.Code }
-				w := openPipe(t, webhook.Config{Observe: observe}, func(nth int, conn net.Conn) {
-					defer close(hungUp)
-					keeping(nth, conn)
-				})
-				start := time.Now()
-				if err := do(t.Context(), w); err == nil || err.Error() != want {
-					t.Errorf("got  %v\nwant %s", err, want)
-				}
-				<-hungUp
-				if took := time.Since(start); took != 0 || code != http.StatusSwitchingProtocols {
-					t.Errorf("took %v, observed code %d", took, code)
-				}
-			})
-		})
-	}
-}
-
-func TestTimeoutIsNotTheCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openPipe(t, webhook.Config{Timeout: time.Second}, respondAndWait(""))
-		if _, err := w.Call(t.Context(), request()); errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v is the caller's", err)
+		hungUp := make(chan struct{})
+		keeping := respondAndWait("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+		code := 0
+		observe := func(e call.Result) { code = e.Code }
+		w := openPipe(t, webhook.Config{Observe: observe}, func(nth int, conn net.Conn) {
+			defer close(hungUp)
+			keeping(nth, conn)
+		})
+		start := time.Now()
+		if got, want := callError(t, w, "http://hook.default/sync"), "returned 101 Switching Protocols"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		<-hungUp
+		if took := time.Since(start); took != 0 || code != http.StatusSwitchingProtocols {
+			t.Errorf("took %v, observed code %d", took, code)
 		}
 	})
 }
@@ -415,28 +377,16 @@ func TestRequestThatCrashesTheHook(t *testing.T) {
 	}
 }
 
-// A request is not retried after the first byte of a response.
+// A request is not retried after the first byte of a response, nor without one on a fresh connection.
 func TestOnlyStaleConnectionsAreRetried(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		raw      string
-		requests int64
-	}{
-		{"no response on a fresh connection", "", 1},
-		{"half a response", "HTTP/1.1 200 OK\r\nContent-", 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var requests atomic.Int64
-			url := serve(t, func(_ int, conn net.Conn) {
-				requests.Add(1)
-				respondAndClose(c.raw)(0, conn)
-			})
-			if _, err := open(t, webhook.Config{URL: url}).Call(t.Context(), request()); err == nil {
-				t.Error("no error")
-			}
-			if got := requests.Load(); got != c.requests {
-				t.Errorf("called %d times, want %d", got, c.requests)
-			}
+	for _, raw := range []string{"", "HTTP/1.1 200 OK\r\nContent-"} {
+		var requests atomic.Int64
+		url := serve(t, func(_ int, conn net.Conn) {
+			requests.Add(1)
+			respondAndClose(raw)(0, conn)
 		})
+		if _, err := open(t, webhook.Config{URL: url}).Call(t.Context(), request()); err == nil || requests.Load() != 1 {
+			t.Errorf("%q: called %d times, %v", raw, requests.Load(), err)
+		}
 	}
 }
