@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -102,20 +101,14 @@ func TestObjectsAndReviews(t *testing.T) {
 // Users see the reviews of objects that they may read, and nothing of others: neither in the list
 // nor by their addresses.
 func TestReviewsRequirePermission(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review authorization.SelfSubjectAccessReview
-		_ = json.NewDecoder(r.Body).Decode(&review)
-		wanted := review.Spec.ResourceAttributes
-		review.Status.Allowed = wanted.Verb == "list" || wanted.Verb == "get" && wanted.Resource == "pods" && wanted.Namespace == "shop"
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	defer api.Close()
+	api := newReviewAPI(t, func(of *authorization.ResourceAttributes) bool {
+		return of.Verb == "list" || of.Verb == "get" && of.Resource == "pods" && of.Namespace == "shop"
+	})
 	hidden := reviewRun(8, "vault", "denied", inspect.Review{Denied: true, Message: "the vault is closed"})
 	hidden.Object.Namespace = "bank"
 	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
 	process := &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: []inspect.Run{hidden, reviewRun(7, "web", "allowed", inspect.Review{})}}
-	load, at := newProxyServer(t, api.URL, process), web.ControllerURL("setpoint", policyName)
+	load, at := newProxyServer(t, api, process), web.ControllerURL("setpoint", policyName)
 	for _, path := range []string{at, at + "/reviews?name=vault", at + "/reviews?result=denied", at + "/reviews/8", at + "/reviews/8?show=request&step=0"} {
 		body := load(path).Body.String()
 		for _, secret := range []string{"bank", "closed", "Denied <b>1", "/reviews/8\""} {

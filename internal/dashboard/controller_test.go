@@ -3,7 +3,6 @@ package dashboard
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -40,20 +39,7 @@ func TestRolloutIsShown(t *testing.T) {
 	c := teamsController()
 	c.Rollout = &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping, From: "teams-1", To: "teams-2", Percent: 5, Moved: 1, Reconciled: 1, Total: 20, Message: "step 1 of 2"}
 	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}}), web.ControllerURL("setpoint", c.Name)).Body.String()
-	for _, text := range []string{`max="20" value="1"`, "1 of 20 parents moved, 1 reconciled by the new version. This step ends at 5 %.", "step 1 of 2", "teams-1", "teams-2"} {
-		if !strings.Contains(body, text) {
-			t.Errorf("%q is missing:\n%s", text, body)
-		}
-	}
-}
-
-func TestUnresponsiveProcessIsNamed(t *testing.T) {
-	w := get(t, newServer(t, &fakeSource{name: "shop", err: errors.New("connection refused")}, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}}), "/")
-	for _, text := range []string{"shop", "connection refused", "teams"} {
-		if !strings.Contains(w.Body.String(), text) {
-			t.Errorf("%q is missing:\n%s", text, w.Body)
-		}
-	}
+	wantTexts(t, body, `max="20" value="1"`, "1 of 20 parents moved, 1 reconciled by the new version. This step ends at 5 %.", "step 1 of 2", "teams-1", "teams-2")
 }
 
 func TestEmptyOverviewShowsExample(t *testing.T) {
@@ -162,17 +148,9 @@ func TestFlashMessageIsShownOnce(t *testing.T) {
 	}
 }
 
-// A standby Go controller is not shown as healthy, since only the leader knows. Disabled
-// history is mentioned.
-func TestStandbyController(t *testing.T) {
-	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, process: inspect.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
-	for _, path := range []string{"/", teamsPage} {
-		body := get(t, newServer(t, source), path).Body.String()
-		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 is the leader") {
-			t.Errorf("%s: %s", path, body)
-		}
-	}
-	source.process = inspect.Process{Name: "setpoint", IsLeader: true, History: inspect.HistoryStats{Off: true}}
+// Disabled history is mentioned.
+func TestNoHistory(t *testing.T) {
+	source := &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}, process: inspect.Process{Name: "setpoint", IsLeader: true, History: inspect.HistoryStats{Off: true}}}
 	for _, path := range []string{"/", teamsPage} {
 		if body := get(t, newServer(t, source), path).Body.String(); !strings.Contains(body, "(--history-size)") || strings.Contains(body, "Runs") {
 			t.Errorf("%s: %s", path, body)
@@ -280,14 +258,6 @@ func TestObjectsByKind(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestKindValue(t *testing.T) {
-	for _, c := range []struct{ group, kind, want string }{{"", "", ""}, {"", "Pod", "Pod"}, {"apps", "Deployment", "Deployment.apps"}} {
-		if got := web.KindValue(c.group, c.kind); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
 	}
 }
 

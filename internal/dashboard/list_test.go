@@ -9,8 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
-func containsText(html, text string) bool { return strings.Contains(html, text) }
-
 // All lists keep what the URL says, also where it makes no sense.
 func TestListsInURLs(t *testing.T) {
 	source := newHostileSource()

@@ -1,9 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,15 +12,9 @@ import (
 
 // Users see a watch only if they may list its objects.
 func TestWatchesRequireListPermission(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review authorization.SelfSubjectAccessReview
-		_ = json.NewDecoder(r.Body).Decode(&review)
-		requests := review.Spec.ResourceAttributes
-		review.Status.Allowed = requests.Verb == "list" && requests.Resource == "teams" && requests.Namespace == "shop"
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	defer api.Close()
+	api := newReviewAPI(t, func(of *authorization.ResourceAttributes) bool {
+		return of.Verb == "list" && of.Resource == "teams" && of.Namespace == "shop"
+	})
 	teams, vaults := teamsController().Kinds[0], object.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
 	process := &fakeSource{name: "setpoint"}
 	process.process.Watches = []inspect.Watch{
@@ -32,7 +23,7 @@ func TestWatchesRequireListPermission(t *testing.T) {
 		{Selection: "vaults.v1.example.org with tier=gold", Kind: vaults, Objects: 1000, Bytes: 1, Error: "no vaults"},
 		{Selection: "of another version", Objects: 1000, Bytes: 1},
 	}
-	body := newProxyServer(t, api.URL, process)("/").Body.String()
+	body := newProxyServer(t, api, process)("/").Body.String()
 	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "that you may list", "3 watches are not shown")
 	for _, secret := range []string{"bank", "vaults", "gold", "another version", "1,000", "1003"} {
 		if strings.Contains(body, secret) {

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,17 +22,6 @@ func paletteSource() *fakeSource {
 	c.Declared, c.Rollout = &declared, &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping}
 	state := inspect.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "Blue-team"}, State: inspect.StateFailing, Controller: c.Name, Process: "setpoint"}
 	return &fakeSource{name: "setpoint", controllers: []inspect.Controller{c}, page: inspect.Page{Total: 1, Matching: 1, Objects: []inspect.ObjectState{state}}}
-}
-
-// reviewAccess allows some verbs.
-func reviewAccess(w http.ResponseWriter, r *http.Request, verbs ...string) {
-	var review authorization.SelfSubjectAccessReview
-	_ = json.NewDecoder(r.Body).Decode(&review)
-	if of := review.Spec.ResourceAttributes; of != nil {
-		review.Status.Allowed = slices.Contains(verbs, of.Verb)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review)
 }
 
 // searchPalette returns what a dialog shows for a query.
@@ -113,13 +101,11 @@ func TestPaletteTakesAnything(t *testing.T) {
 
 // Users find only what they may see.
 func TestPaletteHasThePermissionsOfTheUser(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reviewAccess(w, r, "get", "list") }))
-	defer api.Close()
-	load := newProxyServer(t, api.URL, paletteSource())
+	api := newReviewAPI(t, func(of *authorization.ResourceAttributes) bool { return of.Verb == "get" || of.Verb == "list" })
+	load := newProxyServer(t, api, paletteSource())
 	wantTexts(t, load("/palette?q=blue").Body.String(), "Blue-team")
-	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reviewAccess(w, r) }))
-	defer none.Close()
-	load = newProxyServer(t, none.URL, paletteSource())
+	none := newReviewAPI(t, func(*authorization.ResourceAttributes) bool { return false })
+	load = newProxyServer(t, none, paletteSource())
 	for _, query := range []string{"teams", "blue", "suspend", "team"} {
 		if body := load("/palette?q=" + query).Body.String(); strings.Contains(body, "Blue-team") || strings.Contains(body, teamsPage) {
 			t.Errorf("%q shows what the user may not see", query)

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -28,11 +26,7 @@ import (
 // newProxyServer returns a function that loads pages as user ann behind a proxy.
 func newProxyServer(t *testing.T, api string, sources ...inspect.Source) func(path string) *httptest.ResponseRecorder {
 	t.Helper()
-	c := must.Get(userclient.New(&rest.Config{Host: api})).In(t)
-	s := must.Get(New(Options{
-		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}},
-		Sources: func(context.Context) []inspect.Source { return sources },
-	})).In(t)
+	s := serverOf(t, api, Options{Access: access.Options{Headers: access.Headers{User: "X-User"}}}, sources...)
 	return func(path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 		r.RemoteAddr = "127.0.0.1:1234"
@@ -41,6 +35,23 @@ func newProxyServer(t *testing.T, api string, sources ...inspect.Source) func(pa
 		s.ServeHTTP(w, r)
 		return w
 	}
+}
+
+// newReviewAPI returns the address of an API server that allows some requests.
+func newReviewAPI(t *testing.T, allows func(*authorization.ResourceAttributes) bool) string {
+	t.Helper()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reviewAccess(w, r, allows) }))
+	t.Cleanup(api.Close)
+	return api.URL
+}
+
+// reviewAccess responds to an access review.
+func reviewAccess(w http.ResponseWriter, r *http.Request, allows func(*authorization.ResourceAttributes) bool) {
+	var review authorization.SelfSubjectAccessReview
+	_ = json.NewDecoder(r.Body).Decode(&review)
+	review.Status.Allowed = review.Spec.ResourceAttributes != nil && allows(review.Spec.ResourceAttributes)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
 }
 
 // manyControllers is a process with many controllers of different kinds.
@@ -107,21 +118,13 @@ func TestAccessReviewsRunInParallel(t *testing.T) {
 func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 	for allowed, want := range map[string]struct{ readable, reviews int }{"": {20, 1}, "n7": {1, 21}, "none": {0, 21}} {
 		var reviews atomic.Int32
-		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api := newReviewAPI(t, func(of *authorization.ResourceAttributes) bool {
 			reviews.Add(1)
-			var review authorization.SelfSubjectAccessReview
-			_ = json.NewDecoder(r.Body).Decode(&review)
-			review.Status.Allowed = review.Spec.ResourceAttributes.Verb == "get" && review.Spec.ResourceAttributes.Namespace == allowed
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(review)
-		}))
-		cluster, err := userclient.New(&rest.Config{Host: api.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+			return of.Verb == "get" && of.Namespace == allowed
+		})
 		req := newTestRequest(t, "/")
 		req.User = &userclient.User{Name: "ann"}
-		req.API = must.Get(cluster.As(*req.User)).In(t)
+		req.API = must.Get(serverOf(t, api, Options{}).Cluster.As(*req.User)).In(t)
 		readable := 0
 		for i := range 20 {
 			if req.CanRead(webKind(), fmt.Sprint("n", i)) {
@@ -131,7 +134,6 @@ func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
 		if readable != want.readable || int(reviews.Load()) != want.reviews {
 			t.Errorf("allowed in %q: %d readable after %d reviews, want %v", allowed, readable, reviews.Load(), want)
 		}
-		api.Close()
 	}
 }
 

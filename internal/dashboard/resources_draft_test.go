@@ -5,24 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authorization "k8s.io/api/authorization/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -41,23 +37,12 @@ func TestFormWithoutSchema(t *testing.T) {
 		}
 	}))
 	defer api.Close()
-	known := must.Get(userclient.New(&rest.Config{Host: api.URL})).In(t)
-	s := must.Get(New(Options{
-		Cluster: known, Access: access.Options{Token: testToken}, Now: time.Now,
-		Sources: func(context.Context) []inspect.Source { return nil },
-	})).In(t)
+	s := signedIn(serverOf(t, api.URL, Options{Access: access.Options{Token: testToken}}))
 	sent := url.Values{"as": {"form"}, "do": {"save"}, ".spec.name": {`"old" & new`}}
-	for _, path := range []string{"/resources/shops.example.org/new"} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(sent.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, fromOwner(s, r))
-		page := html.UnescapeString(w.Body.String())
-		for _, want := range []string{`name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send again"} {
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(page, want) {
-				t.Errorf("%s answers %d without %s:\n%s", path, w.Code, want, page)
-			}
-		}
+	w := post(t, s, "/resources/shops.example.org/new", sent)
+	wantTexts(t, html.UnescapeString(w.Body.String()), `name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send again")
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d", w.Code)
 	}
 }
 
@@ -85,22 +70,13 @@ func (k *rbacServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.objectServer.ServeHTTP(w, r)
 		return
 	}
-	var review authorization.SelfSubjectAccessReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		k.t.Error(err)
-	}
 	if k.unblock != nil {
 		k.reviews <- struct{}{}
 		<-k.unblock
 	}
-	of := review.Spec.ResourceAttributes
-	for _, each := range k.allowed {
-		if each == of.Verb+" "+of.Resource+" in "+of.Namespace {
-			review.Status.Allowed = true
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review)
+	reviewAccess(w, r, func(of *authorization.ResourceAttributes) bool {
+		return slices.Contains(k.allowed, of.Verb+" "+of.Resource+" in "+of.Namespace)
+	})
 }
 
 // newRBACServer returns a function that posts forms as user ann.
@@ -109,11 +85,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	k.objectServer = &objectServer{t: t, version: 1, object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}}}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	c := must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
-	s := must.Get(New(Options{
-		Cluster: c, Access: access.Options{Headers: access.Headers{User: "X-User"}}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []inspect.Source { return nil },
-	})).In(t)
+	s := serverOf(t, server.URL, Options{Access: access.Options{Headers: access.Headers{User: "X-User"}}})
 	return func(path string, form url.Values) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(form.Encode()))
 		r.RemoteAddr = "127.0.0.1:1234"

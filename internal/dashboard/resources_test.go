@@ -1,12 +1,10 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -115,12 +113,7 @@ func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Serve
 	k := &objectServer{t: t, version: 1, object: object}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	api := must.Get(userclient.New(&rest.Config{Host: server.URL})).In(t)
-	s := must.Get(New(Options{
-		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []inspect.Source { return nil },
-	})).In(t)
-	return k, signedIn(s)
+	return k, signedIn(serverOf(t, server.URL, Options{Access: access.Options{Token: testToken}}))
 }
 
 const objectServerKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
@@ -371,12 +364,7 @@ func (a *fakeAPI) count(text string) (n int) {
 // newServer returns a Server of the API server.
 func (a *fakeAPI) newServer(t *testing.T, sources ...inspect.Source) *Server {
 	t.Helper()
-	api := must.Get(userclient.New(&rest.Config{Host: a.URL})).In(t)
-	s := must.Get(New(Options{
-		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []inspect.Source { return sources },
-	})).In(t)
-	return signedIn(s)
+	return signedIn(serverOf(t, a.URL, Options{Access: access.Options{Token: testToken}}, sources...))
 }
 
 // discoveryResponses are discovery documents with core kinds, webs, and CRDs.

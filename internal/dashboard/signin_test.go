@@ -1,10 +1,8 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,12 +12,10 @@ import (
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
-	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -65,12 +61,7 @@ type browser struct {
 
 func newBrowser(t *testing.T, host string) *browser {
 	t.Helper()
-	api := must.Get(userclient.New(&rest.Config{Host: host})).In(t)
-	s := must.Get(New(Options{
-		Cluster: api, Log: slog.New(slog.DiscardHandler),
-		Sources: func(context.Context) []inspect.Source { return []inspect.Source{&fakeSource{name: "setpoint"}} },
-	})).In(t)
-	return &browser{t: t, server: s, cookies: map[string]string{}}
+	return &browser{t: t, server: serverOf(t, host, Options{}, &fakeSource{name: "setpoint"}), cookies: map[string]string{}}
 }
 
 func (b *browser) send(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
