@@ -5,30 +5,17 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // handlers is the spec of a HandlerController.
-type handlers struct {
-	v1alpha1.HandlerControllerSpec
-}
+type handlers struct{ declared }
 
-func (h *handlers) handled() []Resource {
-	all := resourcesOf(h.Resources, func(r *v1alpha1.HandledResource) v1alpha1.ResourceRule { return r.ResourceRule })
-	if h.Resource.APIVersion != "" {
-		all = append(all, resourceOf(h.Resource.ResourceRule))
-	}
-	return all
-}
-
-func (h *handlers) owned() []Resource {
-	return resourcesOf(h.Owns, func(r *v1alpha1.ResourceRule) v1alpha1.ResourceRule { return *r })
-}
-
-func (h *handlers) resources() []Resource { return append(h.handled(), h.owned()...) }
+func (h *handlers) resources() []Resource { return append(h.parents(), h.Owns...) }
 
 // addTypes adds a request for each handler. They share the response.
 func (h *handlers) addTypes(b *builder, base string) {
-	object, owned := b.anyOf(h.handled()), b.groups(base+"Owned", h.owned(), true)
+	object, owned := b.anyOf(h.parents()), b.groups(base+"Owned", h.Owns, true)
 	for i := range h.Handlers {
 		handler := &h.Handlers[i]
 		previous := object
@@ -63,11 +50,11 @@ func reasonsOf(h *v1alpha1.Handler) []v1alpha1.HandlerReason {
 // any object may be applied with {object, unowned}.
 func (h *handlers) response(b *builder) map[string]*Type {
 	var patches, status, apply []*Type
-	for _, r := range h.handled() {
+	for _, r := range h.parents() {
 		kind := b.kindOf(r)
 		patches, status = append(patches, b.patchOfKind(kind)), append(status, b.patchOf(kind.status()))
 	}
-	for _, r := range h.owned() {
+	for _, r := range h.Owns {
 		apply = append(apply, reference(b.kindOf(r).object))
 	}
 	if len(h.Permissions) > 0 || len(apply) == 0 {
@@ -78,18 +65,13 @@ func (h *handlers) response(b *builder) map[string]*Type {
 }
 
 // admission is the spec of an AdmissionController.
-type admission struct {
-	v1alpha1.AdmissionControllerSpec
-}
+type admission struct{ declared }
 
-// reviewed returns the kinds that a webhook reviews.
-func reviewed(w *v1alpha1.AdmissionWebhook) []Resource {
-	return resourcesOf(w.Rules, func(r *v1alpha1.AdmissionRule) v1alpha1.ResourceRule { return r.ResourceRule })
-}
+func resourceOf(r v1alpha1.AdmissionRule) Resource { return Resource{r.APIVersion, r.Resource} }
 
 func (a *admission) resources() (all []Resource) {
 	for i := range a.Webhooks {
-		all = append(all, reviewed(&a.Webhooks[i])...)
+		all = append(all, lists.Map(a.Webhooks[i].Rules, resourceOf)...)
 	}
 	return all
 }
@@ -140,7 +122,7 @@ func (b *builder) reviewTypes(w *v1alpha1.AdmissionWebhook) (object, patch *Type
 	var objects, patches []*Type
 	for i := range w.Rules {
 		rule := &w.Rules[i]
-		kind := b.beforeStored(b.kindOf(resourceOf(rule.ResourceRule)))
+		kind := b.beforeStored(b.kindOf(resourceOf(*rule)))
 		objects, patches = append(objects, kind), append(patches, b.patchOf(kind))
 		other := func(name string) bool { return name != "" && name != "status" }
 		if slices.ContainsFunc(rule.Subresources, other) {

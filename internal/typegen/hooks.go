@@ -43,40 +43,42 @@ func readControllers(all []*object.Object) ([]controller, error) {
 	return read, nil
 }
 
-// read reads the spec. That of metacontroller.k8s.io has the same fields, but fewer in responses.
+// declared are the fields of all specs that types depend on. Those of metacontroller.k8s.io have the same names.
+type declared struct {
+	ParentResource, Resource                     Resource
+	Resources, ChildResources, Attachments, Owns []Resource
+	Hooks                                        struct{ Sync, Finalize, Customize *v1alpha1.Hook }
+	Handlers                                     []v1alpha1.Handler
+	Permissions                                  []struct{}
+	Webhooks                                     []v1alpha1.AdmissionWebhook
+}
+
+// parents are the kinds whose objects the controller handles.
+func (d *declared) parents() []Resource {
+	all := slices.Concat(d.Resources, []Resource{d.ParentResource, d.Resource})
+	return slices.DeleteFunc(all, func(r Resource) bool { return r == Resource{} })
+}
+
+// read reads the spec. Responses to a controller of metacontroller.k8s.io have fewer fields.
 func (c *controller) read(o *object.Object) error {
-	decode := func(spec any) error { return json.Unmarshal(o.JSON(), &struct{ Spec any }{spec}) }
+	var d declared
+	if err := json.Unmarshal(o.JSON(), &struct{ Spec *declared }{&d}); err != nil {
+		return err
+	}
 	ours := c.group == v1alpha1.GroupVersion.Group
 	switch c.kind {
 	case v1alpha1.CompositeControllerKind:
-		var s v1alpha1.CompositeControllerSpec
-		err := decode(&s)
-		c.hooks = &synced{
-			parents:  []Resource{resourceOf(s.ParentResource.ResourceRule)},
-			children: resourcesOf(s.ChildResources, func(r *v1alpha1.ChildResource) v1alpha1.ResourceRule { return r.ResourceRule }),
-			field:    "Children", ours: ours, sync: &s.Hooks.Sync, finalize: s.Hooks.Finalize, customized: s.Hooks.Customize,
-		}
-		return err
+		c.hooks = &synced{declared: d, children: d.ChildResources, field: "Children", ours: ours}
 	case v1alpha1.DecoratorControllerKind:
-		var s v1alpha1.DecoratorControllerSpec
-		err := decode(&s)
-		c.hooks = &synced{
-			parents:  resourcesOf(s.Resources, func(r *v1alpha1.DecoratedResource) v1alpha1.ResourceRule { return r.ResourceRule }),
-			children: resourcesOf(s.Attachments, func(r *v1alpha1.Attachment) v1alpha1.ResourceRule { return r.ResourceRule }),
-			field:    "Attachments", wire: "Decorator", ours: ours,
-			sync: &s.Hooks.Sync, finalize: s.Hooks.Finalize, customized: s.Hooks.Customize,
-		}
-		return err
+		c.hooks = &synced{declared: d, children: d.Attachments, field: "Attachments", wire: "Decorator", ours: ours}
 	case v1alpha1.HandlerControllerKind:
-		h := &handlers{}
-		c.hooks = h
-		return decode(h)
+		c.hooks = &handlers{d}
 	case v1alpha1.AdmissionControllerKind:
-		a := &admission{}
-		c.hooks = a
-		return decode(a)
+		c.hooks = &admission{d}
+	default:
+		return errors.New("is no controller")
 	}
-	return errors.New("is no controller")
+	return nil
 }
 
 // addTo adds the requests and responses of the controller.
@@ -89,33 +91,23 @@ func (c *controller) addTo(b *builder) {
 	c.addTypes(b, base)
 }
 
-func resourceOf(r v1alpha1.ResourceRule) Resource { return Resource{r.APIVersion, r.Resource} }
-
-// resourcesOf returns the resources of rules in a list.
-func resourcesOf[T any](list []T, rule func(*T) v1alpha1.ResourceRule) (all []Resource) {
-	for i := range list {
-		all = append(all, resourceOf(rule(&list[i])))
-	}
-	return all
-}
-
 // synced are the hooks of a CompositeController or a DecoratorController.
 type synced struct {
-	parents, children []Resource
+	declared
+
+	children []Resource
 	// field is the name of the children, wire the prefix of the types in wire.yaml.
 	field, wire string
 	ours        bool
-
-	sync, finalize, customized *v1alpha1.Hook
 }
 
-func (s *synced) resources() []Resource { return slices.Concat(s.children, s.parents) }
+func (s *synced) resources() []Resource { return slices.Concat(s.children, s.parents()) }
 
 func (s *synced) addTypes(b *builder, base string) {
-	bound := b.desiredState(base, s.parents, s.field, s.children)
-	b.instance(base+"SyncRequest", s.wire+"SyncRequest", bound).setTime(areInline(s.sync, s.finalize)...)
+	bound := b.desiredState(base, s.parents(), s.field, s.children)
+	b.instance(base+"SyncRequest", s.wire+"SyncRequest", bound).setTime(areInline(s.Hooks.Sync, s.Hooks.Finalize)...)
 	adaptResponse(b.instance(base+"SyncResponse", s.wire+"SyncResponse", bound), s.ours, len(s.children))
-	b.customize(base, s.customized, bound)
+	b.customize(base, s.Hooks.Customize, bound)
 }
 
 // adaptResponse adapts a response to a controller: without children it need not have them, and

@@ -33,7 +33,10 @@ type Kind struct {
 }
 
 // Resource names a kind as controllers do.
-type Resource struct{ APIVersion, Plural string }
+type Resource struct {
+	APIVersion string
+	Plural     string `json:"resource"`
+}
 
 // String returns such as apps/v1/deployments.
 func (r Resource) String() string { return r.APIVersion + "/" + r.Plural }

@@ -127,7 +127,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/elastic/go-seccomp-bpf", []string{"internal/script"}},
 	{"github.com/fluxcd/cli-utils", []string{"internal/inspect"}},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
-	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
+	{"github.com/go-json-experiment/json", []string{"hook", "internal/object", "internal/script/..."}},
 	{"github.com/go-logr/logr", []string{"internal/manager/...", "test/bench/..."}},
 	{"github.com/google/cel-go", []string{"internal/expression"}},
 	{"github.com/google/go-cmp", nil},

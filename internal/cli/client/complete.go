@@ -130,12 +130,8 @@ func (by Completer) Objects(ctx context.Context, kind compile.Kind, name, word s
 	if err != nil {
 		return nil
 	}
-	text, err := by.API.Get(ctx, served, "", name)
-	if err != nil {
-		return nil
-	}
-	stored, err := object.Parse(text)
-	if err != nil {
+	stored, err := by.Read(ctx, object.Ref{Kind: served, Name: name})
+	if err != nil || stored == nil {
 		return nil
 	}
 	parents := kind.Footprint(stored).Parents

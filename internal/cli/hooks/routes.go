@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
 // Variable holds routes as --hook does, separated by commas. `setpoint dev` sets it.
@@ -56,7 +54,21 @@ func parseRoute(text string) (route, error) {
 	if _, _, err := net.SplitHostPort(to); err != nil {
 		return route{}, fmt.Errorf("want HOST:PORT: %w", err)
 	}
-	return route{project.TrimClusterDomain(from), to}, nil
+	return route{trimClusterDomain(from), to}, nil
+}
+
+// trimClusterDomain removes the cluster's DNS suffixes from a Service address.
+func trimClusterDomain(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
+	if err != nil {
+		return host
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // Dial connects to the target of the route for address, or to address itself.
@@ -78,5 +90,9 @@ func (r routes) target(address string) string {
 }
 
 func (r routes) index(address string) int {
-	return slices.IndexFunc(r, func(one route) bool { return one.from == "" || project.IsFor(one.from, address) })
+	whole := trimClusterDomain(address)
+	host, _, err := net.SplitHostPort(whole)
+	return slices.IndexFunc(r, func(one route) bool {
+		return one.from == "" || one.from == whole || err == nil && one.from == host
+	})
 }

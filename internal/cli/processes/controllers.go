@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -68,11 +69,10 @@ func ControllersOf(ctx context.Context, s inspect.Source) ([]inspect.Controller,
 	return s.Controllers(ctx)
 }
 
-// lookup searches for the controller that a user named, perhaps with one of its objects.
+// lookup is a search for the controller that a user named, perhaps with one of its objects.
 type lookup struct {
-	word, object string
-	found        []inspect.Controller
-	sources      []inspect.Source
+	word  string
+	found []RunningController
 	// known are the names of the visible controllers, hidden is the number of others.
 	known  []string
 	hidden int
@@ -94,7 +94,7 @@ func (r *Session) Controller(ctx context.Context, name, object string) (inspect.
 	case err != nil:
 		return inspect.Controller{}, nil, err
 	case len(l.found) == 1:
-		return l.found[0], l.sources[0], nil
+		return l.found[0].Controller, l.found[0].Source, nil
 	}
 	return inspect.Controller{}, nil, l.err()
 }
@@ -117,34 +117,26 @@ func (r *Session) CheckController(ctx context.Context, name, object string) erro
 
 // lookup searches for a controller among those that run.
 func (r *Session) lookup(ctx context.Context, word, object string, run []RunningController) (*lookup, error) {
-	l := &lookup{word: word, object: object}
+	l := &lookup{word: word}
 	for _, each := range run {
-		r.match(ctx, l, each.Controller, each.Source)
+		seen := inspect.CanView(&each.Controller, r.Client.AccessCheck(ctx))
+		if seen {
+			l.known = append(l.known, each.Name)
+		} else {
+			l.hidden++
+		}
+		if matchesController(word, each.Controller) && (seen || r.Client.CanSeeAny(ctx, each.Kinds, r.Target.Namespace, object)) {
+			l.found = append(l.found, each)
+		}
 	}
 	return l, r.Client.TakeErr()
-}
-
-// match adds a controller to the result if it matches.
-func (r *Session) match(ctx context.Context, l *lookup, c inspect.Controller, by inspect.Source) {
-	seen := inspect.CanView(&c, r.Client.AccessCheck(ctx))
-	if seen {
-		l.known = append(l.known, c.Name)
-	} else {
-		l.hidden++
-	}
-	if matchesController(l.word, c) && (seen || r.Client.CanSeeAny(ctx, c.Kinds, r.Target.Namespace, l.object)) {
-		l.found, l.sources = append(l.found, c), append(l.sources, by)
-	}
 }
 
 // err explains why not exactly one controller matched.
 func (l *lookup) err() error {
 	switch {
 	case len(l.found) > 1:
-		var names []string
-		for i, c := range l.found {
-			names = append(names, c.Name+" in "+l.sources[i].Name())
-		}
+		names := lists.Map(l.found, func(c RunningController) string { return c.Name + " in " + c.Source.Name() })
 		return command.WithHint(fmt.Errorf("controller %q is ambiguous", l.word), "use one of "+output.Clean(strings.Join(names, ", "))+
 			"; --process selects a process")
 	case l.hidden > 0:

@@ -3,6 +3,7 @@ package project
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,27 +39,16 @@ func (s Service) Addresses() []string {
 }
 
 // Matches reports whether a call to addr ("host:port") is for the Service.
-func (s Service) Matches(addr string) bool { return IsFor(s.String(), addr) }
-
-// IsFor reports whether a call to an address is for a Service, "NAME.NAMESPACE" on every port or "NAME.NAMESPACE:PORT".
-func IsFor(service, address string) bool {
-	whole := TrimClusterDomain(address)
-	host, _, err := net.SplitHostPort(whole)
-	return service == whole || err == nil && service == host
-}
-
-// TrimClusterDomain removes the cluster's DNS suffixes from a Service address.
-func TrimClusterDomain(address string) string {
-	host, port, err := net.SplitHostPort(address)
+func (s Service) Matches(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		host = address
+		host = addr
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
-	if err != nil {
-		return host
+	if s.Port != 0 {
+		host = net.JoinHostPort(host, port)
 	}
-	return net.JoinHostPort(host, port)
+	return slices.Contains(s.Addresses(), host)
 }
 
 // UnmarshalText parses "name.namespace" or "name.namespace:port".
