@@ -102,13 +102,7 @@ func (o *Options) access() (access.Options, error) {
 
 // exposesTokens reports whether users send tokens in clear text.
 func (o *Options) exposesTokens() bool {
-	return o.CertFile == "" && !isLoopbackAddress(o.Address) && len(o.TrustedProxies) == 0
-}
-
-func isLoopbackAddress(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return o.CertFile == "" && !access.IsLoopback(o.Address) && len(o.TrustedProxies) == 0
 }
 
 // Open opens the endpoint of the dashboard, if it has an address.

@@ -21,8 +21,8 @@ func hostName(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// isLoopback reports whether a Host header names this machine.
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host, which may have a port, is this machine.
+func IsLoopback(host string) bool {
 	name := hostName(host)
 	address, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && address.Unmap().IsLoopback()

@@ -32,7 +32,7 @@ func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, to
 func (g *Authenticator) privateUser(r *http.Request) (*userclient.User, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	switch {
-	case !isLoopback(r.Host):
+	case !IsLoopback(r.Host):
 		return nil, errNotLoopback
 	case err != nil:
 		return nil, ErrSignedOut

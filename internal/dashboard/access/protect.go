@@ -35,7 +35,7 @@ func (g *Authenticator) Protect(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 		h.Set("Cache-Control", "no-store")
-		if g.IsPrivate() && !isLoopback(r.Host) {
+		if g.IsPrivate() && !IsLoopback(r.Host) {
 			http.Error(w, errNotLoopback.Error(), http.StatusForbidden)
 			return
 		}

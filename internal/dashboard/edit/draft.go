@@ -320,9 +320,8 @@ func (req *request) enteredNamespace(kind object.Kind) string {
 	namespace := req.Field(".metadata.namespace")
 	if req.Field("as") == modeYAML {
 		value, _ := form.ParseYAML(req.Field("text")) // Errors are shown later.
-		object, _ := value.(map[string]any)
-		metadata, _ := object["metadata"].(map[string]any)
-		namespace, _ = metadata["namespace"].(string)
+		entered, _ := value.(map[string]any)
+		namespace, _ = object.FieldAt(entered, "metadata", "namespace").(string)
 	}
 	return targetNamespace(kind, namespace)
 }

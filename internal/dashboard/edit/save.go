@@ -19,15 +19,13 @@ import (
 )
 
 // create creates an object in its namespace.
-func (req *request) create(kind object.Kind, object map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
-	metadata, _ := object["metadata"].(map[string]any)
-	namespace, _ := metadata["namespace"].(string)
-	namespace = targetNamespace(kind, namespace)
-	body, err := json.Marshal(object)
+func (req *request) create(kind object.Kind, entered map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
+	namespace, _ := object.FieldAt(entered, "metadata", "namespace").(string)
+	body, err := json.Marshal(entered)
 	if err != nil {
 		return nil, err
 	}
-	return req.API.Create(req.Context(), kind, namespace, body, o)
+	return req.API.Create(req.Context(), kind, targetNamespace(kind, namespace), body, o)
 }
 
 // renderRejected shows the form again with the error of the API server.

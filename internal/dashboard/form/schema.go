@@ -47,15 +47,12 @@ func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema 
 // hasParts reports whether the type is composed.
 func (s *resolvedSchema) hasParts() bool { return s.kind == Object || s.kind == List || s.kind == Map }
 
-// rowSchema returns the schema of the items of a list or map; nil for other types.
+// rowSchema returns the schema of the items of a list or map.
 func (s *resolvedSchema) rowSchema() *spec.Schema {
-	switch s.kind {
-	case List:
-		return s.schema.Items.Schema
-	case Map:
+	if s.kind == Map {
 		return s.schema.AdditionalProperties.Schema
 	}
-	return nil
+	return s.schema.Items.Schema
 }
 
 func kindOf(s *spec.Schema) Type {

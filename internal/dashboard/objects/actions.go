@@ -138,11 +138,10 @@ func (req *Request) loadPlan(p *Plan, source inspect.Source) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range controllers {
-		if c.Name != p.Controller || !req.CanSee(&c) {
-			continue
+	for i := range controllers {
+		if c := &controllers[i]; c.Name == p.Controller && req.CanSee(c) {
+			return req.PlanBy(p, source, c)
 		}
-		return req.PlanBy(p, source, &c)
 	}
 	if err := req.AccessError(); err != nil {
 		return err

@@ -14,7 +14,7 @@ const maxClients = 256
 type clientKey [sha256.Size]byte
 
 func (u User) key() clientKey {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %v", u.Name, u.UID, u.Groups, u.Extra, u.Token, u.OwnCredentials))
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", u.Name, u.Groups, u.Token, u.OwnCredentials))
 }
 
 // Client is the API server as one user.

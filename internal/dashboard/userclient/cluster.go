@@ -26,10 +26,9 @@ import (
 
 // User is a user and how to authenticate.
 type User struct {
-	Name   string
-	UID    string
+	Name string
+	// Groups are those of an impersonated user.
 	Groups []string
-	Extra  map[string][]string
 	// Token is the bearer token of the user.
 	Token string
 	// OwnCredentials uses the credentials of the process. A user without them and without a
@@ -106,7 +105,7 @@ func (c *Cluster) configFor(u User) *rest.Config {
 		return config
 	}
 	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
+	config.Impersonate = rest.ImpersonationConfig{UserName: u.Name, Groups: u.Groups}
 	return config
 }
 
@@ -122,37 +121,24 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	if err != nil {
 		return User{}, fmt.Errorf("connect to the API server: %w", err)
 	}
-	found, err := requester{client, c.hangs}.whoami(ctx)
+	name, err := requester{client, c.hangs}.Username(ctx)
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return User{}, fmt.Errorf("%w: %w", ErrBadToken, err)
 	case err != nil:
 		return User{}, fmt.Errorf("verify token: %w", err)
-	case found.Username == "" || found.Username == anonymousUser:
+	case name == "" || name == anonymousUser:
 		return User{}, ErrBadToken
 	}
-	u := User{Name: found.Username, UID: found.UID, Groups: found.Groups, Token: token}
-	for name, values := range found.Extra {
-		if u.Extra == nil {
-			u.Extra = map[string][]string{}
-		}
-		u.Extra[name] = values
-	}
-	return u, nil
-}
-
-// whoami returns the user of the requests, as the API server authenticates it.
-func (r requester) whoami(ctx context.Context) (authentication.UserInfo, error) {
-	var review authentication.SelfSubjectReview
-	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-	err := r.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
-	return review.Status.UserInfo, err
+	return User{Name: name, Token: token}, nil
 }
 
 // Username returns the name of the user, as the API server authenticates it.
-func (c *Client) Username(ctx context.Context) (string, error) {
-	user, err := c.whoami(ctx)
-	return user.Username, err
+func (r requester) Username(ctx context.Context) (string, error) {
+	var review authentication.SelfSubjectReview
+	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	err := r.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
+	return review.Status.UserInfo.Username, err
 }
 
 // anonymousUser is the user of requests without credentials.
