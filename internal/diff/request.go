@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -102,18 +101,12 @@ func (r *request) children() objectsByKind {
 }
 
 func appendChanges(to []ObjectChange, role string, before, after objectsByKind) []ObjectChange {
-	for _, kind := range namesOf(before, after) {
-		for _, name := range namesOf(before[kind], after[kind]) {
+	for _, kind := range lists.Keys(before, after) {
+		for _, name := range lists.Keys(before[kind], after[kind]) {
 			to = appendChange(to, role, before[kind][name], after[kind][name])
 		}
 	}
 	return to
-}
-
-func namesOf[V any](a, b map[string]V) []string {
-	names := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // appendChange appends an object if it differs.

@@ -85,7 +85,7 @@ func (e *effects) add(what Consequence, format string, args ...any) {
 // compare compares two responses that are no errors.
 func (e *effects) compare() {
 	was, is := byName(e.Before, e.ChildrenField), byName(e.After, e.ChildrenField)
-	for _, field := range namesOf(was, is) {
+	for _, field := range lists.Keys(was, is) {
 		switch changes := changesOf(only(field, was), only(field, is)); {
 		case len(changes) == 0 || field == FieldLogicVersion:
 		case field == e.ChildrenField:
@@ -137,7 +137,7 @@ func (e *effects) compareChildren(was, is map[string]any) {
 		e.add(Failed, "Setpoint would reject the response: %v", err)
 		return
 	}
-	for _, name := range namesOf(was, is) {
+	for _, name := range lists.Keys(was, is) {
 		before, desired := was[name]
 		after, desiredNow := is[name]
 		switch {

@@ -109,13 +109,6 @@ func objectName(of any) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// namesOf returns the keys of both maps, sorted.
-func namesOf(a, b map[string]any) []string {
-	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // only returns a map with one of the members, if there is such a member.
 func only(name string, of map[string]any) map[string]any {
 	value, has := of[name]

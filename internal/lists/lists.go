@@ -1,7 +1,10 @@
-// Package lists makes lists of lists: the results of a function, what fits, and what is in one of two.
+// Package lists makes lists of lists and of maps: the results of a function, what fits, what is in one of two, and all keys.
 package lists
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Map returns the results of a function for each item; nil for none.
 func Map[T, R any](items []T, result func(T) R) []R {
@@ -31,4 +34,14 @@ func Union[T comparable](items, more []T) []T {
 		}
 	}
 	return items
+}
+
+// Keys returns the keys of maps, sorted, each once.
+func Keys[V any](of ...map[string]V) []string {
+	var all []string
+	for _, one := range of {
+		all = slices.AppendSeq(all, maps.Keys(one))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

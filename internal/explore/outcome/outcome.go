@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/phrase"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -121,9 +122,7 @@ func withoutGenerations(value any) {
 }
 
 func differenceOf(first, second map[string]map[string]any) string {
-	all := maps.Clone(first)
-	maps.Copy(all, second)
-	for _, ref := range slices.Sorted(maps.Keys(all)) {
+	for _, ref := range lists.Keys(first, second) {
 		a, b := first[ref], second[ref]
 		switch {
 		case a == nil:

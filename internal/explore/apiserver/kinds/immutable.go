@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // mutable are the fields that may change below a field; all others are immutable.
@@ -41,7 +43,9 @@ func immutableFields(o, old *unstructured.Unstructured) field.ErrorList {
 		errs = append(errs, unchanged(o, old, strings.Split(path, ".")...)...)
 	}
 	for path, except := range mutable()[name] {
-		for _, member := range memberNames(o, old, path) {
+		now, _ := o.Object[path].(map[string]any)
+		before, _ := old.Object[path].(map[string]any)
+		for _, member := range lists.Keys(now, before) {
 			if !slices.Contains(except, member) {
 				errs = append(errs, unchanged(o, old, path, member)...)
 			}
@@ -63,18 +67,6 @@ func unchanged(o, old *unstructured.Unstructured, path ...string) field.ErrorLis
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath(path[0], path[1:]...), Nested(o, path...), "field is immutable")}
-}
-
-func memberNames(o, old *unstructured.Unstructured, path string) []string {
-	var names []string
-	for _, each := range []*unstructured.Unstructured{o, old} {
-		members, _ := each.Object[path].(map[string]any)
-		for name := range members {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // onlyImagesChange returns an error if the containers of a pod differ in more than their images.
