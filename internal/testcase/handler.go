@@ -45,8 +45,11 @@ func (c *Case) callHandler(ctx context.Context) (fields, error) {
 	if request.Owned, err = c.groups("owned", r.Owned, p.Owns, o); err != nil {
 		return nil, err
 	}
-	if called, err := isCalled(h, request.Reason, previous, o); !called || err != nil {
-		return fields{fieldCalled: false}, err
+	switch called, err := h.Holds(request.Reason, previous, o); {
+	case err != nil:
+		return nil, &responseError{err}
+	case !called, h.When != nil && !h.When(previous, o):
+		return fields{fieldCalled: false}, nil
 	}
 	response, err := h.Do.Handle(ctx, request)
 	if err == nil && request.Daemon == hook.DaemonStart {
@@ -75,21 +78,6 @@ func (c *Case) daemonCall() (hook.DaemonCall, error) {
 		return "", fmt.Errorf("request.daemon: must be one of %v, is %s", calls, given)
 	}
 	return given, nil
-}
-
-// isCalled reports whether the condition of a handler is true.
-func isCalled(h *trigger.Handler, reason hook.Reason, previous, o *object.Object) (bool, error) {
-	if h.When != nil && !h.When(previous, o) {
-		return false, nil
-	}
-	if h.Expression == nil {
-		return true, nil
-	}
-	matches, err := h.Expression(reason, previous, o)
-	if err != nil {
-		return false, &responseError{err}
-	}
-	return matches, nil
 }
 
 // reason returns the reason of a call: that of the request, or the only one of the handler.

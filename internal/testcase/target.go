@@ -176,12 +176,8 @@ func (c *Case) ambiguous(found []target) error {
 	var controllers []*workspace.Controller
 	var hooks []string
 	for _, t := range found {
-		if !slices.Contains(controllers, t.controller) {
-			controllers = append(controllers, t.controller)
-		}
-		if !slices.Contains(hooks, t.hook) {
-			hooks = append(hooks, t.hook)
-		}
+		controllers = lists.Union(controllers, []*workspace.Controller{t.controller})
+		hooks = lists.Union(hooks, []string{t.hook})
 	}
 	slices.Sort(hooks)
 	switch {
@@ -201,50 +197,23 @@ func (c *Case) noTarget(w *workspace.Workspace) error {
 	}
 	if c.spec.Hook != "" {
 		return fmt.Errorf("hook: no controller of the files has a hook %q for the object of the request; they have %s",
-			c.spec.Hook, hooksOf(w.Controllers))
+			c.spec.Hook, hooksOf(w))
 	}
 	s := c.subject()
 	return fmt.Errorf("request: no controller of the files has a hook for %s of %s", s.kind, s.apiVersion)
 }
 
 // hooksOf lists the hooks of controllers.
-func hooksOf(controllers []*workspace.Controller) string {
+func hooksOf(w *workspace.Workspace) string {
 	var all []string
-	for _, c := range controllers {
-		for i := range c.Programs {
-			all = append(all, hooksOfProgram(&c.Programs[i])...)
-		}
-		for i := range c.Handlers {
-			for _, h := range c.Handlers[i].Handlers {
-				all = append(all, cmp.Or(h.DisplayName, h.Name))
-			}
-		}
-		if c.Admission != nil {
-			all = append(all, webhooksOf(c.Admission)...)
+	for _, of := range []string{"", hookFinalize, hookCustomize} {
+		c := &Case{spec: spec{Hook: of}}
+		for _, controller := range w.Controllers {
+			all = append(all, lists.Map(c.targetsOf(controller, w.Kinds), func(t target) string { return t.hook })...)
 		}
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), ", ")
-}
-
-func hooksOfProgram(p *composite.Program) (all []string) {
-	if p.Sync != nil {
-		all = append(all, hookSync)
-	}
-	if p.Finalize != nil {
-		all = append(all, hookFinalize)
-	}
-	if p.Customize != nil {
-		all = append(all, hookCustomize)
-	}
-	return all
-}
-
-func webhooksOf(p *admission.Program) (all []string) {
-	for i := range p.Webhooks {
-		all = append(all, p.Webhooks[i].Name)
-	}
-	return all
 }
 
 func names(all []*workspace.Controller) string {

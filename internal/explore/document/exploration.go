@@ -219,11 +219,15 @@ func passTime(main *explore.Options) time.Duration {
 
 // world returns the processes, the API server and the objects of an exploration.
 func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *loop.Memo) (explore.Options, error) {
-	server, err := x.server(ctx, w)
+	objects, err := x.objects(ctx, w)
 	if err != nil {
 		return explore.Options{}, err
 	}
-	o := explore.Options{System: state.System{External: x.External}, Memo: memo}
+	server, err := x.server(ctx, w, objects)
+	if err != nil {
+		return explore.Options{}, err
+	}
+	o := explore.Options{System: state.System{External: x.External, Objects: objects}, Memo: memo}
 	o.Server, o.Environment = world.InMemory(server, environment.New(server).Steps)
 	var programs loop.Programs
 	shared := &sync.Mutex{}
@@ -237,8 +241,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 	}
 	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
 	o.Controller = world.Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)
-	o.Objects, err = x.objects(ctx, w)
-	return o, err
+	return o, nil
 }
 
 // restart returns what starts the hooks of a workspace once more; nil if its functions are in this process.
@@ -260,7 +263,7 @@ func (x *Exploration) restart(w *workspace.Workspace) func(ctx context.Context) 
 }
 
 // server returns an API server with all kinds that the controllers and the objects have.
-func (x *Exploration) server(ctx context.Context, w *workspace.Workspace) (*apiserver.Server, error) {
+func (x *Exploration) server(ctx context.Context, w *workspace.Workspace, objects []*object.Object) (*apiserver.Server, error) {
 	options := apiserver.Options{}
 	for _, crd := range w.CRDs {
 		options.CRDs = append(options.CRDs, crd.JSON())
@@ -278,10 +281,6 @@ func (x *Exploration) server(ctx context.Context, w *workspace.Workspace) (*apis
 	add(plan.ControllerRevisions, loop.OutageResource)
 	if x.External != nil {
 		add(loop.ExternalKind)
-	}
-	objects, err := x.objects(ctx, w)
-	if err != nil {
-		return nil, err
 	}
 	add(x.related(ctx, w, objects)...)
 	for _, o := range objects {

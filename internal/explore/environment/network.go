@@ -2,6 +2,7 @@ package environment
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -28,9 +29,8 @@ func claim(s *stepper) {
 	switch phase := text(s.status, "phase"); {
 	case s.object.Deleting():
 		if s.object.HasFinalizer(protection) && !s.isUsed() {
-			s.step("kube-controller-manager", "is no longer in use", s.merge(map[string]any{
-				"metadata": map[string]any{"finalizers": without(s.object.Finalizers(), protection)},
-			}))
+			left := slices.DeleteFunc(s.object.Finalizers(), func(name string) bool { return name == protection })
+			s.step("kube-controller-manager", "is no longer in use", s.merge(map[string]any{"metadata": map[string]any{"finalizers": left}}))
 		}
 	case phase == "Bound":
 		s.failure("kube-controller-manager", "loses its volume", s.setStatus(map[string]any{"phase": "Lost"}))
@@ -40,16 +40,6 @@ func claim(s *stepper) {
 			s.setStatus(map[string]any{"phase": "Bound", "accessModes": s.spec["accessModes"],
 				"capacity": object.FieldAt(s.spec, "resources", "requests")}))
 	}
-}
-
-func without(names []string, name string) []string {
-	left := []string{}
-	for _, each := range names {
-		if each != name {
-			left = append(left, each)
-		}
-	}
-	return left
 }
 
 // isUsed reports whether a pod that has not ended mounts the claim.
