@@ -185,15 +185,7 @@ func revisionOf(call *Call) Revision {
 // countOf returns what a run adds to a series.
 func countOf(run *record.Run) count {
 	c := count{at: run.StartTime.Add(run.Duration), failed: run.Outcome == record.Failed}
-	for i := range run.Steps {
-		switch s := &run.Steps[i]; {
-		case s.Call != nil:
-			c.calls++
-		case s.Write != nil:
-			c.writes++
-		}
-	}
-	if c.calls > 0 {
+	if slices.ContainsFunc(run.Steps, func(s record.Step) bool { return s.Call != nil }) {
 		c.took = run.Duration
 	}
 	return c

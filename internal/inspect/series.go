@@ -24,9 +24,8 @@ const (
 
 // count is what one run adds to a series.
 type count struct {
-	at            time.Time
-	failed        bool
-	calls, writes uint32
+	at     time.Time
+	failed bool
 	// took is zero for a run without calls.
 	took time.Duration
 }
@@ -46,15 +45,12 @@ func (s *series) add(c count) {
 	s.advance(c.at)
 	p := &s.ring[s.now%maxPoints]
 	p.Runs++
-	p.Calls += c.calls
-	p.Writes += c.writes
 	if c.failed {
 		p.Failed++
 	}
 	if c.took <= 0 {
 		return
 	}
-	p.Longest = max(p.Longest, c.took)
 	if len(s.took) < maxSamples {
 		s.took = append(s.took, c.took)
 	} else {

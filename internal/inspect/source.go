@@ -303,11 +303,8 @@ type Series struct {
 type Point struct {
 	Runs   uint32 `json:"runs"`
 	Failed uint32 `json:"failed"`
-	Calls  uint32 `json:"calls"`
-	Writes uint32 `json:"writes"`
-	// Median and Longest are the durations of the runs with calls.
-	Median  time.Duration `json:"medianNanoseconds"`
-	Longest time.Duration `json:"longestNanoseconds"`
+	// Median is the duration of the runs with calls.
+	Median time.Duration `json:"medianNanoseconds"`
 }
 
 // State is the state of an object.
