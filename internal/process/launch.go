@@ -66,7 +66,7 @@ func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, 
 		written := make(chan struct{})
 		go func() {
 			defer close(written)
-			_ = cmd.Wait() // It waits for the output.
+			_ = cmd.Wait() // The process is gone: this waits for the output alone.
 		}()
 		select {
 		case <-written:

@@ -53,19 +53,17 @@ func NewReaper() (*Reaper, error) {
 // So the program can never outlive this one. Without ownGroup there is a gap of some
 // microseconds, because the PID is not known before.
 func (l *Reaper) start(cmd *exec.Cmd, ownGroup bool) (target, error) {
-	if l == nil && ownGroup {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if l == nil || !ownGroup {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: ownGroup}
 		if err := cmd.Start(); err != nil {
 			return 0, err
 		}
-		return group(cmd.Process.Pid), nil
-	}
-	if !ownGroup {
-		if err := cmd.Start(); err != nil {
-			return 0, err
+		started := target(cmd.Process.Pid)
+		if ownGroup {
+			started = group(cmd.Process.Pid)
 		}
-		l.send("hold", target(cmd.Process.Pid))
-		return target(cmd.Process.Pid), nil
+		l.send("hold", started)
+		return started, nil
 	}
 	place, leave, err := placeholder()
 	if err != nil {
