@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+	crdschema "github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // Remove deletes an object by its UID if a run has created it, and takes it from the inventory once it is
@@ -130,29 +131,23 @@ func otherManagers(o *unstructured.Unstructured) []string {
 // foreignOfKind returns the custom resources of a CRD that no run has created. Any version that is served has
 // all of them.
 func (s *Shared) foreignOfKind(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	version := servedVersion(definition)
-	if version == "" || !isEstablished(definition) {
+	if !isEstablished(definition) {
 		return nil, nil
 	}
-	all, err := s.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(ctx,
-		metav1.ListOptions{})
+	text, err := definition.MarshalJSON()
+	var served []crdschema.Served
+	if err == nil {
+		served, err = crdschema.OfCRD(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	resource := schema.GroupVersionResource{Group: served[0].Group, Version: served[0].Version, Resource: served[0].Plural}
+	all, err := s.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list its objects: %w", err)
 	}
 	return s.foreign(ctx, all.Items)
-}
-
-func servedVersion(definition *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, v := range versions {
-		if version, _ := v.(map[string]any); version["served"] == true {
-			name, _ := version["name"].(string)
-			return name
-		}
-	}
-	return ""
 }
 
 // foreign returns the names of objects that no run has created, except those whose owner a run has created or
