@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -92,10 +93,7 @@ func callOf(of *object.Object, f handler.DryRunCall) Call {
 		since := f.Since.UTC()
 		c.Since = &since
 	}
-	changes := make([]object.FieldChange, len(f.Changes))
-	for i, change := range f.Changes {
-		changes[i] = object.FieldChange(change)
-	}
+	changes := lists.Map(f.Changes, func(c hook.FieldChange) object.FieldChange { return object.FieldChange(c) })
 	c.ChangedFields = fields(redact.Changes(of.GroupKind(), changes))
 	if f.Response != nil && (f.Err == nil || f.Response.Err != nil) {
 		c.RetryAfterSeconds = f.Response.RetryAfter.Seconds()

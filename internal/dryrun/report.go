@@ -2,10 +2,10 @@ package dryrun
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -211,9 +211,5 @@ func (o *Object) setResponse(response *hook.Response) []*object.Object {
 }
 
 func fields(changes []object.FieldChange) []FieldChange {
-	all := make([]FieldChange, len(changes))
-	for i, c := range changes {
-		all[i].FieldChange = c
-	}
-	return slices.Clip(all)
+	return lists.Map(changes, func(c object.FieldChange) FieldChange { return FieldChange{FieldChange: c} })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,7 +23,7 @@ type group struct {
 	edits   []world.Edit
 }
 
-func (g *group) String() string {
+func (g group) String() string {
 	var names []string
 	for _, o := range g.objects {
 		names = append(names, o.Ref().Identity().String())
@@ -187,10 +188,7 @@ func reportApart(ctx context.Context, options Options, groups []group, searches 
 			}
 		}
 	}
-	names := make([]string, len(groups))
-	for i := range groups {
-		names[i] = groups[i].String()
-	}
+	names := lists.Map(groups, group.String)
 	report.Notes = append(report.Notes, exploredApart+strings.Join(names, "; ")+".")
 	return report, "", nil
 }

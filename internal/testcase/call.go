@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -119,10 +121,7 @@ func (c *Case) callSync(ctx context.Context) (fields, error) {
 
 // children returns the children or attachments of the request, with a group for each kind.
 func (c *Case) children(parent *object.Object) ([]hook.Group, error) {
-	kinds := make([]object.Resource, len(c.target.compose.Children))
-	for i, rule := range c.target.compose.Children {
-		kinds[i] = rule.Resource
-	}
+	kinds := lists.Map(c.target.compose.Children, func(r plan.Rule) object.Resource { return r.Resource })
 	raw := c.spec.Request.Children
 	if c.target.isDecorator() {
 		raw = c.spec.Request.Attachments

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -97,10 +98,7 @@ func uidOf(resource object.Resource, metadata map[string]any) string {
 
 // group adds the objects of a list of the request to the groups of the kinds that a hook always gets.
 func group(field string, kinds []object.Resource, all []*object.Object) ([]hook.Group, error) {
-	groups := make([]hook.Group, len(kinds))
-	for i, resource := range kinds {
-		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
-	}
+	groups := lists.Map(kinds, func(r object.Resource) hook.Group { return hook.Group{APIVersion: r.APIVersion(), Kind: r.Kind} })
 	for i, o := range all {
 		at := slices.IndexFunc(kinds, func(r object.Resource) bool { return r.APIVersion() == o.APIVersion() && r.Kind == o.Kind() })
 		if at < 0 {
@@ -114,9 +112,6 @@ func group(field string, kinds []object.Resource, all []*object.Object) ([]hook.
 
 // kindList returns such as "Pod of v1, ConfigMap of v1".
 func kindList(kinds []object.Resource) string {
-	texts := make([]string, len(kinds))
-	for i, r := range kinds {
-		texts[i] = r.Kind + " of " + r.APIVersion()
-	}
+	texts := lists.Map(kinds, func(r object.Resource) string { return r.Kind + " of " + r.APIVersion() })
 	return cmp.Or(strings.Join(texts, ", "), "no objects")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -97,9 +98,14 @@ func (o *objects) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// sortedByKey returns the values of a map in the order of its keys.
+func sortedByKey[V any](of map[string]V) []V {
+	return lists.Map(lists.Keys(of), func(key string) V { return of[key] })
+}
+
 // Read returns the cases of a workspace. It returns all errors.
 func Read(w *workspace.Workspace) ([]*Case, error) {
-	schemas, err := schemasOf(w.CRDs)
+	schemas, err := kinds.ReadCRDs(lists.Map(w.CRDs, (*object.Object).JSON)...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +128,4 @@ func Read(w *workspace.Workspace) ([]*Case, error) {
 		all = append(all, c)
 	}
 	return all, errors.Join(problems...)
-}
-
-// schemasOf returns the schemas of CRDs, whose defaults the API server sets.
-func schemasOf(crds []*object.Object) (*kinds.CRDs, error) {
-	texts := make([][]byte, len(crds))
-	for i, crd := range crds {
-		texts[i] = crd.JSON()
-	}
-	return kinds.ReadCRDs(texts...)
 }

@@ -1,10 +1,12 @@
 package testcase
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/difference"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -16,7 +18,12 @@ func (t *target) plan(parent *object.Object, observed []*object.Object, response
 		return plan.Plan{}, err
 	}
 	list, _ := response[t.childrenField()].([]any)
-	return difference.Plan(&planner, observed, encodeAll(list))
+	return difference.Plan(&planner, observed, lists.Map(list, encoded))
+}
+
+func encoded(value any) json.RawMessage {
+	text, _ := json.Marshal(value) //nolint:errchkjson // It was decoded.
+	return text
 }
 
 // observed returns the children in the request.

@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/schema"
@@ -264,10 +265,7 @@ func (x *Exploration) restart(w *workspace.Workspace) func(ctx context.Context) 
 
 // server returns an API server with all kinds that the controllers and the objects have.
 func (x *Exploration) server(ctx context.Context, w *workspace.Workspace, objects []*object.Object) (*apiserver.Server, error) {
-	options := apiserver.Options{}
-	for _, crd := range w.CRDs {
-		options.CRDs = append(options.CRDs, crd.JSON())
-	}
+	options := apiserver.Options{CRDs: lists.Map(w.CRDs, (*object.Object).JSON)}
 	add := func(all ...object.Resource) {
 		for _, r := range all {
 			defined := slices.ContainsFunc(w.Kinds.Defined(), func(s schema.Served) bool { return s.GroupKind() == r.GroupKind() })
@@ -407,10 +405,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 
 // circumstances says in which circumstances objects are deleted.
 func circumstances(dependencies []loop.Outage) string {
-	var all []string
-	for _, one := range dependencies {
-		all = append(all, one.String())
-	}
+	all := lists.Map(dependencies, loop.Outage.String)
 	if len(all) == 0 {
 		return "with the namespace, and after the object has left the selection"
 	}

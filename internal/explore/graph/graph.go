@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Graph is what a search has found: all states, and the steps between them.
@@ -107,15 +108,6 @@ func Shortest[P comparable](start P, next func(at P, visit Visitor[P])) []P {
 	return way
 }
 
-// nodesOf returns the nodes of the places on a way.
-func nodesOf[P comparable](way []P, node func(P) uint32) []uint32 {
-	nodes := make([]uint32, len(way))
-	for i, at := range way {
-		nodes[i] = node(at)
-	}
-	return nodes
-}
-
 // wayTo returns the places from the start to a place.
 func wayTo[P comparable](came map[P]P, start, to P) []P {
 	way := []P{to}
@@ -177,7 +169,7 @@ func (g *Graph) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
 			}
 		}
 	})
-	return nodesOf(way, func(at place) uint32 { return at.node })
+	return lists.Map(way, func(at place) uint32 { return at.node })
 }
 
 // EdgeBetween returns the first natural step between two nodes.
@@ -499,7 +491,7 @@ func (g *Graph) recreation(n *state.Name) []uint32 {
 			visit(place{e.To, next}, complete)
 		}
 	})
-	return nodesOf(way, func(at place) uint32 { return at.node })
+	return lists.Map(way, func(at place) uint32 { return at.node })
 }
 
 // after returns the phase after a step, and whether the object was created again.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -265,9 +266,5 @@ func differences(first, second []byte, firstErr, secondErr error) []string {
 	if err != nil {
 		return nil
 	}
-	var paths []string
-	for _, change := range object.Changes(before, after) {
-		paths = append(paths, change.Path)
-	}
-	return paths
+	return lists.Map(object.Changes(before, after), func(c object.FieldChange) string { return c.Path })
 }

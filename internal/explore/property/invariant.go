@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
 	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -120,8 +121,8 @@ func (i Invariant) compile() (*compiled, error) {
 	return &compiled{i, holds}, nil
 }
 
-// lists returns what expressions read of what is stored.
-func lists(stored *apiserver.State) map[string]any {
+// listsOf returns what expressions read of what is stored.
+func listsOf(stored *apiserver.State) map[string]any {
 	parents, children, objects := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
 	for _, at := range stored.Slots {
 		switch {
@@ -144,7 +145,7 @@ func isFrame(kind object.GroupKind) bool {
 
 // document returns the lists as one JSON object.
 func document(stored *apiserver.State) json.RawMessage {
-	text, err := json.Marshal(lists(stored))
+	text, err := json.Marshal(listsOf(stored))
 	if err != nil {
 		panic("encode objects: " + err.Error()) // They are JSON.
 	}
@@ -154,7 +155,7 @@ func document(stored *apiserver.State) json.RawMessage {
 // Broken returns the invariants on states that do not hold; at rest those on rest.
 func (s Set) Broken(stored *apiserver.State, rest bool) []Finding {
 	var all []Finding
-	values := lists(stored)
+	values := listsOf(stored)
 	for _, c := range s {
 		if c.Step != "" || (c.Eventually != "") != rest {
 			continue
@@ -204,11 +205,7 @@ var Properties = []Property{Deterministic, Valid, Settles, Reconciled, Desired, 
 
 // Join returns properties in one line.
 func Join(properties []Property) string {
-	names := make([]string, len(properties))
-	for i, p := range properties {
-		names[i] = string(p)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(properties, func(p Property) string { return string(p) }), ", ")
 }
 
 // Finding is something that does not hold.
@@ -261,11 +258,7 @@ func (d Departures) Invariants() []Invariant {
 			first = append(first, g)
 		}
 	}
-	all := make([]Invariant, len(first))
-	for i, g := range first {
-		all[i] = g.invariant()
-	}
-	return all
+	return lists.Map(first, going.invariant)
 }
 
 func compareGoing(a, b going) int {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -77,11 +78,7 @@ func (s *setpoint) Observe(seen []*object.Object, own []Event, wrote Event) []It
 
 // viewWith returns a view with own writes whose events are still to come.
 func (s *setpoint) viewWith(seen []*object.Object, own []Event) *loop.View {
-	writes := make([]cache.Write, len(own))
-	for i, e := range own {
-		writes[i] = writeOf(e)
-	}
-	return s.view(seen).Observe(writes...)
+	return s.view(seen).Observe(lists.Map(own, writeOf)...)
 }
 
 func writeOf(e Event) cache.Write {
@@ -99,13 +96,7 @@ func (s *setpoint) Merge(older, newer Item) Item {
 	return s.item(older.Value.(loop.Item).Merge(newer.Value.(loop.Item)))
 }
 
-func (s *setpoint) items(raw []loop.Item) []Item {
-	all := make([]Item, len(raw))
-	for i, one := range raw {
-		all[i] = s.item(one)
-	}
-	return all
-}
+func (s *setpoint) items(raw []loop.Item) []Item { return lists.Map(raw, s.item) }
 
 func (s *setpoint) item(raw loop.Item) Item {
 	bare := loop.Item{Item: queue.Item{Key: raw.Key, Causes: raw.Causes}, Program: raw.Program}

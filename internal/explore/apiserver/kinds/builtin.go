@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -107,13 +108,7 @@ func dropEmptyTime(fields map[string]any) {
 	}
 }
 
-func messages(errs []error) []string {
-	texts := make([]string, 0, len(errs))
-	for _, err := range errs {
-		texts = append(texts, err.Error())
-	}
-	return texts
-}
+func messages(errs []error) []string { return lists.Map(errs, error.Error) }
 
 // typeOf checks the apiVersion and kind of an object, which may be missing.
 func typeOf(data []byte, k *Definition) error {
