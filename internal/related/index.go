@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/selector"
 )
@@ -74,9 +75,5 @@ func selectorKeys(namespace string, of labels.Selector) []indexKey {
 	if required == nil {
 		return []indexKey{{namespace: namespace}}
 	}
-	where := make([]indexKey, len(required))
-	for i, label := range required {
-		where[i] = indexKey{namespace, label}
-	}
-	return where
+	return lists.Map(required, func(label object.Label) indexKey { return indexKey{namespace, label} })
 }

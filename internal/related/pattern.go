@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -67,11 +68,9 @@ func (p *pattern) selections() []cache.Selection {
 	if p.names == nil || len(p.names) > maxNameWatches && !p.readsByName() {
 		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}
 	}
-	selections := make([]cache.Selection, len(p.names))
-	for i, name := range p.names {
-		selections[i] = cache.Selection{Resource: p.resource, Namespace: p.namespace, Name: name}
-	}
-	return selections
+	return lists.Map(p.names, func(name string) cache.Selection {
+		return cache.Selection{Resource: p.resource, Namespace: p.namespace, Name: name}
+	})
 }
 
 // readsByName makes Secrets an exception: only those that a rule names are read, with any number of
@@ -82,9 +81,5 @@ func (p *pattern) indexKeys() []indexKey {
 	if p.names == nil {
 		return selectorKeys(p.namespace, p.labels)
 	}
-	where := make([]indexKey, len(p.names))
-	for i, name := range p.names {
-		where[i] = indexKey{p.namespace, object.Label{Value: name}}
-	}
-	return where
+	return lists.Map(p.names, func(name string) indexKey { return indexKey{p.namespace, object.Label{Value: name}} })
 }

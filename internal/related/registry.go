@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"hash/maphash"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -126,7 +128,7 @@ func (r *Registry) Pending(parent queue.Key) []Watch {
 			missing[t] = struct{}{}
 		}
 	}
-	return statesOf(missing)
+	return statesOf(maps.Keys(missing))
 }
 
 // Snapshot is the related objects of a parent at one time.
@@ -148,8 +150,7 @@ func (s Snapshot) WithEmpty(kinds []object.Resource) Snapshot {
 	for _, kind := range kinds {
 		empty := groupOf(kind, nil)
 		i, found := slices.BinarySearchFunc(groups, empty, func(a, b hook.Group) int {
-			return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+
-				"."+b.APIVersion)
+			return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion)
 		})
 		if !found {
 			groups = slices.Insert(groups, i, empty)
@@ -187,16 +188,12 @@ type Watch struct {
 func (r *Registry) Watches() []Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[*sharedWatch]struct{}, len(r.watches))
-	for _, t := range r.watches {
-		all[t] = struct{}{}
-	}
-	return statesOf(all)
+	return statesOf(maps.Values(r.watches))
 }
 
-func statesOf(taps map[*sharedWatch]struct{}) []Watch {
-	watches := make([]Watch, 0, len(taps))
-	for t := range taps {
+func statesOf(shared iter.Seq[*sharedWatch]) []Watch {
+	watches := []Watch{}
+	for t := range shared {
 		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()})
 	}
 	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })

@@ -193,16 +193,6 @@ func (s *sortedObjects) put(namespace, name string, now *object.Object) (before 
 	return before
 }
 
-// merge merges sorted lists. If an object is in several, the first counts.
-func merge(lists []sortedObjects) sortedObjects {
-	if len(lists) == 1 {
-		return lists[0]
-	}
-	all := slices.Concat(lists...)
-	slices.SortStableFunc(all, compareObjects)
-	return slices.CompactFunc(all, func(a, b *object.Object) bool { return compareObjects(a, b) == 0 })
-}
-
 func compareObjects(a, b *object.Object) int {
 	return compareNames(a.Namespace(), a.Name(), b.Namespace(), b.Name())
 }

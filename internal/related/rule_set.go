@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -113,12 +114,14 @@ func countSameKind(rules []*rule) int {
 	return other
 }
 
+// objectsOf merges the objects of rules. If an object is in several, the first counts.
 func objectsOf(rules []*rule) sortedObjects {
-	lists := make([]sortedObjects, len(rules))
-	for i, one := range rules {
-		lists[i] = one.objects
+	if len(rules) == 1 {
+		return rules[0].objects
 	}
-	return merge(lists)
+	all := slices.Concat(lists.Map(rules, func(one *rule) sortedObjects { return one.objects })...)
+	slices.SortStableFunc(all, compareObjects)
+	return slices.CompactFunc(all, func(a, b *object.Object) bool { return compareObjects(a, b) == 0 })
 }
 
 func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
@@ -147,11 +150,7 @@ func (r *Registry) watchedKind(rule hook.RelatedRule) (object.Resource, bool) {
 
 // ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
-	rules := make([]*rule, len(patterns))
-	for i, p := range patterns {
-		rules[i] = r.ruleFor(p)
-	}
-	rules = sortRules(rules)
+	rules := sortRules(lists.Map(patterns, r.ruleFor))
 	key := ruleSetKey(rules)
 	if a := r.ruleSets[key]; a != nil {
 		return a
