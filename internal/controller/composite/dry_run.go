@@ -45,10 +45,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	if !c.WaitForSync(ctx) {
 		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
 	}
-	parent := given
-	if parent == nil {
-		parent = c.Get(key)
-	}
+	parent := cmp.Or(given, c.Get(key))
 	if parent == nil {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
 	}
