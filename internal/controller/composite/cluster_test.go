@@ -66,7 +66,7 @@ func newCluster(t *testing.T, objects ...string) *cluster {
 	return s
 }
 
-var plurals = map[string]string{"Shop": "shops", "ConfigMap": "configmaps"}
+var plurals = map[string]string{"Shop": "shops", "ConfigMap": "configmaps", "ControllerRevision": "controllerrevisions"}
 
 func (s *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
@@ -101,7 +101,7 @@ func (s *cluster) respond(r *http.Request) (int, any) {
 	}
 	if r.Method != http.MethodGet && s.refuse != nil {
 		if code := s.refuse(r.Method, at); code != 0 {
-			return code, failureStatus(code, map[int]string{http.StatusConflict: "Conflict"}[code])
+			return code, failureStatus(code, map[int]string{http.StatusConflict: "Conflict", http.StatusForbidden: "not \"open sesame\""}[code])
 		}
 	}
 	var sent map[string]any
@@ -219,14 +219,11 @@ func (s *testController) Event(_ *object.Object, event hook.Event) {
 }
 
 // shopsOf starts a controller of the shops in a cluster.
-func shopsOf(t *testing.T, s *cluster, program Program) *testController {
+func shopsOf(t *testing.T, s *cluster, program Program, changes ...func(*controller.Tools)) *testController {
 	t.Helper()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: s.url, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	log := slog.New(slog.DiscardHandler)
 	cached := cache.New(client, cache.Options{Log: log})
 	t.Cleanup(cached.Close)
@@ -234,16 +231,22 @@ func shopsOf(t *testing.T, s *cluster, program Program) *testController {
 	if program.Parent.Kind == "" {
 		program.Parent = customStalls
 	}
-	program.Children = append(program.Children, plan.Rule{Resource: signs, Method: plan.InPlace})
+	if _, given := program.Children.For(signs.GroupKind()); !given {
+		program.Children = append(program.Children, plan.Rule{Resource: signs, Method: plan.InPlace})
+	}
 	program.GenerateSelector = program.Mark == plan.Mark{}
 	made := &testController{cluster: s, runRecorder: &runRecorder{}}
 	unserved := func(_ context.Context, apiVersion, plural string) (object.Resource, error) {
 		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
 	}
-	made.Controller = New(program, Tools{Tools: controller.Tools{
+	tools := controller.Tools{
 		Store: cached, Resolve: unserved, Writer: apply.New(client, apply.Options{}), Observer: made, Log: log,
 		Now: func() time.Time { return time.Now().Add(made.clockOffset) },
-	}})
+	}
+	for _, change := range changes {
+		change(&tools)
+	}
+	made.Controller = New(program, Tools{Tools: tools})
 	t.Cleanup(made.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

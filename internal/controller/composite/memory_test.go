@@ -5,17 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -135,66 +130,16 @@ func TestNameWaitersDropDeletedParents(t *testing.T) {
 	}
 }
 
-// forbiddingServer is a fake server that forbids creating signs and quotes them in the error.
-type forbiddingServer struct{ fakeServer }
-
-func (s *forbiddingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		s.fakeServer.ServeHTTP(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not \"open sesame\""}`))
-}
-
-// newTestController returns a controller that creates a sign for the shop.
-func newTestController(t *testing.T, at http.Handler, tools Tools) *Controller {
-	t.Helper()
-	return newTestControllerWith(t, at, tools, plan.InPlace)
-}
-
-// newTestControllerWith returns one that updates its signs by a method.
-func newTestControllerWith(t *testing.T, at http.Handler, tools Tools, method plan.UpdateMethod) *Controller {
-	t.Helper()
-	server := httptest.NewServer(at)
-	t.Cleanup(server.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools.Log = slog.New(slog.DiscardHandler)
-	cached := cache.New(client, cache.Options{Log: tools.Log})
-	t.Cleanup(cached.Close)
-	tools.Store, tools.Writer = cached, apply.New(client, apply.Options{})
-	c := New(Program{
-		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: method}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
-		Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
-			return &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"open sesame"}}`)}}, nil
-		}),
-	}, tools)
-	t.Cleanup(c.Close)
-	return c
-}
-
 // The error of a refused write may quote the object. Its kind is known even without records.
 func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	for _, unrecorded := range []bool{false, true} {
-		c := newTestController(t, &forbiddingServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}, Unrecorded: unrecorded}})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); c.Run(ctx) }()
-		var state record.ObjectState
-		for deadline := time.Now().Add(time.Minute); !state.Failing && time.Now().Before(deadline); {
-			<-time.After(5 * time.Millisecond)
-			state, _ = c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
-		}
-		stop()
-		<-ended
+		s := newCluster(t, newShop)
+		s.refuse = func(method, _ string) int { return map[string]int{http.MethodPost: http.StatusForbidden}[method] }
+		c := shopsOf(t, s, Program{Sync: &stubHook{respond: openShop}}, func(tools *controller.Tools) { tools.Unrecorded = unrecorded })
+		c.run(queue.Start)
+		state, _ := c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
 		want := record.Location{Resource: signs, Namespace: "town"}
-		if !strings.Contains(state.Error, "sesame") || len(state.Locations) != 1 || state.Locations[0] != want {
+		if !strings.Contains(state.Error, "open sesame") || len(state.Locations) != 1 || state.Locations[0] != want {
 			t.Errorf("unrecorded %t: %q among %v", unrecorded, state.Error, state.Locations)
 		}
 		if last := c.Health().LastError; len(last.Locations) != 1 || last.Locations[0] != want {
@@ -205,8 +150,7 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 
 // A standby controller knows the objects, but not their state.
 func TestObjectStateWithoutLeadership(t *testing.T) {
-	c := newTestController(t, &fakeServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}}})
-	<-c.Watches()[0].View.Ready()
+	c := shopsOf(t, newCluster(t, newShop), Program{})
 	if all := c.ObjectStates(); len(all) != 1 || !all[0].Standby || all[0].Queued {
 		t.Errorf("managed: %+v", all)
 	}
@@ -330,26 +274,11 @@ func TestARecreateThatWaitsIsNoConflict(t *testing.T) {
 	}
 }
 
-// revisionServer is a fakeServer with a revision of the shop.
-type revisionServer struct{ fakeServer }
-
-func (s *revisionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if !strings.HasSuffix(r.URL.Path, "/controllerrevisions") || query.Get("sendInitialEvents") != "" || query.Get("watch") != "" {
-		s.fakeServer.ServeHTTP(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"apiVersion":"apps/v1","kind":"ControllerRevisionList","metadata":{"resourceVersion":"10"},"items":[`+
-		`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"a-1","namespace":"town","uid":"r","resourceVersion":"6","labels":{"`+plan.ParentUIDLabel+`":"u-a"},`+
-		`"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]},"revision":1}]}`)
-}
-
 // Fault U6: the tree of a parent includes its revisions, which are deleted with it.
 func TestChildrenIncludeRevisions(t *testing.T) {
-	c := newTestControllerWith(t, &revisionServer{}, Tools{Tools: controller.Tools{Observer: &runRecorder{}}}, plan.RollingInPlace)
-	<-c.Watches()[0].View.Ready()
-	<-c.revisions.Ready()
+	c := shopsOf(t, newCluster(t, newShop, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"a-1","uid":"r","labels":{"`+plan.ParentUIDLabel+`":"u-a"},`+
+		`"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Shop","name":"a","uid":"u-a","controller":true}]},"revision":1}`),
+		Program{Children: plan.Rules{{Resource: signs, Method: plan.RollingInPlace}}})
 	for shop := range c.Managed() {
 		family := c.Children(shop)
 		if len(family) != 1 || family[0].Resource != plan.ControllerRevisions || family[0].Object.Name() != "a-1" {

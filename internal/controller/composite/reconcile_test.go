@@ -2,13 +2,9 @@ package composite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,17 +12,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -135,54 +126,6 @@ var (
 	signs  = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 )
 
-// fakeServer is a fake API server with one shop. The first write of its status returns a conflict.
-type fakeServer struct {
-	mu       sync.Mutex
-	version  int
-	statuses int
-}
-
-func (m *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case r.URL.Query().Get("sendInitialEvents") == "true":
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"lists come as lists"}`)
-	case r.URL.Query().Get("watch") == "true":
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/shops"):
-		_, _ = io.WriteString(w, `{"apiVersion":"example.org/v1","kind":"ShopList","metadata":{"resourceVersion":"10"},"items":[`+
-			`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","namespace":"town","uid":"u-a","resourceVersion":"5","generation":1},"spec":{}}]}`)
-	case r.Method == http.MethodGet:
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"10"},"items":[]}`)
-	default:
-		m.write(w, r)
-	}
-}
-
-func (m *fakeServer) write(w http.ResponseWriter, r *http.Request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if strings.HasSuffix(r.URL.Path, "/status") {
-		m.statuses++
-		if m.statuses == 1 {
-			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"it has changed"}`)
-			return
-		}
-	}
-	var o map[string]any
-	_ = json.NewDecoder(r.Body).Decode(&o)
-	m.version++
-	metadata, _ := o["metadata"].(map[string]any)
-	metadata["resourceVersion"] = fmt.Sprint(20 + m.version)
-	if metadata["uid"] == nil {
-		metadata["uid"] = "u-new"
-	}
-	_ = json.NewEncoder(w).Encode(o)
-}
-
 // runRecorder collects the records of runs.
 type runRecorder struct {
 	mu              sync.Mutex
@@ -200,10 +143,6 @@ func (l *runRecorder) Deleted(deletion record.Run) {
 	defer l.mu.Unlock()
 	l.deletions = append(l.deletions, deletion)
 }
-
-func (l *runRecorder) OwnEvent(o *object.Object, event hook.Event) { l.Event(o, event) }
-
-func (l *runRecorder) Event(*object.Object, hook.Event) {}
 
 func (l *runRecorder) Handled(string, string, hook.Reason, time.Duration, error) {}
 
@@ -243,48 +182,39 @@ func (l *runRecorder) summaries() []string {
 // A hook fails, then creates a child and sets a status. The first write of that status is a
 // conflict.
 func TestRunsAreRecorded(t *testing.T) {
-	server := httptest.NewServer(&fakeServer{})
-	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
+	calls, conflicts, at := 0, 0, newCluster(t, newShop)
+	at.refuse = func(_, path string) int {
+		if conflicts++; path == "shops/a/status" && conflicts == 2 { // After the create.
+			return http.StatusConflict
+		}
+		return 0
 	}
-	log := slog.New(slog.DiscardHandler)
-	cached := cache.New(client, cache.Options{Log: log})
-	defer cached.Close()
-	calls, recorder := 0, &runRecorder{}
-	c := New(Program{
-		Name: "test", Parent: stalls, Children: plan.Rules{{Resource: signs, Method: plan.InPlace}}, GenerateSelector: true, Workers: 1, LastApplied: "example.org/last",
+	c := shopsOf(t, at, Program{
+		Parent: stalls, Workers: 1,
 		Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 			calls++
 			if calls == 1 {
 				return nil, errors.New("no money")
 			}
-			return &hook.Response{
-				Status:   json.RawMessage(`{"open":true}`),
-				Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"b"}}`)},
-			}, nil
+			return openShop(nil), nil
 		}),
-	}, Tools{Tools: controller.Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: recorder, Log: log}})
-	defer c.Close()
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.Run(ctx) }()
 	const want = "failed, sync!, HookFailed\n" +
 		"postponed, sync?, plan 0 equal create ConfigMap town/sign, create ConfigMap town/sign, sync?, plan 1 equal, refused update status\n" +
 		"synced, sync?, plan 1 equal, update Shop town/a status"
-	for deadline := time.Now().Add(time.Minute); strings.Join(recorder.summaries(), "\n") != want && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); strings.Join(c.summaries(), "\n") != want && time.Now().Before(deadline); {
 		<-time.After(5 * time.Millisecond)
 	}
 	state, is := c.ObjectState(controller.KeyOf(c.Objects()[0]))
 	stop()
 	<-ended
-	if got := strings.Join(recorder.summaries(), "\n"); got != want {
+	if got := strings.Join(c.summaries(), "\n"); got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
-	first, second := &recorder.runs[0], &recorder.runs[1]
+	first, second := &c.runs[0], &c.runs[1]
 	if first.Err == nil || !strings.Contains(first.Err.Error(), "no money") || !first.NextRun.After(first.StartTime) || first.Attempt != 0 || second.Attempt != 1 {
 		t.Errorf("the first: %v, next %v, then attempt %d", first.Err, first.NextRun, second.Attempt)
 	}
