@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Owned are the watches of the owned kinds, in their order.
@@ -40,6 +41,17 @@ func (w *Owned) OwnedBy(o *object.Object) [][]*object.Object {
 	for i, watches := range w.watches {
 		for _, one := range watches {
 			all[i] = append(all[i], one.View.Owned(o)...)
+		}
+	}
+	return all
+}
+
+// Children returns the owned objects that an object controls, in the order of their kinds.
+func (w *Owned) Children(o *object.Object) []record.Child {
+	var all []record.Child
+	for i, owned := range w.OwnedBy(o) {
+		for _, one := range owned {
+			all = append(all, record.Child{Resource: w.kinds[i], Object: one})
 		}
 	}
 	return all

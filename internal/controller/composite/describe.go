@@ -62,14 +62,9 @@ func (c *Controller) childFilter(parent *object.Object) func(*object.Object) boo
 
 // Children returns the children of a parent in the order of the rules, then its revisions.
 func (c *Controller) Children(parent *object.Object) []record.Child {
-	var owned []record.Child
-	for i, children := range c.OwnedBy(parent) {
-		for _, child := range children {
-			if !c.program.isDecorator() || c.program.Mark.On(child) {
-				owned = append(owned, record.Child{Resource: c.program.Children[i].Resource, Object: child})
-			}
-		}
-	}
+	owned := slices.DeleteFunc(c.Owned.Children(parent), func(child record.Child) bool {
+		return c.program.isDecorator() && !c.program.Mark.On(child.Object)
+	})
 	for _, revision := range c.revisionsOf(parent) {
 		owned = append(owned, record.Child{Resource: plan.ControllerRevisions, Object: revision})
 	}

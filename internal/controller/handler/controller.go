@@ -378,17 +378,6 @@ func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
 	state.Children = c.CountOwned(o.UID(), o.Namespace())
 }
 
-// Children returns the owned objects, in the order of the kinds.
-func (c *Controller) Children(o *object.Object) []record.Child {
-	var children []record.Child
-	for i, owned := range c.OwnedBy(o) {
-		for _, one := range owned {
-			children = append(children, record.Child{Resource: c.program.Owns[i], Object: one})
-		}
-	}
-	return children
-}
-
 // bufferEvent buffers an event if a handler needs it, or the deletion.
 func (c *Controller) bufferEvent(e trigger.Event) {
 	end := e.New == nil && c.rules.Handles(hook.ReasonDelete)
