@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -42,15 +43,13 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 
 // tracedCauses returns the causes with the objects that they are about.
 func (r *Run) tracedCauses() []trace.Cause {
-	var all []trace.Cause
-	for _, cause := range r.Item.Causes.List() {
+	return lists.Map(r.Item.Causes.List(), func(cause queue.Cause) trace.Cause {
 		about := tracedObject(r.Stored)
 		if cause.Object != (queue.Key{}) {
 			about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
 		}
-		all = append(all, trace.Cause{Text: cause.String(), Object: about, Version: cause.Version})
-	}
-	return all
+		return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
+	})
 }
 
 func tracedObject(o *object.Object) trace.Object {

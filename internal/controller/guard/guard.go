@@ -418,11 +418,10 @@ func (d *Decision) Recorded(written plan.Plan) plan.Plan {
 	if !d.Held {
 		why = "; delayed by the deletion guard"
 	}
-	held := make([]plan.Action, len(d.Withheld))
-	for i, a := range d.Withheld {
+	held := lists.Map(d.Withheld, func(a plan.Action) plan.Action {
 		a.Reason += why
-		held[i] = a
-	}
+		return a
+	})
 	return plan.Plan{Stages: append([][]plan.Action{held}, written.Stages...), Equal: written.Equal}
 }
 

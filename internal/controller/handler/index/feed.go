@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -298,10 +299,7 @@ func (f *Feed) startList() {
 
 // drop drops all changes.
 func (f *Feed) drop() {
-	keys := make([]queue.Key, 0, len(f.order))
-	for _, uid := range f.order {
-		keys = append(keys, f.changes[uid].key)
-	}
+	keys := lists.Map(f.order, func(uid string) queue.Key { return f.changes[uid].key })
 	clear(f.changes)
 	f.order = nil
 	f.Gate.open(keys)
