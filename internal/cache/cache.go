@@ -49,17 +49,12 @@ type Selection struct {
 // String returns such as "pods.v1 in default with app=web", for messages.
 func (s Selection) String() string {
 	text := s.Resource.String()
-	if s.Namespace != "" {
-		text += " in " + s.Namespace
-	}
-	if s.Name != "" {
-		text += " named " + s.Name
-	}
-	if s.Labels != "" {
-		text += " with " + s.Labels
-	}
-	if s.Fields != "" {
-		text += " where " + s.Fields
+	for _, limit := range [...]struct{ word, to string }{
+		{" in ", s.Namespace}, {" named ", s.Name}, {" with ", s.Labels}, {" where ", s.Fields},
+	} {
+		if limit.to != "" {
+			text += limit.word + limit.to
+		}
 	}
 	if s.Metadata {
 		text = "metadata of " + text

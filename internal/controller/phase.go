@@ -37,14 +37,9 @@ func PhaseOf(o *object.Object, selected, finalizer bool) Phase {
 
 // SkipReason says why nothing is called in the phase; empty if something may be.
 func (p Phase) SkipReason() string {
-	switch p {
-	case PhaseIgnored:
-		return "not managed by this controller: its labels or annotations do not match, or it is being deleted"
-	case PhasePaused:
-		return "paused by its annotation"
-	case PhaseReleasing:
-		return "only the finalizer of this controller would be removed"
-	default:
-		return ""
-	}
+	return map[Phase]string{
+		PhaseIgnored:   "not managed by this controller: its labels or annotations do not match, or it is being deleted",
+		PhasePaused:    "paused by its annotation",
+		PhaseReleasing: "only the finalizer of this controller would be removed",
+	}[p]
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -83,15 +84,6 @@ func (p *parser) integer(into *int64) error {
 
 // kindName names a kind of JSON value in messages.
 func kindName(kind jsontext.Kind) string {
-	switch kind {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	}
-	return kind.String()
+	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number"}
+	return cmp.Or(names[kind], kind.String())
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // CauseKind is the kind of event that queued a key.
@@ -102,13 +104,8 @@ func (c Cause) same(other Cause) bool {
 
 // String returns text such as "child ConfigMap a/b changed".
 func (c Cause) String() string {
-	words := make([]string, 0, 4)
-	for _, word := range [...]string{c.Kind.traits().before, c.Detail, c.Object.String(), c.Kind.traits().after} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
-	return strings.Join(words, " ")
+	words := []string{c.Kind.traits().before, c.Detail, c.Object.String(), c.Kind.traits().after}
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
 // maxListed bounds the causes of one key: a parent may have thousands of children.
@@ -159,10 +156,7 @@ func (c Causes) Priority() Priority {
 
 // String returns the causes in one line.
 func (c Causes) String() string {
-	words := make([]string, 0, len(c.list)+1)
-	for _, cause := range c.list {
-		words = append(words, cause.String())
-	}
+	words := lists.Map(c.list, Cause.String)
 	if c.more > 0 {
 		words = append(words, fmt.Sprintf("%d more", c.more))
 	}
