@@ -98,7 +98,7 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 		return err
 	}
 	if o.CallsOnly && len(compiled.Programs) > 0 {
-		compiled.Release()
+		compiled.Close()
 		return fmt.Errorf("--calls-only is for handlers; a %s has none", declared.Kind())
 	}
 	return o.planCompiled(ctx, compiled, into)

@@ -109,7 +109,7 @@ func (r *run) Close() {
 	for _, one := range r.loops {
 		one.Close()
 	}
-	r.Release()
+	r.Compiled.Close()
 }
 
 // waitForSync waits until all caches are synced. It returns an error when a watch fails.

@@ -6,7 +6,6 @@ package lease
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -90,10 +89,6 @@ func (o *Observer) Forget(keep func(types.NamespacedName) bool) {
 func (o *Observer) read(ctx context.Context, name types.NamespacedName) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	raw, err := o.client.Get().AbsPath(object.Leases.Path(name.Namespace, name.Name)).Do(ctx).Raw()
-	if err != nil {
-		return nil, err
-	}
 	lease := &coordinationv1.Lease{}
-	return lease, json.Unmarshal(raw, lease)
+	return lease, o.client.Get().AbsPath(object.Leases.Path(name.Namespace, name.Name)).Do(ctx).Into(lease)
 }

@@ -45,13 +45,13 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	}
 	compiled.SetUnserved()
 	if compiled.Admission != nil {
-		compiled.Release()
+		compiled.Close()
 		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it",
 			declared.Kind(), declared.Name())
 	}
 	refused, notes, err := m.refusal(ctx, declared, compiled)
 	if err != nil {
-		compiled.Release()
+		compiled.Close()
 		return nil, err
 	}
 	compiled.Notes = append(compiled.Notes, notes...)
@@ -65,9 +65,6 @@ func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, err
 		compiled, err := m.options.GoControllers[i].Compile(ctx, m.compileEnvironment())
 		if err != nil {
 			return nil, err
-		}
-		if compiled.Release == nil {
-			compiled.Release = func() {}
 		}
 		m.setStatusOwners(compiled)
 		refused, _ := errors.AsType[*compile.Refusal](m.controllers.RefusalOf(name))
@@ -106,7 +103,7 @@ func (m *Manager) CompileProgram(ctx context.Context) (*Compiled, error) {
 			compiled.Release = func() {}
 		}
 		if compiled.Admission != nil {
-			compiled.Release()
+			compiled.Close()
 			continue
 		}
 		all.Add(compiled)

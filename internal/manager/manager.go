@@ -24,7 +24,6 @@ import (
 	"k8s.io/utils/clock"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
@@ -255,8 +254,4 @@ func (m *Manager) called(program, address string, e call.Result) {
 	if e.HookType != call.Handle && e.HookType != call.Admit {
 		m.History.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}
-}
-
-func (m *Manager) writer() *apply.Writer {
-	return apply.New(m.Client, apply.Options{Observe: m.Metrics.ObserveRequest})
 }

@@ -171,9 +171,7 @@ func (o Options) withDefaults() Options {
 		o.UnfinishedTasks = func() []string { return nil }
 	}
 	o.Version = cmp.Or(o.Version, "dev")
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	return o
 }
 

@@ -262,14 +262,12 @@ func (s *source) SetLogLevel(_ context.Context, name string) error {
 	if !changeable {
 		return errFixedLogLevel
 	}
-	before := logLevel(s.manager.Log)
-	// One of the two levels shows the line.
-	if level > log.LogLevel().Level() {
-		s.manager.Log.Info("log level changed", "from", before, "to", name)
-		log.LogLevel().Set(level)
-		return nil
+	before, current := logLevel(s.manager.Log), log.LogLevel()
+	if level > current.Level() {
+		defer current.Set(level) // The level before shows the line.
+	} else {
+		current.Set(level)
 	}
-	log.LogLevel().Set(level)
 	s.manager.Log.Info("log level changed", "from", before, "to", name)
 	return nil
 }

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -172,8 +173,5 @@ func (a *App) deriveNames() {
 }
 
 func (a *App) logger() *slog.Logger {
-	if a.log == nil {
-		return slog.Default()
-	}
-	return a.log
+	return cmp.Or(a.log, slog.Default())
 }

@@ -79,8 +79,6 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func newUsageError(err error) error { return usageError{err} }
-
 // program is the name of the executable.
 func program() string { return filepath.Base(os.Args[0]) }
 
@@ -101,7 +99,7 @@ func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
 	}
 	do, known := l.commands()[name]
 	if !known {
-		return nil, newUsageError(fmt.Errorf("unknown command %q", name))
+		return nil, usageError{fmt.Errorf("unknown command %q", name)}
 	}
 	var f runFlags
 	if err := f.parse(l, args, stdout); err != nil {
@@ -136,9 +134,9 @@ func (l *CommandLine) parseFlags(f *flag.FlagSet, args []string, stdout io.Write
 		help()
 		return err
 	case err != nil:
-		return newUsageError(err)
+		return usageError{err}
 	case f.NArg() > 0:
-		return newUsageError(fmt.Errorf("unexpected argument %q", f.Arg(0)))
+		return usageError{fmt.Errorf("unexpected argument %q", f.Arg(0))}
 	}
 	return nil
 }
@@ -205,10 +203,10 @@ func (f *runFlags) register(a *App, set *flag.FlagSet) {
 // options returns the options that the flags set.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	if err := f.Check(); err != nil {
-		return Options{}, newUsageError(err)
+		return Options{}, usageError{err}
 	}
 	if f.shutdownTimeout <= 0 {
-		return Options{}, newUsageError(fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", f.shutdownTimeout))
+		return Options{}, usageError{fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", f.shutdownTimeout)}
 	}
 	o := Options{Kubeconfig: f.Kubeconfig, Context: f.Context, Options: manager.Options{
 		AllowBreakingCRDs: f.allowBreakingCRDs, ShutdownTimeout: f.shutdownTimeout,

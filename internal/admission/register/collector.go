@@ -99,20 +99,15 @@ func (c *Collector) pass(ctx context.Context, views views) bool {
 	return len(byLease) > 0
 }
 
-// abandoned reports that the process of a Lease is gone.
+// abandoned reports that the process of a Lease is gone: another one was not renewed for its duration. A Lease that
+// cannot be read does not expire.
 func (c *Collector) abandoned(ctx context.Context, lease, own types.NamespacedName) bool {
 	if lease == own {
 		return c.options.Unused()
 	}
-	return c.expired(ctx, lease)
-}
-
-// expired reports that a Lease was not renewed for its duration. A Lease that cannot be read does
-// not expire.
-func (c *Collector) expired(ctx context.Context, name types.NamespacedName) bool {
-	observed, err := c.leases.Observe(ctx, name)
+	observed, err := c.leases.Observe(ctx, lease)
 	if err != nil {
-		c.options.Log.Debug("failed to read the lease of a webhook configuration", "lease", name.String(), "error", failure.OneLine(err))
+		c.options.Log.Debug("failed to read the lease of a webhook configuration", "lease", lease.String(), "error", failure.OneLine(err))
 	}
 	return observed.Expired
 }

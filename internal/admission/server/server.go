@@ -102,9 +102,7 @@ func New(o Options) *Server {
 		o.PathKeys = func() admission.PathKeys { return admission.PathKeys{} }
 	}
 	o.Drain = cmp.Or(o.Drain, defaultDrain)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -61,14 +61,6 @@ func (c *drift) decide(now observed) (correct bool, problem error) {
 	return true, nil
 }
 
-// recordCorrection records that the CRD was applied again after a change.
-func (c *drift) recordCorrection(manager string) {
-	if c.corrected == nil {
-		c.corrected = map[string]bool{}
-	}
-	c.corrected[manager] = true
-}
-
 // The delays before a failed check of a CRD is retried.
 const (
 	minCheckBackoff = time.Second
@@ -120,7 +112,7 @@ func (i *Installer) check(ctx context.Context, c *drift) error {
 		if err := i.apply(ctx, c.manifest); err != nil {
 			return fmt.Errorf("apply it again after a change by %q: %w", now.manager, err)
 		}
-		c.recordCorrection(now.manager)
+		c.corrected[now.manager] = true
 	}
 	i.mu.Lock()
 	before := c.problem

@@ -29,13 +29,13 @@ func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
 		{"skipped", true, []observed{helm, helm, ours}, `CRDSkipped "helm" CRDSkipped "helm" CRDCurrent`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := drift{manifest: Manifest{Object: o}, skip: c.skip}
+			u := drift{manifest: Manifest{Object: o}, skip: c.skip, corrected: map[string]bool{}}
 			var got []string
 			for _, now := range c.seen {
 				correct, problem := u.decide(now)
 				switch {
 				case correct:
-					u.recordCorrection(now.manager)
+					u.corrected[now.manager] = true
 					got = append(got, "correct")
 				case problem == nil:
 					got = append(got, "CRDCurrent")

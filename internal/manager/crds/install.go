@@ -62,7 +62,7 @@ func NewInstaller(o Options) *Installer {
 		deleted: map[string]bool{}, drifts: map[string]*drift{},
 	}
 	for _, d := range o.Corrected {
-		i.drifts[d.Name()] = &drift{manifest: d, skip: o.Skip}
+		i.drifts[d.Name()] = &drift{manifest: d, skip: o.Skip, corrected: map[string]bool{}}
 	}
 	return i
 }
@@ -74,15 +74,11 @@ func (i *Installer) Names() []string { return Names(i.options.Install) }
 // API server is unreachable.
 func (i *Installer) Install(ctx context.Context) error {
 	for _, d := range i.wanted() {
-		if err := i.installWithRetry(ctx, d); err != nil {
+		if err := i.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return i.install(ctx, d) }); err != nil {
 			return err
 		}
 	}
 	return i.Await(ctx)
-}
-
-func (i *Installer) installWithRetry(ctx context.Context, d Manifest) error {
-	return i.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return i.install(ctx, d) })
 }
 
 // install installs one CRD. Labels and other fields of other managers stay.

@@ -378,9 +378,7 @@ func (r *Remover) releaseProgram(ctx context.Context) error {
 		for i := range compiled.Handlers {
 			failures = append(failures, r.handBack(ctx, &compiled.Handlers[i]))
 		}
-		if compiled.Release != nil {
-			compiled.Release()
-		}
+		compiled.Close()
 	}
 	return errors.Join(failures...)
 }
