@@ -70,12 +70,12 @@ func OneLine(err error) string {
 	return Truncate(strings.ReplaceAll(err.Error(), "\n", "; "), maxMessage)
 }
 
-// Truncate bounds a text that a hook or a user chose. It keeps no reference to a longer one.
-func Truncate(text string, most int) string {
-	if len(text) <= most {
+// Truncate returns at most limit bytes of a text that a hook or a user chose. It keeps no reference to a longer one.
+func Truncate(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
 // Text returns the text of an error; "" for nil.

@@ -101,7 +101,7 @@ func TestReviewRecord(t *testing.T) {
 		}}, "allowed Pod of town/web-1: create by anna, called w, <nil>"},
 		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Request: &hook.ReviewRequest{
 			Operation: hook.OperationCreate, APIVersion: "v1", Kind: "Pod", Resource: "pods", Namespace: "town", Name: strings.Repeat("x", 1<<20), User: hook.User{Name: "anna"},
-		}}, "allowed Pod of town/" + strings.Repeat("x", maxName) + "…: create by anna, called w, <nil>"},
+		}}, "allowed Pod of town/" + strings.Repeat("x", maxName-len("…")) + "…: create by anna, called w, <nil>"},
 	} {
 		run := reviewRecord(c.occasion)
 		kind := run.Resource.Kind

@@ -2,9 +2,9 @@ package register
 
 import (
 	"encoding/json"
-	"maps"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -52,14 +52,7 @@ func overlay(desired *configuration, o *object.Object) (stored, overlaid *config
 	overlaid = stored.DeepCopy()
 	overlaid.TypeMeta, overlaid.Webhooks, overlaid.OwnerReferences = desired.TypeMeta, desired.Webhooks, desired.OwnerReferences
 	delete(overlaid.Annotations, leaseAnnotation) // Goes, unless it is wanted.
-	overlaid.Labels, overlaid.Annotations = merged(overlaid.Labels, desired.Labels), merged(overlaid.Annotations, desired.Annotations)
+	overlaid.Labels = labels.Merge(overlaid.Labels, desired.Labels)
+	overlaid.Annotations = labels.Merge(overlaid.Annotations, desired.Annotations)
 	return stored, overlaid, nil
-}
-
-func merged(all, some map[string]string) map[string]string {
-	if all == nil {
-		return maps.Clone(some)
-	}
-	maps.Copy(all, some)
-	return all
 }

@@ -157,13 +157,11 @@ func (cs *Set) conditions(one *controllerSnapshot, health controller.Health) []i
 }
 
 func modelConditions(all []metav1.Condition) []inspect.Condition {
-	conditions := []inspect.Condition{}
-	for _, c := range all {
-		conditions = append(conditions, inspect.Condition{
+	return append([]inspect.Condition{}, lists.Map(all, func(c metav1.Condition) inspect.Condition {
+		return inspect.Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
-		})
-	}
-	return conditions
+		}
+	})...)
 }
 
 // controllerKinds are the kinds of a controller's objects, those of the children and other

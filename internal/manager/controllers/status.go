@@ -208,19 +208,10 @@ func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus,
 // newStatus returns the status to store. Conditions keep their last transition time.
 func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState,
 	health controller.Health) setpoint.ControllerStatus {
-	status := setpoint.ControllerStatus{
-		ObservedGeneration: generation,
-		Conditions:         slices.Clone(previous.Conditions),
-		Parents:            clampInt32(health.Parents),
-		Children:           clampInt32(health.Children),
-		ParentsInError:     clampInt32(health.Failing),
-		Paused:             clampInt32(health.Paused),
-		LastError:          previous.LastError,
-		HeldDeletions:      previous.HeldDeletions,
-		Rollout:            previous.Rollout,
-		LogicVersion:       previous.LogicVersion,
-		Kinds:              previous.Kinds,
-	}
+	status := previous
+	status.ObservedGeneration, status.Conditions = generation, slices.Clone(previous.Conditions)
+	status.Parents, status.Children = clampInt32(health.Parents), clampInt32(health.Children)
+	status.ParentsInError, status.Paused = clampInt32(health.Failing), clampInt32(health.Paused)
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))
 	if health.Conflicting > 0 || meta.FindStatusCondition(status.Conditions, setpoint.ConditionConflicting) != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -72,15 +73,7 @@ func Text(message, rest string) string {
 		return message
 	}
 	first, _, _ := strings.Cut(message, "\n")
-	return truncate(first, maxMessage-len(rest)) + rest
-}
-
-// truncate returns at most limit bytes of a text.
-func truncate(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+	return failure.Truncate(first, maxMessage-len(rest)) + rest
 }
 
 // Event records an event on an object.
@@ -106,7 +99,7 @@ func (w *Writer) EventAtAs(user string, event hook.ObjectEvent) {
 
 func (w *Writer) record(user string, at *corev1.ObjectReference, event hook.Event) {
 	made := newEvent(at, metav1.Now())
-	made.Type, made.Reason, made.Message = event.Type, event.Reason, truncate(event.Message, maxMessage)
+	made.Type, made.Reason, made.Message = event.Type, event.Reason, failure.Truncate(event.Message, maxMessage)
 	// The source has no host, so that equal events of several replicas are aggregated.
 	made.Source = corev1.EventSource{Component: w.options.Component}
 	made.ReportingController, made.ReportingInstance = w.options.Component, w.options.Instance

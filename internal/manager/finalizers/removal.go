@@ -105,23 +105,17 @@ func resourceOf(name compile.ResourceName) object.Resource {
 // Setpoint is limited to. Objects in others keep it.
 func (r *Removal) removeFromResource(ctx context.Context, resource object.Resource) error {
 	namespaces, err := r.namespacesOf(ctx, resource)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.removeInEach(ctx, resource, namespaces)
 	}
-	for _, namespace := range namespaces {
-		err := r.removeIn(ctx, resource, namespace)
-		if apierrors.IsForbidden(err) && namespace == "" && len(r.Namespaces) > 0 {
-			err = r.removeInEach(ctx, resource)
-		}
-		if err != nil {
-			return err
-		}
+	if apierrors.IsForbidden(err) && slices.Contains(namespaces, "") && len(r.Namespaces) > 0 {
+		err = r.removeInEach(ctx, resource, r.Namespaces)
 	}
-	return nil
+	return err
 }
 
-func (r *Removal) removeInEach(ctx context.Context, resource object.Resource) error {
-	for _, namespace := range r.Namespaces {
+func (r *Removal) removeInEach(ctx context.Context, resource object.Resource, namespaces []string) error {
+	for _, namespace := range namespaces {
 		if err := r.removeIn(ctx, resource, namespace); err != nil {
 			return err
 		}
