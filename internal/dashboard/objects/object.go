@@ -260,9 +260,9 @@ type stateView struct {
 	Lost    *processes.Lost
 }
 
-// Label returns the state as the page shows it. The process of a standby, of a suspended
+// ShownState returns the state as the page shows it. The process of a standby, of a suspended
 // controller, or that has ended knows of none.
-func (c stateView) Label() string {
+func (c stateView) ShownState() string {
 	switch {
 	case c.Lost != nil:
 		return string(c.Lost.State)

@@ -50,7 +50,9 @@ func New(running func(context.Context) []inspect.Source, exits func() []Exit, no
 	if exits == nil {
 		exits = func() []Exit { return nil }
 	}
-	return &Set{Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now, last: map[string]*ended{}}}
+	return &Set{
+		Running: running, Timeouts: inspect.NewTimeouts(sourceTimeout), memory: memory{exits: exits, now: now, last: map[string]*ended{}},
+	}
 }
 
 // Sources returns the processes, and those that have ended.
