@@ -47,10 +47,8 @@ func (d Document) Locate(err error) Document {
 func child(of *yaml.Node, key, index string) (*yaml.Node, int) {
 	switch of.Kind {
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(of.Content); i += 2 {
-			if of.Content[i].Value == key {
-				return of.Content[i+1], of.Content[i].Line
-			}
+		if i := memberAt(of.Content, key); i >= 0 {
+			return of.Content[i+1], of.Content[i].Line
 		}
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(index); err == nil && i < len(of.Content) {

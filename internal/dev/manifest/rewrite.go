@@ -107,22 +107,19 @@ func lastLine(text []byte) int {
 // place returns the lines of the field, the last one excluded, and its value. An absent field comes
 // after the last line.
 func (r Replacement) place(document *yaml.Node, last int) (from, to int, value *yaml.Node) {
-	for i := 0; i+1 < len(document.Content); i += 2 {
-		key := document.Content[i]
-		if key.Value != r.Field {
-			continue
-		}
-		to = last + 1
-		if i+2 < len(document.Content) {
-			next := document.Content[i+2]
-			to = next.Line - strings.Count(next.HeadComment, "\n")
-			if next.HeadComment != "" {
-				to--
-			}
-		}
-		return key.Line, to, document.Content[i+1]
+	at := memberAt(document.Content, r.Field)
+	if at < 0 {
+		return last + 1, last + 1, nil
 	}
-	return last + 1, last + 1, nil
+	to = last + 1
+	if at+2 < len(document.Content) {
+		next := document.Content[at+2]
+		to = next.Line - strings.Count(next.HeadComment, "\n")
+		if next.HeadComment != "" {
+			to--
+		}
+	}
+	return document.Content[at].Line, to, document.Content[at+1]
 }
 
 // merge makes a node equal to another one. What is equal before keeps its comments and form.
