@@ -64,7 +64,7 @@ func (c Command) Run(ctx context.Context) (int, error) {
 	case <-ctx.Done():
 		r.Stop(signalOf(context.Cause(ctx)), cmp.Or(c.Grace, time.Second))
 	}
-	return r.exit.code(), nil
+	return r.code(), nil
 }
 
 // Start starts the command.

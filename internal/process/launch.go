@@ -22,7 +22,7 @@ type Running struct {
 	pid    int
 	// gone is closed when the program has exited and its children are killed, exited when their output is written too.
 	gone, exited chan struct{}
-	exit         exit // valid once exited is closed
+	state        *os.ProcessState // valid once exited is closed
 }
 
 // PID is the process ID of the program.
@@ -32,10 +32,10 @@ func (r *Running) PID() int { return r.pid }
 func (r *Running) Exited() <-chan struct{} { return r.exited }
 
 // Err is how a program exited that should keep running. It is valid once Exited is closed.
-func (r *Running) Err() error { return r.exit.err("") }
+func (r *Running) Err() error { return r.err("") }
 
 // CPU is the processor time that the program used. It is valid once Exited is closed.
-func (r *Running) CPU() time.Duration { return r.exit.state.UserTime() + r.exit.state.SystemTime() }
+func (r *Running) CPU() time.Duration { return r.state.UserTime() + r.state.SystemTime() }
 
 // Kill kills the program and its children. It does not wait until they have exited.
 func (r *Running) Kill() { r.signal(syscall.SIGKILL) }
@@ -48,9 +48,6 @@ func (r *Running) signal(sig syscall.Signal) {
 	}
 }
 
-// exit is how a program exited.
-type exit struct{ state *os.ProcessState }
-
 // launch starts a program, in a process group of its own if ownGroup is set. It calls exited when the program has
 // exited, before all its output is written.
 func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, error) {
@@ -62,7 +59,7 @@ func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, 
 	r := &Running{target: target, pid: cmd.Process.Pid, gone: make(chan struct{}), exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
-		r.exit.state, _ = cmd.Process.Wait()
+		r.state, _ = cmd.Process.Wait()
 		written := make(chan struct{})
 		go func() {
 			defer close(written)
@@ -115,11 +112,11 @@ func (t target) leader() int { return -int(t) }
 func (t target) kill(sig syscall.Signal) { _ = syscall.Kill(int(t), sig) }
 
 // code returns the exit code as a shell reports it.
-func (e exit) code() int {
-	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+func (r *Running) code() int {
+	if status, ok := r.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	return e.state.ExitCode()
+	return r.state.ExitCode()
 }
 
 // exitedError is the exit of a program that should keep running.
@@ -131,12 +128,12 @@ type exitedError struct {
 func (e *exitedError) Error() string { return e.text }
 
 // err describes the exit of a program that should keep running, with a hint.
-func (e exit) err(hint string) error {
-	text := fmt.Sprintf("exited with code %d", e.state.ExitCode())
-	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+func (r *Running) err(hint string) error {
+	text := fmt.Sprintf("exited with code %d", r.state.ExitCode())
+	if status, ok := r.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		text = fmt.Sprintf("killed by signal %d (%s)", status.Signal(), status.Signal())
-	} else if e.state.ExitCode() == 0 {
+	} else if r.state.ExitCode() == 0 {
 		text = "exited with code 0, but it should keep running"
 	}
-	return &exitedError{text + hint, e.code()}
+	return &exitedError{text + hint, r.code()}
 }

@@ -197,7 +197,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	}()
 	select {
 	case <-run.exited:
-		return "process exited", run.exit.err(p.nodeHint(ctx, run.exit.code()))
+		return "process exited", run.err(p.nodeHint(ctx, run.code()))
 	case next = <-p.restart:
 	case <-ctx.Done():
 	}
