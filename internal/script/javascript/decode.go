@@ -54,7 +54,7 @@ func (d decoder) value() (value, error) {
 	}
 	switch text.Kind() {
 	case '"':
-		return d.string(text)
+		return d.decodeString(text)
 	case 't':
 		return newValue(libquickjs.EJS_TAG_BOOL, int32(1)), nil
 	case 'f':
@@ -62,7 +62,7 @@ func (d decoder) value() (value, error) {
 	case 'n':
 		return value{Ftag: libquickjs.EJS_TAG_NULL}, nil
 	}
-	return d.number(text)
+	return d.decodeNumber(text)
 }
 
 // container reads the items of an object or an array.
@@ -118,7 +118,7 @@ func (d decoder) defined(result int32) error {
 	return nil
 }
 
-func (d decoder) string(quoted []byte) (value, error) {
+func (d decoder) decodeString(quoted []byte) (value, error) {
 	if bytes.IndexByte(quoted, '\\') >= 0 {
 		return d.parse(quoted)
 	}
@@ -152,7 +152,7 @@ func (d decoder) parse(json []byte) (value, error) {
 
 const maxSafeInteger = 1<<53 - 1
 
-func (d decoder) number(text []byte) (value, error) {
+func (d decoder) decodeNumber(text []byte) (value, error) {
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		f, err := strconv.ParseFloat(string(text), 64)
 		if errors.Is(err, strconv.ErrRange) {
