@@ -4,31 +4,9 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/explore/graph"
-	"github.com/setpoint-dev/setpoint/internal/explore/outcome"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 )
-
-// ExploreTwice explores the same states twice. The second time all steps are remembered; between is called before it.
-func ExploreTwice(ctx context.Context, options Options, between func()) (*Report, error) {
-	s, err := newSearch(options)
-	if err == nil {
-		err = s.run(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	again := &search{Space: s.Space, options: s.options, initial: s.initial, workers: s.workers, began: time.Now(), ends: outcome.New(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
-	again.Graph, again.pending, again.notes = graph.New(s.Unpack(s.Nodes[0].State), len(s.pending), s.Effect), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
-	again.push(0)
-	between()
-	if err := again.run(ctx); err != nil {
-		return nil, err
-	}
-	return again.report(), nil
-}
 
 // Rests returns what is stored in the states of rest, found with all objects together or in groups.
 func Rests(ctx context.Context, options Options, apart bool) (map[string]bool, error) {
