@@ -10,20 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/difference"
 )
 
-// The fields of responses, by the kind of hook. Those of errors and of writes are in all of them.
-var (
-	commonFields = []string{fieldError}
-	syncFields   = []string{"children", "status", "resyncAfterSeconds", "finalized", "events", "conditions", "message",
-		fieldLogicVersion, fieldWrites}
-	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions",
-		"message", fieldLogicVersion, fieldWrites}
-	customizeFields = []string{"relatedResources"}
-	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", fieldRetryAfter, "progress",
-		"applicable", "sideEffects", "finished", fieldCalled}
-	reviewFields = []string{"allowed", "message", "reason", "code", "object", "patch", "jsonPatch", "warnings", "auditAnnotations",
-		"events"}
-)
-
 const (
 	fieldError = difference.FieldError
 	// fieldCalled is false if the condition of a handler is.
@@ -36,38 +22,25 @@ const (
 	fieldWrites = "writes"
 )
 
-// expectable are the fields that a case of the target may expect.
-func (t *target) expectable() []string {
-	var own []string
+// known are the fields that the request and the response of the target may have.
+func (t *target) known() (request, response []string) {
 	switch {
 	case t.handle != nil:
-		own = handlerFields
+		return strings.Fields("controller object reason previousState owned attempt firstAttempt progress deleted event daemon dryRun"),
+			strings.Fields("patch status apply delete events conditions message retryAfterSeconds progress applicable sideEffects finished " +
+				fieldCalled)
 	case t.webhook != nil:
-		own = reviewFields
+		return strings.Fields("controller uid operation resource subresource object oldObject user dryRun"),
+			strings.Fields("allowed message reason code object patch jsonPatch warnings auditAnnotations events")
 	case t.hook == hookCustomize:
-		own = customizeFields
+		return strings.Fields("controller parent object"), []string{"relatedResources"}
 	case t.isDecorator():
-		own = decoratorFields
-	default:
-		own = syncFields
+		return strings.Fields("controller object attachments related finalizing"),
+			strings.Fields("attachments status resyncAfterSeconds finalized labels annotations events conditions message " +
+				fieldLogicVersion + " " + fieldWrites)
 	}
-	return slices.Concat(own, commonFields)
-}
-
-// requestable are the fields that a request of the target may have.
-func (t *target) requestable() []string {
-	switch {
-	case t.handle != nil:
-		return []string{"controller", "object", "reason", "previousState", "owned", "attempt", "firstAttempt", "progress", "deleted",
-			"event", "daemon", "dryRun"}
-	case t.webhook != nil:
-		return []string{"controller", "uid", "operation", "resource", "subresource", "object", "oldObject", "user", "dryRun"}
-	case t.hook == hookCustomize:
-		return []string{"controller", "parent", "object"}
-	case t.isDecorator():
-		return []string{"controller", "object", "attachments", "related", "finalizing"}
-	}
-	return []string{"controller", "parent", "children", "related", "finalizing"}
+	return strings.Fields("controller parent children related finalizing"),
+		strings.Fields("children status resyncAfterSeconds finalized events conditions message " + fieldLogicVersion + " " + fieldWrites)
 }
 
 // given returns the fields that the case has in request or expect.
@@ -79,10 +52,11 @@ func (c *Case) given(part string) map[string]any {
 // checkFields returns an error for fields that the hook of the case does not have.
 func (c *Case) checkFields() error {
 	var problems []error
+	request, response := c.target.known()
 	for _, part := range []struct {
 		name  string
 		known []string
-	}{{"request", c.target.requestable()}, {"expect", c.target.expectable()}} {
+	}{{"request", request}, {"expect", append(response, fieldError)}} {
 		for _, field := range slices.Sorted(maps.Keys(c.given(part.name))) {
 			if !slices.Contains(part.known, field) {
 				problems = append(problems, fmt.Errorf("%s.%s: unknown field of a case of %s %s, which has %s",

@@ -155,39 +155,27 @@ type Action struct {
 	Name string `json:"name,omitempty"`
 }
 
-// kindsOfActions say which fields a step of each kind needs, in the order of their names in errors.
-var kindsOfActions = []struct {
-	kind                            ActionKind
-	controller, key, object, naming bool
+// requiredFields are those of a step of each kind, in the order of their names in errors.
+var requiredFields = []struct {
+	kind   ActionKind
+	fields string
 }{
-	{kind: Deliver, object: true},
-	{kind: Reconcile, controller: true, key: true},
-	{kind: Send, controller: true, key: true},
-	{kind: Reject, controller: true, key: true, naming: true},
-	{kind: Restart, naming: true},
-	{kind: MakeEdit, object: true, naming: true},
-	{kind: Interfere, object: true, naming: true},
-	{kind: Proceed, object: true, naming: true},
-	{kind: Collect, object: true, naming: true},
+	{Deliver, "object"}, {Reconcile, "controller key"}, {Send, "controller key"}, {Reject, "controller key name"}, {Restart, "name"},
+	{MakeEdit, "object name"}, {Interfere, "object name"}, {Proceed, "object name"}, {Collect, "object name"},
 }
 
 // Check reports a step that no exploration makes, by the name of its field.
 func (a *Action) Check() error {
+	given := map[string]bool{"controller": a.Controller != "", "key": a.Key != "", "object": a.Object != nil, "name": a.Name != ""}
 	var names []string
-	for _, needs := range kindsOfActions {
-		names = append(names, string(needs.kind))
-		if needs.kind != a.Step {
+	for _, one := range requiredFields {
+		names = append(names, string(one.kind))
+		if one.kind != a.Step {
 			continue
 		}
-		for _, field := range []struct {
-			name         string
-			needed, gone bool
-		}{
-			{"controller", needs.controller, a.Controller == ""}, {"key", needs.key, a.Key == ""},
-			{"object", needs.object, a.Object == nil}, {"name", needs.naming, a.Name == ""},
-		} {
-			if field.needed && field.gone {
-				return fmt.Errorf("%s: is required for the step %s", field.name, a.Step)
+		for field := range strings.FieldsSeq(one.fields) {
+			if !given[field] {
+				return fmt.Errorf("%s: is required for the step %s", field, a.Step)
 			}
 		}
 		return nil
