@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -59,17 +60,10 @@ func (r *request) deletion(options *metav1.DeleteOptions) (*request, error) {
 	} else if len(options.DryRun) > 0 {
 		r.query.Set("dryRun", metav1.DryRunAll)
 	}
-	var err error
-	one := r.with(http.MethodDelete, "")
-	one.body, err = json.Marshal(options)
-	return one, err
-}
-
-// with returns a request for the same object without options and body.
-func (r *request) with(method, subresource string) *request {
+	body, err := json.Marshal(options)
 	one := *r
-	one.method, one.subresource, one.rawQuery, one.query, one.body = method, subresource, "", map[string][]string{}, nil
-	return &one
+	one.method, one.subresource, one.rawQuery, one.query, one.body = http.MethodDelete, "", "", url.Values{}, body
+	return &one, err
 }
 
 // disrupt counts the eviction of a pod in its disruption budget, or rejects it. A pod that does not run yet or any

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -52,8 +51,7 @@ func (s *State) list(req *request) response {
 		kind, apiVersion = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[`,
-		kind, apiVersion, s.version())
+	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{},"items":[`, kind, apiVersion)
 	for i, stored := range found {
 		if i > 0 {
 			b.WriteByte(',')
@@ -62,15 +60,6 @@ func (s *State) list(req *request) response {
 	}
 	b.WriteString("]}")
 	return response{http.StatusOK, b.Bytes()}
-}
-
-// version is the resource version of lists: the number of all writes.
-func (s *State) version() string {
-	writes := uint64(0)
-	for i := range s.Slots {
-		writes += s.Slots[i].Written
-	}
-	return strconv.FormatUint(writes, 10)
 }
 
 // matching returns the objects that match the selector of a request.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // namespacePhase says what a namespace means for a write.
@@ -55,15 +54,6 @@ func (w *write) checkPhase() error {
 		return err
 	}
 	return nil
-}
-
-// namespaceNamed returns a namespace to create.
-func namespaceNamed(name string) *object.Object {
-	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name))
-	if err != nil {
-		panic(err) // It is valid JSON.
-	}
-	return o
 }
 
 // deleteNamespace marks a namespace, which goes when it is empty.

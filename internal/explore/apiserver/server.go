@@ -96,7 +96,8 @@ func (s *Server) createNamespaces(names []string) error {
 		if s.empty.Get(namespaces, "", name) != nil {
 			continue
 		}
-		after, _, err := s.Send(s.empty, "kube-apiserver", CreationOf(namespaces, namespaceNamed(name)))
+		after, _, err := s.Send(s.empty, "kube-apiserver", Request{Method: http.MethodPost, Resource: namespaces,
+			Body: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)})
 		if err != nil {
 			return fmt.Errorf("create namespace: %w", err)
 		}
