@@ -19,10 +19,8 @@ type Role struct {
 	Labels map[string]string
 	// Comments are lines above the role.
 	Comments []string
-	// Subject gets the role, in the namespaces BindIn or, without, where the role is. There is
-	// no binding of the zero Subject.
+	// Subject gets the role, where the role is. There is no binding of the zero Subject.
 	Subject rbac.Subject
-	BindIn  []string
 }
 
 // Roles returns a role for each namespace.
@@ -82,30 +80,18 @@ func (r *Role) object() rbac.Role {
 	return role
 }
 
-// bindings returns the bindings of a role. RoleBindings and ClusterRoleBindings have the same
+// bindings returns the binding of a role, if it has a subject. RoleBindings and ClusterRoleBindings have the same
 // fields.
 func (r *Role) bindings() []rbac.RoleBinding {
 	if r.Subject == (rbac.Subject{}) {
 		return nil
 	}
-	namespaces := r.BindIn
-	if len(namespaces) == 0 {
-		namespaces = []string{r.Namespace}
-	}
-	var all []rbac.RoleBinding
-	for _, namespace := range namespaces {
-		kind := "RoleBinding"
-		if namespace == "" {
-			kind = "ClusterRoleBinding"
-		}
-		all = append(all, rbac.RoleBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: rbac.SchemeGroupVersion.String(), Kind: kind},
-			ObjectMeta: metav1.ObjectMeta{Name: r.Name, Namespace: namespace},
-			RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: r.kind(), Name: r.Name},
-			Subjects:   []rbac.Subject{r.Subject},
-		})
-	}
-	return all
+	return []rbac.RoleBinding{{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbac.SchemeGroupVersion.String(), Kind: r.kind() + "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: r.kind(), Name: r.Name},
+		Subjects:   []rbac.Subject{r.Subject},
+	}}
 }
 
 func (r *Role) yaml() ([]byte, error) {
