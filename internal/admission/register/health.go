@@ -1,9 +1,5 @@
 package register
 
-import (
-	"time"
-)
-
 // Reachability is whether the API server reaches the Server.
 type Reachability string
 
@@ -25,8 +21,6 @@ type Health struct {
 	// error, or why the probe failed.
 	Reachability        Reachability
 	ReachabilityMessage string
-	// Since is when the health last changed.
-	Since time.Time
 }
 
 // Health returns the health of a program, as far as this replica knows: only the leader
@@ -37,20 +31,13 @@ func (r *Registrar) Health(program string) Health {
 	return r.health[program]
 }
 
-// updateHealth changes the health of a desired program, and reports a change.
+// updateHealth changes the health of a desired program.
 func (r *Registrar) updateHealth(program string, change func(*Health)) {
 	r.mu.Lock()
-	before, wanted := r.health[program]
-	after := before
-	change(&after)
-	changed := wanted && after != before
-	if changed {
-		after.Since = r.options.Clock.Now()
-		r.health[program] = after
-	}
-	r.mu.Unlock()
-	if changed {
-		r.options.OnHealth(program)
+	defer r.mu.Unlock()
+	if health, wanted := r.health[program]; wanted {
+		change(&health)
+		r.health[program] = health
 	}
 }
 

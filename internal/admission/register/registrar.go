@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Options configure a Registrar. All but the last three are required.
+// Options configure a Registrar. All but the last two are required.
 type Options struct {
 	Registration
 
@@ -26,8 +26,6 @@ type Options struct {
 	// Store watches the configurations and Client writes them.
 	Store  *cache.Cache
 	Client rest.Interface
-	// OnHealth is called when the health of a program changes; it must be fast.
-	OnHealth func(program string)
 	// Clock is the real clock if nil, and Log slog.Default.
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -51,9 +49,6 @@ type Registrar struct {
 
 // New returns a Registrar. Run starts it.
 func New(o Options) *Registrar {
-	if o.OnHealth == nil {
-		o.OnHealth = func(string) {}
-	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
