@@ -163,7 +163,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/component-base", []string{"controlplane/..."}},
 	{"k8s.io/cri-streaming", nil},
 	{"k8s.io/klog/v2", []string{"internal/manager/leader", "internal/flags", "controlplane/...", "test/bench/..."}},
-	{"k8s.io/kube-openapi", []string{"internal/explore/document", "internal/explore/apiserver/kinds", "internal/dashboard/form", "internal/dashboard/userclient", "internal/operator", "internal/schema", "internal/typegen"}},
+	{"k8s.io/kube-openapi", []string{"internal/explore/document", "internal/explore/apiserver/kinds", "internal/dashboard/form", "internal/dashboard/userclient", "internal/operator", "internal/manager/crds", "internal/schema", "internal/typegen"}},
 	{"k8s.io/kubectl", []string{"controlplane/..."}},
 	{"k8s.io/kubernetes", []string{"controlplane/..."}},
 	{"k8s.io/streaming", []string{"internal/inspect/locate/portforward"}},
