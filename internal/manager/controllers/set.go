@@ -151,8 +151,9 @@ func New(d Dependencies) *Set {
 		ready:        make(chan struct{}),
 		registry:     newRegistry(),
 	}
-	// A changed CRD resets the backoff.
-	cs.crdWatches = &crdWatches{store: d.Store, changed: func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }, views: map[string]*cache.View{}}
+	// For a controller of a Go program, a changed CRD resets the backoff.
+	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
+	cs.crdWatches = &crdWatches{store: d.Store, changed: changed, views: map[string]*cache.View{}}
 	if d.Inline != nil {
 		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}
