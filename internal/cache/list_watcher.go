@@ -33,7 +33,9 @@ const watchTimeoutMargin = 30 * time.Second
 // an open watch is healthy: a client that may list but not watch has a constant error.
 type listWatcher struct {
 	client     rest.Interface
-	watch      *watch
+	selection  Selection
+	options    Options
+	health     *health
 	running    *sync.WaitGroup
 	connection *connection
 	// throttledSince is when throttling began; zero if it did not. Only the reflector's
@@ -94,7 +96,7 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 			s.report(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
-			s.watch.options.onUnstreamed()
+			s.options.onUnstreamed()
 		}
 		cancel()
 		if _, unanswered := errors.AsType[*url.Error](err); unanswered && !lists {
@@ -105,7 +107,7 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	s.throttledSince = time.Time{}
 	s.connection.connected()
 	if !lists {
-		s.watch.health.report(nil)
+		s.health.report(nil)
 	}
 	opened := &stream{
 		listWatcher: s,
@@ -149,7 +151,7 @@ func reportsStream(err error) bool {
 // accept returns the media type of the requested objects.
 func (s *listWatcher) accept(single bool) string {
 	switch {
-	case !s.watch.selection.Metadata:
+	case !s.selection.Metadata:
 		return "application/json"
 	case single:
 		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -159,9 +161,9 @@ func (s *listWatcher) accept(single bool) string {
 
 // parse parses an object. Items of a list lack their type, and metadata has another one.
 func (s *listWatcher) parse(data []byte) (*object.Object, error) {
-	resource := s.watch.selection.Resource
+	resource := s.selection.Resource
 	parse := object.ParseAs
-	if s.watch.selection.Managed {
+	if s.selection.Managed {
 		parse = object.ParseWithManagedFields
 	}
 	o, err := parse(data, resource.APIVersion(), resource.Kind)
@@ -178,14 +180,14 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 func (s *listWatcher) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.watch.health.report(fmt.Errorf("watch %s: %w", s.watch.selection, StableError(err)))
+		s.health.report(fmt.Errorf("watch %s: %w", s.selection, StableError(err)))
 	}
 }
 
 // reportLost reports a lost connection, unless another error is known.
 func (s *listWatcher) reportLost(err error) {
-	if s.watch.health.current() == nil {
-		s.watch.health.report(fmt.Errorf("watch %s: %w", s.watch.selection, err))
+	if s.health.current() == nil {
+		s.health.report(fmt.Errorf("watch %s: %w", s.selection, err))
 	}
 }
 
@@ -198,7 +200,7 @@ func (s *listWatcher) isThrottledBriefly(err error) bool {
 	if s.throttledSince.IsZero() {
 		s.throttledSince = time.Now()
 	}
-	return time.Since(s.throttledSince) < s.watch.options.GracePeriod
+	return time.Since(s.throttledSince) < s.options.GracePeriod
 }
 
 // StableError removes details that differ between attempts, such as local ports, and the URL.
@@ -215,18 +217,18 @@ func StableError(err error) error {
 }
 
 func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
-	options.LabelSelector = s.watch.selection.Labels
-	options.FieldSelector = s.watch.selection.fields()
+	options.LabelSelector = s.selection.Labels
+	options.FieldSelector = s.selection.fields()
 	request := s.client.Get()
-	if s.watch.selection.User != "" {
-		request = request.SetHeader(authentication.ImpersonateUserHeader, s.watch.selection.User)
+	if s.selection.User != "" {
+		request = request.SetHeader(authentication.ImpersonateUserHeader, s.selection.User)
 	}
 	request.
-		AbsPath(s.watch.selection.Resource.Path(s.watch.selection.Namespace, "")).
+		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
 		MaxRetries(0) // The reflector retries, and errors must be seen.
-	return openUnlessIdle(ctx, s.watch.options.IdleTimeout, request.Stream)
+	return openUnlessIdle(ctx, s.options.IdleTimeout, request.Stream)
 }
 
 // fields returns the field selector.

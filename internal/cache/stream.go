@@ -40,7 +40,7 @@ func (s *stream) run(ctx context.Context) {
 	for {
 		event, err := s.next()
 		if ctx.Err() != nil || errors.Is(err, errEnded) && !s.listing {
-			s.listWatcher.watch.options.Log.Debug("watch ended", "selection", s.listWatcher.watch.selection.String(), "error", err)
+			s.listWatcher.options.Log.Debug("watch ended", "selection", s.listWatcher.selection.String(), "error", err)
 			return
 		}
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	}
 	if s.listing && mark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
-		s.listWatcher.watch.health.report(nil)
+		s.listWatcher.health.report(nil)
 	}
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }

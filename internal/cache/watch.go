@@ -77,7 +77,7 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 
 // run runs the reflector until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
-	src := &listWatcher{client: client, watch: w, running: running}
+	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
 	src.connection = &connection{minDelay: w.options.MinBackoff, maxDelay: w.options.MaxBackoff, gracePeriod: w.options.GracePeriod,
 		report: src.reportLost}
 	defer src.connection.close()

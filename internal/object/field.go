@@ -42,11 +42,11 @@ func (o *Object) With(value []byte, path ...string) (*Object, error) {
 
 // WithValue is With for a value that is not JSON yet.
 func (o *Object) WithValue(value any, path ...string) (*Object, error) {
-	text, err := json.Marshal(value)
+	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	return o.With(text, path...)
+	return o.With(data, path...)
 }
 
 // Edited returns a copy of the object with several edits, one after the other.

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,7 +25,13 @@ var lastAppliedAnnotations = []string{AppliedAnnotation, "metacontroller.k8s.io/
 // lastAppliedKeys returns the annotations with a last applied configuration. The planner's own
 // comes first; the child may have belonged to another controller.
 func (f *Planner) lastAppliedKeys() []string {
-	return lists.Union([]string{f.LastApplied}, lastAppliedAnnotations[1:])
+	keys := []string{f.LastApplied}
+	for _, key := range lastAppliedAnnotations[1:] {
+		if key != f.LastApplied {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // desiredFields are the fields to set on a child.
