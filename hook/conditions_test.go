@@ -50,12 +50,7 @@ func formatStringMap(values map[string]*string) string {
 func TestDecodeExtensions(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.Loose}
 	loose := []hook.Decoding{hook.Loose}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"message", known, `"message":"3 of 5 \u0063ats \"are\" home"`, `message=3 of 5 cats "are" home`},
 		{"logic version", known, `"logicVersion":"1.4.2"`, `logicVersion=1.4.2`},
 		{"no logic version", known, `"logicVersion":null`, ``},
@@ -73,15 +68,13 @@ func TestDecodeExtensions(t *testing.T) {
 			`event=Normal/Fed/ condition=A/True/B/`},
 		{"field twice", loose, `"events":[{"reason":"A"}],"events":[{"reason":"B"}],"conditions":[{"type":"A","status":"True","reason":"A"}],"conditions":[],"message":"a","message":null`,
 			`event=Normal/B/`},
-	} {
-		for _, mode := range c.modes {
-			for _, form := range controllerTypes {
-				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
-					checkResponse(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
-				})
-			}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		for _, form := range controllerTypes {
+			t.Run(form.String(), func(t *testing.T) {
+				checkResponse(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+			})
 		}
-	}
+	})
 }
 
 var controllerTypes = []hook.ControllerType{hook.Composite, hook.Decorator}
@@ -107,12 +100,7 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	upstream := []hook.Decoding{hook.StrictOptional}
 	long := strings.Repeat("R", 1025)
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
 		{"logic version of two lines", known, `"logicVersion":"a\nb"`, `logicVersion: must be printable ASCII, has '\n'`},
 		{"logic version with an escape", known, `"logicVersion":"\u001b[31m"`, `logicVersion: must be printable ASCII, has '\x1b'`},
@@ -139,13 +127,11 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 		{"message to upstream", upstream, `"message":"hi"`, `message: unknown field`},
 		{"events to upstream", upstream, `"events":[]`, `events: unknown field`},
 		{"conditions to upstream", upstream, `"conditions":[]`, `conditions: unknown field`},
-	} {
-		for _, mode := range c.modes {
-			for _, form := range controllerTypes {
-				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
-					checkMalformed(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
-				})
-			}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		for _, form := range controllerTypes {
+			t.Run(form.String(), func(t *testing.T) {
+				checkMalformed(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+			})
 		}
-	}
+	})
 }

@@ -28,13 +28,12 @@ func (r customizeReader) relatedRule() (RelatedRule, error) {
 		{"names", r.strings(&rule.Names)},
 	}
 	unknown, err := r.fieldsAndUnknown(fields)
+	if err == nil {
+		err = r.require(given{".apiVersion", rule.APIVersion}, given{".resource", rule.Resource})
+	}
 	switch {
 	case err != nil:
 		return rule, err
-	case rule.APIVersion == "":
-		return rule, r.errorAt(".apiVersion", "required")
-	case rule.Resource == "":
-		return rule, r.errorAt(".resource", "required")
 	case rule.LabelSelector == nil && rule.NamespaceSelector == nil && rule.Namespace == "" && rule.Names == nil:
 		return rule, r.checkMisspelled(unknown, fields)
 	}

@@ -13,12 +13,7 @@ import (
 func TestDecodeCustomizeResponse(t *testing.T) {
 	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"none", modes, `{"relatedResources":[]}`, `null`},
 		{"left out", lax, `{}`, `null`},
 		{"null", lax, `{"relatedResources":null}`, `null`},
@@ -39,14 +34,10 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 		{"twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods"}],"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`, `[{"apiVersion":"v1","resource":"nodes"}]`},
 		{"field twice", loose, `{"relatedResources":[{"apiVersion":"v1","resource":"pods","names":["a"],"names":["b"],"labelSelector":{},"labelSelector":null}]}`,
 			`[{"apiVersion":"v1","resource":"pods","names":["b"]}]`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp := must.Get(hook.DecodeCustomizeResponse([]byte(c.response), mode)).In(t)
-				checkWire(t, formatRules(t, resp), []byte(c.want))
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		resp := must.Get(hook.DecodeCustomizeResponse([]byte(c.response), mode)).In(t)
+		checkWire(t, formatRules(t, resp), []byte(c.want))
+	})
 }
 
 func formatRules(t *testing.T, resp *hook.CustomizeResponse) []byte {
@@ -72,12 +63,7 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 	rule := func(fields string) string {
 		return `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"},{"apiVersion":"v1","resource":"pods",` + fields + `}]}`
 	}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"empty", modes, ``, `empty`},
 		{"left out", strict, `{}`, `relatedResources: required; return [] for none`},
 		{"null", strict, `{"relatedResources":null}`, `relatedResources: must be a list ([] for none), is null`},
@@ -106,17 +92,13 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		{"field twice", known, rule(`"names":[],"names":[]`), `relatedResources[1].names: given twice`},
 		{"cut short", modes, `{"relatedResources":[{"apiVersion":"v1"`, `relatedResources[0]: cut short after 39 bytes`},
 		{"reply of another hook", composite, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; return [] for none`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
-				if resp != nil {
-					t.Errorf("got rules %s", formatRules(t, resp))
-				}
-				checkMalformedError(t, err, c.want)
-			})
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
+		if resp != nil {
+			t.Errorf("got rules %s", formatRules(t, resp))
 		}
-	}
+		checkMalformedError(t, err, c.want)
+	})
 }
 
 func BenchmarkDecodeCustomizeResponse(b *testing.B) {

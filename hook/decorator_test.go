@@ -9,12 +9,7 @@ import (
 func TestDecodeDecorator(t *testing.T) {
 	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"no attachments", modes, `{"attachments":[]}`, ``},
 		{"whole", modes, `{"labels":{"a":"1"},"annotations":{"b":"2"},"status":{"ready":1},"attachments":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
 			`status={"ready":1} children=` + pod + ` resync=5s finalized annotations=b:2 labels=a:1`},
@@ -27,25 +22,16 @@ func TestDecodeDecorator(t *testing.T) {
 		{"attachments left out", lax, `{"labels":{"a":"1"}}`, `labels=a:1`},
 		{"attachments null", lax, `{"attachments":null}`, ``},
 		{"marks twice", loose, `{"attachments":[],"labels":{"a":"1","a":"2"},"labels":{"b":"3","b":null}}`, `labels=b:(gone)`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+	})
 }
 
 func TestDecodeDecoratorMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"attachments missing", strict, `{}`, `attachments: required; return [] for none`},
 		{"attachments misspelt", known, `{"attachment":[]}`, `attachment: unknown field; did you mean "attachments"?`},
 		{"attachments misspelt", loose, `{"attachment":[]}`, `attachment: unknown field, and attachments is missing; did you mean "attachments"?; return [] for none`},
@@ -57,13 +43,9 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 		{"label a number", modes, `{"attachments":[],"labels":{"a/b":1}}`, `labels["a/b"]: must be a string, is a number`},
 		{"annotation an object", modes, `{"attachments":[],"annotations":{"a":{}}}`, `annotations.a: must be a string, is an object`},
 		{"label twice", known, `{"attachments":[],"labels":{"a":"1","a":null}}`, `labels.a: given twice`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		checkMalformed(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+	})
 }
 
 // The decoder rejects what the API server would reject, with the API server's messages.
@@ -101,25 +83,16 @@ func TestDecodeCompositeHasNoLabels(t *testing.T) {
 // Without declared children, a response without the list loses nothing.
 func TestDecodeNoChildren(t *testing.T) {
 	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"left out", modes, `{"labels":{"a":"1"}}`, `labels=a:1`},
 		{"null", modes, `{"attachments":null}`, ``},
 		{"finalized alone", modes, `{"finalized":true}`, `finalized`},
 		{"a field of its own", lax, `{"response":"deleted"}`, ``},
 		{"fields of its own", lax, `{"msg":"deleted","finalized":true}`, `finalized`},
 		{"children of the other form", lax, `{"children":[],"finalized":true}`, `finalized`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
+	})
 	for _, mode := range []hook.Decoding{hook.Strict, hook.StrictOptional} {
 		checkMalformed(t, `{"msg":"deleted"}`, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, `msg: unknown field`)
 	}

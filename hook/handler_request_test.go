@@ -2,31 +2,20 @@ package hook_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // Each file has a request and its expected wire form.
 func TestHandlerRequestVectors(t *testing.T) {
-	files, err := filepath.Glob("testdata/handler/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no vectors: %v", err)
+	type vector struct {
+		Request hook.HandlerRequest
+		Wire    json.RawMessage
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			data := must.Get(os.ReadFile(file)).In(t)
-			var v struct {
-				Request hook.HandlerRequest
-				Wire    json.RawMessage
-			}
-			must.Succeed(t, json.Unmarshal(compact(t, data), &v))
-			checkWire(t, v.Request.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
-		})
-	}
+	eachVector(t, "handler", func(t *testing.T, v vector) {
+		checkWire(t, v.Request.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+	})
 }
 
 // Encoding allocates the buffer once, regardless of object size. Sorting groups takes

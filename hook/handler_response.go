@@ -160,25 +160,18 @@ const notWithError = "not allowed with an error, beside which only patch, status
 
 // firstWrite returns the first field with an effect, apart from the next call, or "".
 func (r *handlerResponseReader) firstWrite() string {
-	switch a := r.out; {
-	case a.Patch != nil:
-		return fieldPatch
-	case a.Status != nil:
-		return fieldStatus
-	case len(a.Apply) > 0:
-		return fieldApply
-	case len(a.Delete) > 0:
-		return fieldDelete
-	case len(a.Events) > 0:
-		return fieldEvents
-	case len(a.Conditions) > 0:
-		return fieldConditions
-	case a.Message != "":
-		return fieldMessage
-	case a.Progress != nil:
-		return fieldProgress
-	case a.Finished:
-		return fieldFinished
+	a := r.out
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{fieldPatch, a.Patch != nil}, {fieldStatus, a.Status != nil}, {fieldApply, len(a.Apply) > 0}, {fieldDelete, len(a.Delete) > 0},
+		{fieldEvents, len(a.Events) > 0}, {fieldConditions, len(a.Conditions) > 0}, {fieldMessage, a.Message != ""},
+		{fieldProgress, a.Progress != nil}, {fieldFinished, a.Finished},
+	} {
+		if field.given {
+			return field.name
+		}
 	}
 	return ""
 }

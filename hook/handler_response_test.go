@@ -18,12 +18,7 @@ func fmtObject(name string, size int) json.RawMessage {
 
 func TestDecodeHandlerResponse(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"nothing", modes, `{}`, ``},
 		{"null fields", modes, `{"patch":null,"status":null,"apply":null,"delete":null,"events":null,"conditions":null,"message":null,"retryAfterSeconds":null,"error":null}`, ``},
 		{"empty fields", modes, `{"patch":{},"status":{},"apply":[],"delete":[],"events":[],"conditions":[],"message":"","retryAfterSeconds":0}`, `patch={} status={}`},
@@ -62,16 +57,12 @@ func TestDecodeHandlerResponse(t *testing.T) {
 		{"unknown field beside an object", loose, `{"apply":[{"object":` + pod + `,"X":1}]}`, `apply=` + pod},
 		{"field twice", loose, `{"apply":[` + pod + `,` + pod + `],"apply":[],"message":"a","message":"b"}`, `message=b`},
 		{"negative retry", loose, `{"retryAfterSeconds":-1}`, ``},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response := must.Get(hook.DecodeHandlerResponse([]byte(c.response), mode)).In(t)
-				if got := formatHandlerResponse(response); got != c.want {
-					t.Errorf("got  %s\nwant %s", got, c.want)
-				}
-			})
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		response := must.Get(hook.DecodeHandlerResponse([]byte(c.response), mode)).In(t)
+		if got := formatHandlerResponse(response); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
-	}
+	})
 }
 
 // formatHandlerResponse formats a response in one line.
@@ -124,12 +115,7 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 	strict := []hook.Decoding{hook.Strict}
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"empty", modes, ``, `empty`},
 		{"null", modes, `null`, `must be an object, is null`},
 		{"text", modes, `"ok"`, `must be an object, is a string`},
@@ -202,17 +188,13 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 		{"no side effects with an error", modes, `{"sideEffects":false,"error":{"message":"m"}}`, `sideEffects: false is allowed only alone: the handler did nothing`},
 		{"applicable text", modes, `{"applicable":"no"}`, `applicable: must be true or false, is a string`},
 		{"permanent error to come again", modes, `{"error":{"message":"m","permanent":true},"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with a permanent error, which is not retried`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
-				if response != nil {
-					t.Errorf("got response %s", formatHandlerResponse(response))
-				}
-				checkMalformedError(t, err, c.want)
-			})
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
+		if response != nil {
+			t.Errorf("got response %s", formatHandlerResponse(response))
 		}
-	}
+		checkMalformedError(t, err, c.want)
+	})
 }
 
 func TestDecodeHandlerResponseErrors(t *testing.T) {

@@ -103,11 +103,9 @@ func (r *handlerResponseReader) deletion() (Deletion, error) {
 }
 
 func (r *handlerResponseReader) checkDeletion(d Deletion) error {
-	switch {
-	case d.APIVersion == "":
-		return r.errorAt(".apiVersion", "required")
-	case d.Kind == "":
-		return r.errorAt(".kind", "required")
+	switch err := r.require(given{".apiVersion", d.APIVersion}, given{".kind", d.Kind}); {
+	case err != nil:
+		return err
 	case d.Name == "" && d.Selector == "":
 		return r.errorAt("", "name or selector required")
 	case d.Name != "" && d.Selector != "":

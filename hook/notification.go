@@ -46,13 +46,5 @@ func (r *reader) referenceFields(e *ObjectEvent) []field {
 
 // checkReference rejects a reference without a field that every object has.
 func (r *reader) checkReference(e *ObjectEvent) error {
-	switch {
-	case e.APIVersion == "":
-		return r.errorAt(".apiVersion", "required")
-	case e.Kind == "":
-		return r.errorAt(".kind", "required")
-	case e.Name == "":
-		return r.errorAt(".name", "required")
-	}
-	return nil
+	return r.require(given{".apiVersion", e.APIVersion}, given{".kind", e.Kind}, given{".name", e.Name})
 }

@@ -15,16 +15,28 @@ const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`
 
 var modes = []hook.Decoding{hook.Strict, hook.StrictOptional, hook.Loose, hook.LooseOptional}
 
+// decodeCase is a response, and what it is in some modes of decoding.
+type decodeCase struct {
+	name           string
+	modes          []hook.Decoding
+	response, want string
+}
+
+// eachMode checks each case in each of its modes.
+func eachMode(t *testing.T, cases []decodeCase, check func(t *testing.T, c decodeCase, mode hook.Decoding)) {
+	t.Helper()
+	for _, c := range cases {
+		for _, mode := range c.modes {
+			t.Run(c.name+"/"+mode.String(), func(t *testing.T) { check(t, c, mode) })
+		}
+	}
+}
+
 func TestDecodeResponse(t *testing.T) {
 	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	published := []hook.Decoding{hook.LooseOptional}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"no children", modes, `{"children":[]}`, ``},
 		{"whole", modes, `{"status":{"ready":1},"children":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
 			`status={"ready":1} children=` + pod + ` resync=5s finalized`},
@@ -57,13 +69,9 @@ func TestDecodeResponse(t *testing.T) {
 		{"error", published, `{"error":"boom"}`, ``},
 		{"field of a child twice", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}]}`,
 			`children={"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.response, hook.Wire{Decoding: mode}, c.want)
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		checkResponse(t, c.response, hook.Wire{Decoding: mode}, c.want)
+	})
 }
 
 // formatResponse formats a response in one line.
@@ -93,12 +101,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	composite := []hook.Decoding{hook.Loose}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"empty", modes, ``, `empty`},
 		{"blank", modes, " \n", `empty`},
 		{"not an object", modes, `[]`, `must be an object, is a list`},
@@ -152,13 +155,9 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"label twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a/b":"1","a/b":"2"}}}]}`, `children[0].metadata.labels["a/b"]: given twice`},
 		{"children twice", known, `{"children":[` + pod + `],"children":[]}`, `children: given twice`},
 		{"name of a child taken back", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"metadata":{}}]}`, `children[0].metadata.name: required`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.response, hook.Wire{Decoding: mode}, c.want)
-			})
-		}
-	}
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		checkMalformed(t, c.response, hook.Wire{Decoding: mode}, c.want)
+	})
 }
 
 func checkMalformed(t *testing.T, response string, w hook.Wire, want string) {

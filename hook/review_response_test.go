@@ -1,15 +1,12 @@
 package hook_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -17,31 +14,18 @@ import (
 
 // Each file has a request and its expected wire form.
 func TestReviewRequestVectors(t *testing.T) {
-	files, err := filepath.Glob("testdata/review/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no vectors: %v", err)
+	type vector struct {
+		Review hook.ReviewRequest
+		Wire   json.RawMessage
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			data := must.Get(os.ReadFile(file)).In(t)
-			var v struct {
-				Review hook.ReviewRequest
-				Wire   json.RawMessage
-			}
-			must.Succeed(t, json.Unmarshal(compact(t, data), &v))
-			checkWire(t, v.Review.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
-		})
-	}
+	eachVector(t, "review", func(t *testing.T, v vector) {
+		checkWire(t, v.Review.AppendJSON([]byte("before ")), append([]byte("before "), v.Wire...))
+	})
 }
 
 func TestDecodeReviewResponse(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose}
-	for _, c := range []struct {
-		name     string
-		modes    []hook.Decoding
-		response string
-		want     string
-	}{
+	eachMode(t, []decodeCase{
 		{"allowed", modes, `{"allowed":true}`, `allowed`},
 		{"null fields", modes, `{"allowed":true,"message":null,"reason":null,"code":null,"object":null,"patch":null,"jsonPatch":null,"warnings":null,"auditAnnotations":null,"events":null}`, `allowed`},
 		{"empty fields", modes, `{"allowed":true,"message":"","jsonPatch":[],"warnings":[],"auditAnnotations":{},"events":[]}`, `allowed`},
@@ -55,16 +39,12 @@ func TestDecodeReviewResponse(t *testing.T) {
 			`{"type":"Warning","reason":"Odd","message":"m","object":{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"p","uid":"u"}}]}`,
 			`allowed warnings=[a b] audit=map[x.y/z:1] event={{Normal Seen }     } event={{Warning Odd m} v1 Pod n p u}`},
 		{"unknown field beside", loose, `{"allowed":true,"X":{"a":[1]}}`, `allowed`},
-	} {
-		for _, mode := range c.modes {
-			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				v := must.Get(hook.DecodeReviewResponse([]byte(c.response), mode)).In(t)
-				if got := formatReviewResponse(v); got != c.want {
-					t.Errorf("got  %s\nwant %s", got, c.want)
-				}
-			})
+	}, func(t *testing.T, c decodeCase, mode hook.Decoding) {
+		v := must.Get(hook.DecodeReviewResponse([]byte(c.response), mode)).In(t)
+		if got := formatReviewResponse(v); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
-	}
+	})
 }
 
 // formatReviewResponse formats a response in one line.

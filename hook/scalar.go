@@ -28,6 +28,19 @@ func (r *reader) string() (string, error) {
 	return string(text), err
 }
 
+// given is the text at a path below the value read last.
+type given struct{ below, text string }
+
+// require rejects a value without one of these texts.
+func (r *reader) require(all ...given) error {
+	for _, one := range all {
+		if one.text == "" {
+			return r.errorAt(one.below, "required")
+		}
+	}
+	return nil
+}
+
 // quotedString returns a string with its quotes. The next read invalidates it.
 func (r *reader) quotedString() ([]byte, error) {
 	value, err := r.dec.ReadValue()

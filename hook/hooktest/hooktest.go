@@ -8,6 +8,7 @@ package hooktest
 import (
 	"bytes"
 	"context"
+	_ "embed" // for the vectors
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,94 +94,66 @@ type kind struct {
 	responses map[string]any
 }
 
+//go:embed vectors.json
+var vectors []byte
+
+// vector has the requests, and the responses by kind.
+type vector struct {
+	Request        *hook.Request
+	HandlerRequest *hook.HandlerRequest
+	Responses      map[string][]json.RawMessage
+}
+
+func readVector() (v vector) {
+	if err := json.Unmarshal(vectors, &v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func kinds() []kind {
 	composite, decorator := hook.Wire{Version: hook.V2}, hook.Wire{Version: hook.V2, ControllerType: hook.Decorator}
-	request := newRequest("tom", true)
-	customize := &hook.CustomizeRequest{Controller: request.Controller, Parent: request.Parent}
-	handle := newHandlerRequest(request)
-	sync := func(ctx context.Context, c Caller) (any, error) { return c.Call(ctx, request) }
-	decoding := hook.Decoding(0)
+	v := readVector()
+	v.Responses["composite"] = append(v.Responses["composite"], large())
+	customize := &hook.CustomizeRequest{Controller: v.Request.Controller, Parent: v.Request.Parent}
+	sync := func(ctx context.Context, c Caller) (any, error) { return c.Call(ctx, v.Request) }
 	return []kind{
-		{"composite", composite, request.AppendJSON(nil, composite), sync, decoded(func(body []byte) (any, error) {
-			return hook.DecodeResponse(body, composite)
-		}, `{"children":[]}`, `{"children":[],"status":{}}`,
-			`{"children":[],"status":{"big":9007199254740993,"text":"\u2028 ü \"quoted\"","none":null}}`,
-			`{"children":[`+configMap("b", "1")+`,`+configMap("a", "2")+`,`+configMap("a", "3")+`]}`, large(),
-			`{"children":[],"resyncAfterSeconds":1.5,"finalized":true,"message":"3 of 5 \"cats\" are home"}`,
-			`{"children":[],"events":[{"type":"Warning","reason":"Hungry","message":"no food"},{"type":"Normal","reason":"Fed"}],`+
-				`"conditions":[{"type":"Ready","status":"False","reason":"Hungry","message":"no food"}]}`)},
-		{"decorator", decorator, request.AppendJSON(nil, decorator), sync, decoded(func(body []byte) (any, error) {
-			return hook.DecodeResponse(body, decorator)
-		}, `{"attachments":[`+configMap("a", "1")+`],"labels":{"app":"","example.com/old":null},"annotations":{"gone":null}}`)},
+		{"composite", composite, v.Request.AppendJSON(nil, composite), sync,
+			decoded(v.Responses["composite"], hook.DecodeResponse, composite)},
+		{"decorator", decorator, v.Request.AppendJSON(nil, decorator), sync,
+			decoded(v.Responses["decorator"], hook.DecodeResponse, decorator)},
 		{"customize", composite, customize.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
 			return c.Customize(ctx, customize)
-		}, decoded(func(body []byte) (any, error) {
-			return hook.DecodeCustomizeResponse(body, decoding)
-		}, `{"relatedResources":[]}`, `{"relatedResources":[{"apiVersion":"v1","resource":"secrets","namespace":"away","names":["b","a"]},`+
-			`{"apiVersion":"apps/v1","resource":"deployments","labelSelector":{"matchLabels":{"example.com/a":""}}}]}`)},
-		{"handler", composite, handle.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
-			return c.Handle(ctx, handle)
-		}, decoded(func(body []byte) (any, error) {
-			return hook.DecodeHandlerResponse(body, decoding)
-		}, `{}`, `{"patch":{"spec":{"big":9007199254740993,"none":null},"metadata":{"labels":{"a":null}}},"retryAfterSeconds":1.5}`,
-			`{"apply":[`+configMap("b", "1")+`,{"object":`+configMap("a", "2")+`,"unowned":true}],`+
-				`"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","evict":true}]}`)},
+		}, decoded(v.Responses["customize"], hook.DecodeCustomizeResponse, hook.Strict)},
+		{"handler", composite, v.HandlerRequest.AppendJSON(nil), func(ctx context.Context, c Caller) (any, error) {
+			return c.Handle(ctx, v.HandlerRequest)
+		}, decoded(v.Responses["handler"], hook.DecodeHandlerResponse, hook.Strict)},
 	}
 }
 
 // decoded returns responses by their bodies.
-func decoded(decode func(body []byte) (any, error), bodies ...string) map[string]any {
+func decoded[R, Rules any](bodies []json.RawMessage, decode func([]byte, Rules) (R, error), by Rules) map[string]any {
 	all := map[string]any{}
 	for _, body := range bodies {
 		var err error
-		if all[body], err = decode([]byte(body)); err != nil {
+		if all[string(body)], err = decode(body, by); err != nil {
 			panic(err)
 		}
 	}
 	return all
 }
 
-func configMap(name, value string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
+func large() json.RawMessage {
+	one := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cat"},"data":{"value":"` + strings.Repeat("miaow ", 200) + `"}}`
+	return json.RawMessage(`{"children":[` + strings.Repeat(one+",", 1999) + one + `]}`)
 }
 
-func large() string {
-	one := configMap("cat", strings.Repeat("miaow ", 200))
-	return `{"children":[` + strings.Repeat(one+",", 1999) + one + `]}`
-}
-
-// newRequest returns a request for a namespaced parent with one child and related objects.
-func newRequest(name string, finalizing bool) *hook.Request {
-	return &hook.Request{
-		Controller: json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
-		Parent: fmt.Appendf(nil,
-			`{"apiVersion":"example.com/v1","kind":"Cat","metadata":{"name":%q,"namespace":"home"},"spec":{"big":9007199254740993}}`, name),
-		ParentNamespace: "home",
-		Children: []hook.Group{
-			{APIVersion: "apps/v1", Kind: "Deployment"},
-			{APIVersion: "v1", Kind: "Pod", Objects: []hook.Entry{{
-				Namespace: "home", Name: "tail",
-				Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tail","namespace":"home"},"text":"\u003cü\u003e"}`),
-			}}},
-		},
-		Related: []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{
-			{Namespace: "away", Name: "key", Object: json.RawMessage(`{"n":1}`)},
-			{Namespace: "home", Name: "key", Object: json.RawMessage(`{"n":2}`)},
-		}}},
-		Finalizing: finalizing,
-	}
-}
-
-func newHandlerRequest(of *hook.Request) *hook.HandlerRequest {
-	return &hook.HandlerRequest{
-		Controller: of.Controller, Handler: "feed", Reason: hook.ReasonUpdate, Object: of.Parent, Namespace: "home", Name: "tom",
-		PreviousState: json.RawMessage(`{"spec":{"big":1,"text":"\u003cü\u003e"}}`),
-		Changes: []hook.FieldChange{
-			{Path: "spec.big", From: json.RawMessage(`1`), To: json.RawMessage(`9007199254740993`)},
-			{Path: `metadata.annotations["a.b/c"]`, From: json.RawMessage(`{"x":[null]}`), To: json.RawMessage(`"\u2028"`)},
-		},
-		Owned: of.Children, Attempt: 2, Deleted: true, DryRun: true,
-	}
+// newRequest returns a request for a parent with one child and related objects.
+func newRequest(name string) *hook.Request {
+	request := readVector().Request
+	request.Parent = bytes.Replace(request.Parent, []byte("tom"), []byte(name), 1)
+	request.Finalizing = false
+	return request
 }
 
 func testConcurrentCalls(t *testing.T, open Opener) {
@@ -195,7 +168,7 @@ func testConcurrentCalls(t *testing.T, open Opener) {
 	for of := range 16 {
 		wg.Go(func() {
 			for i := range 20 {
-				request := newRequest(fmt.Sprintf("cat-%d-%d", of, i), false)
+				request := newRequest(fmt.Sprintf("cat-%d-%d", of, i))
 				response, err := caller.Call(t.Context(), request)
 				if err != nil || !bytes.Equal(response.Status, request.Parent) {
 					t.Errorf("call %d-%d: %+v, %v", of, i, response, err)
@@ -212,7 +185,7 @@ func testFailures(t *testing.T, open Opener) {
 	var respond http.HandlerFunc
 	caller := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r) }), hook.Wire{Version: hook.V2})
 	call := func() error {
-		response, err := caller.Call(t.Context(), newRequest("tom", false))
+		response, err := caller.Call(t.Context(), newRequest("tom"))
 		if (response == nil) != (err != nil) {
 			t.Errorf("got %+v and %v", response, err)
 		}
@@ -264,7 +237,7 @@ func testContexts(t *testing.T, open Opener) {
 			if c.before {
 				cancel()
 			}
-			if _, err := caller.Call(ctx, newRequest("tom", false)); !errors.Is(err, c.want) {
+			if _, err := caller.Call(ctx, newRequest("tom")); !errors.Is(err, c.want) {
 				t.Errorf("got error %v, want %v", err, c.want)
 			}
 		})
@@ -274,7 +247,7 @@ func testContexts(t *testing.T, open Opener) {
 func testHandlerErrors(t *testing.T, open Opener) {
 	caller := open(t, logic(func(*http.Request) string { return `{"error":{"message":"a dog","permanent":true}}` }),
 		hook.Wire{Version: hook.V2})
-	_, err := caller.Handle(t.Context(), newHandlerRequest(newRequest("tom", false)))
+	_, err := caller.Handle(t.Context(), readVector().HandlerRequest)
 	if !hook.IsTerminal(err) || err.Error() != "a dog" {
 		t.Errorf("no TerminalError: %v", err)
 	}

@@ -35,12 +35,8 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.MaxResponseBytes <= 0 {
-		l.MaxResponseBytes = DefaultMaxResponseBytes
-	}
-	if l.MaxValues <= 0 {
-		l.MaxValues = DefaultMaxValues
-	}
+	l.MaxResponseBytes = cmp.Or(max(0, l.MaxResponseBytes), DefaultMaxResponseBytes)
+	l.MaxValues = cmp.Or(max(0, l.MaxValues), DefaultMaxValues)
 	l.MaxErrorBytes = max(0, cmp.Or(l.MaxErrorBytes, DefaultMaxErrorBytes))
 	return l
 }

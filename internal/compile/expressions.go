@@ -33,17 +33,24 @@ func (env *Environment) expression(field string, source api.Expression, variable
 	}, nil
 }
 
+// parentExpression compiles an expression over a parent and its children.
+func (env *Environment) parentExpression(field string, source api.Expression) (func(*object.Object, []*object.Object) (bool, error),
+	error) {
+	evaluate, err := env.expression(field, source, "parent", "children")
+	return func(parent *object.Object, children []*object.Object) (bool, error) {
+		return evaluate(map[string]any{"parent": value(parent), "children": values(children)})
+	}, err
+}
+
 // addExpressions adds the expressions of an update strategy to a rule.
 func (env *Environment) addExpressions(field string, declared api.UpdateStrategy, rule *plan.Rule) error {
 	field += ".updateStrategy"
 	if declared.Pause != "" {
-		evaluate, err := env.expression(field+".pause", declared.Pause, "parent", "children")
+		holds, err := env.parentExpression(field+".pause", declared.Pause)
 		if err != nil {
 			return err
 		}
-		rule.Pause = &plan.Pause{Field: field + ".pause", Holds: func(parent *object.Object, children []*object.Object) (bool, error) {
-			return evaluate(map[string]any{"parent": value(parent), "children": values(children)})
-		}}
+		rule.Pause = &plan.Pause{Field: field + ".pause", Holds: holds}
 	}
 	if declared.StatusChecks == nil {
 		return nil

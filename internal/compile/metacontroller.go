@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -52,7 +54,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 		return nil, err
 	}
 	spec := &controller.Spec
-	declaredHooks := valueOr(spec.Hooks, api.Hooks{})
+	declaredHooks := ptr.Deref(spec.Hooks, api.Hooks{})
 	hooks, err := readMetacontrollerHooks(declaredHooks, spec.EndpointConfigs)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 	if k.isDecorator() && len(spec.Resources) == 0 {
 		return nil, invalid("spec.resources: required; it names the objects to decorate")
 	}
-	revisions, err := readPaths(valueOr(spec.ParentResource.RevisionHistory, api.RevisionHistory{}).FieldPaths, parseDottedPath)
+	revisions, err := readPaths(ptr.Deref(spec.ParentResource.RevisionHistory, api.RevisionHistory{}).FieldPaths, parseDottedPath)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 		hooks: hooks,
 		notes: unusedHookNotes(declaredHooks),
 		program: composite.Program{
-			GenerateSelector: valueOr(spec.GenerateSelector, false),
+			GenerateSelector: ptr.Deref(spec.GenerateSelector, false),
 			// These kinds have no field for it.
 			FullObjects:   plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
 			Resync:        metacontrollerResync(spec.ResyncPeriodSeconds),
@@ -87,7 +89,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
 			labels:             r.LabelSelector,
 			annotations:        r.AnnotationSelector,
-			syncOnStatusChange: !valueOr(r.IgnoreStatusChanges, defaultIgnoreStatusChanges),
+			syncOnStatusChange: !ptr.Deref(r.IgnoreStatusChanges, defaultIgnoreStatusChanges),
 		})
 	}
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
@@ -104,11 +106,11 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 
 // metacontrollerRule has Metacontroller's defaults: existing children are not updated.
 func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule {
-	s := valueOr(declared, api.UpdateStrategy{})
+	s := ptr.Deref(declared, api.UpdateStrategy{})
 	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
-	for _, check := range valueOr(s.StatusChecks, api.StatusChecks{}).Conditions {
-		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: valueOr(check.Status, ""),
-			Reason: valueOr(check.Reason, "")})
+	for _, check := range ptr.Deref(s.StatusChecks, api.StatusChecks{}).Conditions {
+		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: ptr.Deref(check.Status, ""),
+			Reason: ptr.Deref(check.Reason, "")})
 	}
 	return rule
 }
@@ -177,14 +179,15 @@ func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, erro
 		h.timeout = w.Timeout.Duration
 	}
 	if e := w.ETag; e != nil {
-		to.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds),
+		to.etag = webhook.ETag{Enabled: ptr.Deref(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds),
 			Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
 		to.url = *w.URL
 	case w.Service != nil && w.Path != nil:
-		to.url = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
+		s := w.Service
+		to.url = serviceURL(ptr.Deref(s.Protocol, "http"), s.Name, s.Namespace, ptr.Deref(s.Port, 80), *w.Path)
 	default:
 		return nil, invalid("%s: set url, or service and path", field)
 	}
@@ -207,15 +210,7 @@ func metacontrollerDeletionLimit(env Environment) *plan.DeletionLimit {
 	return plan.DefaultDeletionLimit()
 }
 
-func seconds(n *int32) time.Duration { return time.Duration(valueOr(n, 0)) * time.Second }
-
-// valueOr returns the value of an optional field.
-func valueOr[T any](field *T, unset T) T {
-	if field == nil {
-		return unset
-	}
-	return *field
-}
+func seconds(n *int32) time.Duration { return time.Duration(ptr.Deref(n, 0)) * time.Second }
 
 // parseDottedPath parses a path as Metacontroller does, without names that contain dots.
 func parseDottedPath(text string) ([]string, error) {

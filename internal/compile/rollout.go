@@ -98,13 +98,7 @@ func (env *Environment) rollbackWhen(source api.Expression) (func(*object.Object
 	if source == "" {
 		return nil, nil //nolint:nilnil // Without an expression there is no condition.
 	}
-	evaluate, err := env.expression("spec.rollout.rollback.when", source, "parent", "children")
-	if err != nil {
-		return nil, err
-	}
-	return func(parent *object.Object, children []*object.Object) (bool, error) {
-		return evaluate(map[string]any{"parent": value(parent), "children": values(children)})
-	}, nil
+	return env.parentExpression("spec.rollout.rollback.when", source)
 }
 
 // versionOf returns what identifies the logic of a controller, in one form for equal ones.

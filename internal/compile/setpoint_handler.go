@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -187,7 +186,10 @@ func resolveObjects(ctx context.Context, env Environment, field string, handled 
 	if p.Fields, err = fieldSelectorText(field, handled.FieldSelector); err != nil {
 		return err
 	}
-	p.Matches, err = annotationMatcher(field, handled.AnnotationSelector)
+	selected, err := (&target{resourceRef: resourceRef{field: field}, annotations: handled.AnnotationSelector}).selection()
+	if err == nil && !selectsAll(selected) {
+		p.Matches = selected.Matches
+	}
 	return err
 }
 
@@ -266,17 +268,4 @@ func fieldSelectorText(field, text string) (string, error) {
 		return "", invalid("%s.fieldSelector: %w; an example is metadata.name=NAME", field, err)
 	}
 	return read.String(), nil
-}
-
-// annotationMatcher returns a function for a selector that the API server cannot evaluate; nil for
-// none.
-func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
-	if declared == nil {
-		return nil, nil //nolint:nilnil // No selector selects all.
-	}
-	selector, err := annotationSelector(declared)
-	if err != nil {
-		return nil, invalid("%s.annotationSelector: %w", field, err)
-	}
-	return composite.Selection{Annotations: selector}.Matches, nil
 }

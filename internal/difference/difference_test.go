@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // Kinds of the same name in two groups are two objects.
@@ -59,15 +59,14 @@ const observedPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","nam
 // planOf returns what is written of the observed Pod for a composite with Pods and ConfigMaps.
 func planOf(t *testing.T, method plan.UpdateMethod, after difference.Response) ([]*object.Object, plan.Plan, error) {
 	t.Helper()
-	program := composite.Program{
-		Parent: object.Resource{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true, Custom: true}, GenerateSelector: true, LastApplied: "x",
-		Children: plan.Rules{
+	parent := must.Get(object.Parse([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`))).In(t)
+	planner := plan.Planner{
+		Parent: parent, Namespaced: true, GenerateSelector: true, LastApplied: "x", Selector: must.Get(selector.Of(parent, true)).In(t),
+		Rules: plan.Rules{
 			{Resource: object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Method: method},
 			{Resource: object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, Method: plan.InPlace},
 		},
 	}
-	parent := must.Get(object.Parse([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`))).In(t)
-	planner := must.Get(program.Planner(parent)).In(t)
 	var children []json.RawMessage
 	list, _ := after["children"].([]any)
 	for _, child := range list {

@@ -32,32 +32,39 @@ func newLogger(w io.Writer, format, level string) *slog.Logger {
 	lowest := &slog.LevelVar{}
 	_ = lowest.UnmarshalText([]byte(level)) // The flag allows valid levels only.
 	options := &slog.HandlerOptions{Level: lowest, ReplaceAttr: plainLevel}
-	switch format {
-	case "json":
-		return slog.New(leveledHandler{slog.NewJSONHandler(w, options), lowest})
-	case Brief:
+	if format == "json" {
+		return slog.New(leveledHandler{Handler: slog.NewJSONHandler(w, options), level: lowest})
+	}
+	if format == Brief {
 		options.ReplaceAttr = dropTime
 	}
-	return slog.New(leveledHandler{newTextHandler(w, options), lowest})
+	out := &recordWriter{to: w}
+	return slog.New(leveledHandler{slog.NewTextHandler(&out.line, options), lowest, out})
 }
 
 // leveledHandler is a handler whose level can change while the process runs: the inspect endpoint finds it in
 // the logger of the process.
+//
+// Text logs are for people: of a value with several lines, such as a manifest, the first stays in the record and the
+// others follow it unchanged, so that they can be copied.
 type leveledHandler struct {
 	slog.Handler
-
 	level *slog.LevelVar
+	// text is where the handler writes text; nil for JSON.
+	text *recordWriter
 }
 
 // LogLevel returns the level, which all loggers that derive from one share.
 func (l leveledHandler) LogLevel() *slog.LevelVar { return l.level }
 
 func (l leveledHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveledHandler{l.Handler.WithAttrs(attrs), l.level}
+	l.Handler = l.Handler.WithAttrs(attrs)
+	return l
 }
 
 func (l leveledHandler) WithGroup(name string) slog.Handler {
-	return leveledHandler{l.Handler.WithGroup(name), l.level}
+	l.Handler = l.Handler.WithGroup(name)
+	return l
 }
 
 func dropTime(groups []string, a slog.Attr) slog.Attr {
@@ -80,14 +87,6 @@ func plainLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// newTextHandler returns a handler of text logs for people. Of a value with several lines,
-// such as a manifest, the first stays in the record and the others follow it unchanged,
-// so that they can be copied.
-func newTextHandler(w io.Writer, o *slog.HandlerOptions) slog.Handler {
-	out := &recordWriter{to: w}
-	return textHandler{Handler: slog.NewTextHandler(&out.line, o), out: out}
-}
-
 // recordWriter writes each record together with the lines that follow it.
 type recordWriter struct {
 	mu   sync.Mutex
@@ -95,20 +94,11 @@ type recordWriter struct {
 	to   io.Writer
 }
 
-type textHandler struct {
-	slog.Handler
-	out *recordWriter
-}
-
-func (t textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return textHandler{t.Handler.WithAttrs(attrs), t.out}
-}
-
-func (t textHandler) WithGroup(name string) slog.Handler {
-	return textHandler{t.Handler.WithGroup(name), t.out}
-}
-
-func (t textHandler) Handle(ctx context.Context, r slog.Record) error {
+// Handle implements slog.Handler.
+func (l leveledHandler) Handle(ctx context.Context, r slog.Record) error {
+	if l.text == nil {
+		return l.Handler.Handle(ctx, r)
+	}
 	short := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	var below []string
 	r.Attrs(func(a slog.Attr) bool {
@@ -119,13 +109,13 @@ func (t textHandler) Handle(ctx context.Context, r slog.Record) error {
 		short.AddAttrs(a)
 		return true
 	})
-	t.out.mu.Lock()
-	defer t.out.mu.Unlock()
-	defer t.out.line.Reset()
-	if err := t.Handler.Handle(ctx, short); err != nil {
+	l.text.mu.Lock()
+	defer l.text.mu.Unlock()
+	defer l.text.line.Reset()
+	if err := l.Handler.Handle(ctx, short); err != nil {
 		return err
 	}
-	t.out.line.WriteString(strings.Join(below, ""))
-	_, err := t.out.to.Write(t.out.line.Bytes())
+	l.text.line.WriteString(strings.Join(below, ""))
+	_, err := l.text.to.Write(l.text.line.Bytes())
 	return err
 }

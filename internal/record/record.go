@@ -170,8 +170,7 @@ func (a *Record) Refused() []Location {
 
 // AddLocations appends to locations those of more that it lacks.
 func AddLocations(locations []Location, more ...Location) []Location {
-	locations = lists.Union(locations, more)
-	return locations
+	return lists.Union(locations, more)
 }
 
 // typicalSteps is the number of steps in most runs that write.

@@ -157,12 +157,11 @@ func (r *Recorder) write(sink Sink, run *record.Run) error {
 		}
 		call := &Call{
 			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(),
-			HasSecrets: values.Found(),
-			Object:     run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
+			Object: run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
 			Error: values.Text(failure.Text(step.Call.Err)),
 		}
 		masked := step.Call.Request
-		if call.HasSecrets {
+		if values.Found() {
 			masked = masked.Map(mask, values.Text)
 		}
 		if err := w.Add(call, mask(step.Call.Response.JSON(masked.ControllerType)), masked.JSONWith); err != nil {

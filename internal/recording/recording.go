@@ -2,7 +2,8 @@
 // logic with them later.
 //
 // A Recorder takes the runs of a process, replaces values of Secrets by tokens, and writes calls in a bounded
-// file or stream; a Reader reads them; `setpoint record` makes cases of them. The manager owns the recorders of a process, and the dashboard's history uses the tokens.
+// file or stream; a Reader reads them. The package calls no hooks: `setpoint record` makes cases of the calls. The
+// manager owns the recorders of a process, and the dashboard's history uses the tokens.
 package recording
 
 import (
@@ -30,8 +31,6 @@ type Call struct {
 	Outcome string   `json:"outcome"`
 	// Error is why there is no response, or what the response says.
 	Error string `json:"error,omitempty"`
-	// HasSecrets means that values of Secrets were replaced by tokens.
-	HasSecrets bool `json:"hasSecrets,omitempty"`
 	// Template is the request with digests in place of objects; Request has the objects.
 	Template json.RawMessage `json:"request,omitempty"`
 	// ResponseDigest is that of the response; empty if there is none.

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 const (
@@ -149,10 +151,7 @@ func (e *exporter) fail(spans int, err error) {
 
 // shortLine returns the beginning of a text on one line, with control characters escaped.
 func shortLine(text string) string {
-	if text = strings.ToValidUTF8(text, "?"); len(text) > maxError {
-		text = strings.ToValidUTF8(text[:maxError], "") + "…"
-	}
-	return strings.Trim(strconv.Quote(text), `"`)
+	return strings.Trim(strconv.Quote(failure.Truncate(strings.ToValidUTF8(text, "?"), maxError)), `"`)
 }
 
 // overflow drops a span. The log says so once: an overload would write a line for each batch.

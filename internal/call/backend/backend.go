@@ -10,6 +10,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -75,10 +77,7 @@ func New(log *slog.Logger, observe func(Result)) *Backends {
 func (ps *Backends) SetKnown() {
 	ps.mu.Lock()
 	ps.known = true
-	all := make([]*backend, 0, len(ps.byID))
-	for _, p := range ps.byID {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Values(ps.byID))
 	ps.mu.Unlock()
 	for _, p := range all {
 		p.notifyIfComplete()

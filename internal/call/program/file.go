@@ -85,29 +85,20 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// version identifies the content of a file without reading it.
-type version struct {
-	modified time.Time
-	size     int64
-	info     fs.FileInfo
-}
-
-// versionsOf returns the versions of files; the zero value for one that does not exist.
-func versionsOf(files []string) []version {
-	all := make([]version, len(files))
+// versionsOf returns what identifies the content of files without reading it; nil for one that does not exist.
+func versionsOf(files []string) []fs.FileInfo {
+	all := make([]fs.FileInfo, len(files))
 	for i, file := range files {
-		if info, err := os.Stat(file); err == nil {
-			all[i] = version{info.ModTime(), info.Size(), info}
-		}
+		all[i], _ = os.Stat(file)
 	}
 	return all
 }
 
-func (v version) same(other version) bool {
-	if v.info == nil || other.info == nil {
-		return v.info == other.info
+func sameVersion(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return v.modified.Equal(other.modified) && v.size == other.size && os.SameFile(v.info, other.info)
+	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
 // codeOf identifies the content of files.
@@ -145,7 +136,7 @@ func (p *program) restartChanged() call.Code {
 	now := versionsOf(files)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changed := !slices.EqualFunc(now, p.versions, version.same)
+	changed := !slices.EqualFunc(now, p.versions, sameVersion)
 	if changed {
 		p.versions = now
 		p.pool.Restart()

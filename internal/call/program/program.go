@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -113,7 +114,7 @@ type program struct {
 
 	mu sync.Mutex
 	// versions are those of the files when processes were started.
-	versions []version
+	versions []fs.FileInfo
 	// code is that of the files since the first call.
 	code call.Code
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"sync"
@@ -60,9 +61,9 @@ func newResponseCache(c ETag) *responseCache {
 	if !c.Enabled {
 		return nil
 	}
-	lifetime := orDefault(c.Timeout, defaultCacheTimeout)
+	lifetime := cmp.Or(max(c.Timeout, 0), defaultCacheTimeout)
 	return &responseCache{
-		lifetime: lifetime, cleanup: orDefault(c.Cleanup, lifetime), maxBytes: orDefault(c.MaxBytes, defaultCacheBytes),
+		lifetime: lifetime, cleanup: cmp.Or(max(c.Cleanup, 0), lifetime), maxBytes: cmp.Or(max(c.MaxBytes, 0), defaultCacheBytes),
 		entries: map[cacheKey]*cachedResponse{}, lastCleanup: time.Now(),
 	}
 }

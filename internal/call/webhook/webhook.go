@@ -83,8 +83,8 @@ func New(c Config) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Timeout = orDefault(c.Timeout, defaultTimeout)
-	c.Concurrency = orDefault(c.Concurrency, defaultConcurrency)
+	c.Timeout = cmp.Or(max(c.Timeout, 0), defaultTimeout)
+	c.Concurrency = cmp.Or(max(c.Concurrency, 0), defaultConcurrency)
 	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
 	w := &Webhook{
 		limiter:     c.ConnectionLimiter,
@@ -134,11 +134,4 @@ func parseURL(rawURL string) (*url.URL, error) {
 func redact(u *url.URL) string {
 	public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return public.String()
-}
-
-func orDefault[N ~int | ~int64](n, fallback N) N {
-	if n > 0 {
-		return n
-	}
-	return fallback
 }

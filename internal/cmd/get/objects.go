@@ -112,9 +112,8 @@ func (g *objectGetter) showNamed(ctx context.Context, t *output.Table) error {
 	return errors.Join(problems...)
 }
 
-func (g *objectGetter) rows(of []client.VisibleState) (all []output.Row) {
-	all = append(all, lists.Map(of, func(o client.VisibleState) output.Row { return g.row(o, time.Now()) })...)
-	return all
+func (g *objectGetter) rows(of []client.VisibleState) []output.Row {
+	return lists.Map(of, func(o client.VisibleState) output.Row { return g.row(o, time.Now()) })
 }
 
 // showReviews prints the reviews of a controller that manages no objects.
