@@ -27,8 +27,8 @@ func (t *target) known() (request, response []string) {
 	switch {
 	case t.handle != nil:
 		return strings.Fields("controller object reason previousState owned attempt firstAttempt progress deleted event daemon dryRun"),
-			strings.Fields("patch status apply delete events conditions message retryAfterSeconds progress applicable sideEffects finished " +
-				fieldCalled)
+			strings.Fields("patch status apply delete events conditions message retryAfterSeconds progress applicable sideEffects " +
+				"finished " + fieldCalled)
 	case t.webhook != nil:
 		return strings.Fields("controller uid operation resource subresource object oldObject user dryRun"),
 			strings.Fields("allowed message reason code object patch jsonPatch warnings auditAnnotations events")

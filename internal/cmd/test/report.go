@@ -142,8 +142,9 @@ func (s testStyle) write(b *strings.Builder, one result) {
 
 func (s testStyle) ofCase(c testcase.Result) result {
 	one := result{
-		junitCase: junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}, suite: partCases, took: c.Seconds,
-		state: stateOf(c.Passed), err: c.Error, failure: "the response differs from the expected one", text: c.Difference,
+		junitCase: junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line},
+		suite:     partCases, took: c.Seconds, state: stateOf(c.Passed), err: c.Error,
+		failure: "the response differs from the expected one", text: c.Difference,
 	}
 	if c.Updated {
 		one.state = updated
@@ -241,7 +242,8 @@ func (s *story) read() error {
 
 func (s testStyle) ofExploration(e explorationResult) result {
 	one := result{
-		junitCase: junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}, suite: partExplore, state: stateOf(e.Passed), err: e.Error,
+		junitCase: junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line},
+		suite:     partExplore, state: stateOf(e.Passed), err: e.Error,
 	}
 	if e.Interrupted {
 		one.state = ended

@@ -38,8 +38,9 @@ func (s *Server) Send(state *State, manager string, r Request) (*State, *object.
 		query.Set("fieldValidation", metav1.FieldValidationStrict)
 	}
 	after, response := s.handle(state, &request{
-		method: r.Method, kind: s.kinds[endpoint{r.Resource.Group, r.Resource.Version, r.Resource.Plural}], namespace: r.Namespace, name: r.Name,
-		subresource: r.Subresource, contentType: cmp.Or(string(r.Type), "application/json"), rawQuery: query.Encode(), query: query, body: r.Body,
+		method: r.Method, kind: s.kinds[endpoint{r.Resource.Group, r.Resource.Version, r.Resource.Plural}], namespace: r.Namespace,
+		name: r.Name, subresource: r.Subresource, contentType: cmp.Or(string(r.Type), "application/json"),
+		rawQuery: query.Encode(), query: query, body: r.Body,
 	})
 	o, err := response.object()
 	return after, o, err

@@ -55,13 +55,13 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	return w.remove()
 }
 
-// deleteOptions reads the body.
+// deleteOptions reads the body, or without one whether it is a dry run.
 func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
-	if len(r.body) > 0 {
-		if err := json.Unmarshal(r.body, options); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
+	if len(r.body) == 0 {
+		options.DryRun = r.query["dryRun"]
+	} else if err := json.Unmarshal(r.body, options); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if len(options.DryRun) > 0 {
 		r.query.Set("dryRun", metav1.DryRunAll)

@@ -141,8 +141,8 @@ func (s *Server) countDisruption(state *State, budget *policyv1.PodDisruptionBud
 		return state, err
 	}
 	after, _, err := s.Send(state, "kube-apiserver", Request{
-		Method: http.MethodPatch, Resource: s.groups[disruptionBudget].Resource, Namespace: budget.Namespace, Name: budget.Name, Subresource: "status",
-		Type: types.MergePatchType, Body: body,
+		Method: http.MethodPatch, Resource: s.groups[disruptionBudget].Resource, Namespace: budget.Namespace,
+		Name: budget.Name, Subresource: "status", Type: types.MergePatchType, Body: body,
 	})
 	return after, err
 }

@@ -30,7 +30,8 @@ func claim(s *stepper) {
 	case s.object.Deleting():
 		if s.object.HasFinalizer(protection) && !s.isUsed() {
 			left := slices.DeleteFunc(s.object.Finalizers(), func(name string) bool { return name == protection })
-			s.step("kube-controller-manager", "is no longer in use", s.merge(map[string]any{"metadata": map[string]any{"finalizers": left}}))
+			s.step("kube-controller-manager", "is no longer in use",
+				s.merge(map[string]any{"metadata": map[string]any{"finalizers": left}}))
 		}
 	case phase == "Bound":
 		s.failure("kube-controller-manager", "loses its volume", s.setStatus(map[string]any{"phase": "Lost"}))
