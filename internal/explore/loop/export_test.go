@@ -13,6 +13,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
+// Restarted returns the view of a process that starts with a list as old as the events that this one has seen.
+func (v *View) Restarted() *View {
+	next := v.clone()
+	next.writes = nil
+	for i := range next.kinds {
+		next.kinds[i].gone = nil
+	}
+	return next
+}
+
 // Memo returns what the hooks responded.
 func (p *Process) Memo() *Memo { return p.options.Memo }
 

@@ -47,24 +47,48 @@ func copies(calls *[]string) handler.Program {
 
 const aSecret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"default"},"data":{"x":"MQ=="}}`
 
-// TestHandlers goes through the life of a Secret.
-func TestHandlers(t *testing.T) {
-	var calls []string
-	w := newWorld(t, newServer(t, []object.Resource{secrets, configMaps}), loop.Programs{Handle: []handler.Program{copies(&calls)}}, loop.Options{}, aSecret)
+func newCopies(t *testing.T, calls *[]string) *world {
+	t.Helper()
+	server := newServer(t, []object.Resource{secrets, configMaps})
+	return newWorld(t, server, loop.Programs{Handle: []handler.Program{copies(calls)}}, loop.Options{}, aSecret)
+}
+
+// liveCopies goes through the life of a Secret and returns what was stored before its end.
+func liveCopies(t *testing.T, w *world) string {
+	t.Helper()
 	w.settle()
 	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})
 	w.settle()
-	if got, want := w.objects(configMaps, "data", "x"), `a="Mg=="`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	at := w.objects(configMaps, "data", "x")
 	w.send(apiserver.DeletionOf(secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{}))
 	w.settle()
-	if left := w.objects(secrets, "metadata") + w.objects(configMaps, "metadata"); left != "" {
-		t.Errorf("left %s\n%s", left, strings.Join(w.trace, "\n"))
+	return at + ", then " + w.objects(secrets, "metadata") + w.objects(configMaps, "metadata")
+}
+
+const copiesLife = `a="Mg==", then `
+
+func TestHandlers(t *testing.T) {
+	var calls []string
+	w := newCopies(t, &calls)
+	if got := liveCopies(t, w); got != copiesLife {
+		t.Errorf("got %s\n%s", got, strings.Join(w.trace, "\n"))
 	}
 	// The first call of each request is made twice.
 	if got, want := strings.Join(slices.Compact(calls), " "), "Create Update Delete"; got != want {
 		t.Errorf("calls %s, want %s", got, want)
+	}
+}
+
+func TestHandlersAfterCrashes(t *testing.T) {
+	var calls []string
+	w := newCopies(t, &calls)
+	liveCopies(t, w)
+	for n := range len(w.trace) {
+		w := newCopies(t, &calls)
+		w.crashAfter = n + 1
+		if got := liveCopies(t, w); got != copiesLife {
+			t.Errorf("a crash after write %d: %s\n%s", n+1, got, strings.Join(w.trace, "\n"))
+		}
 	}
 }
 

@@ -51,6 +51,9 @@ func (r *Request) HTTP() (*http.Request, error) {
 	return h, nil
 }
 
+// Writes reports whether the request may change something.
+func (r *Request) Writes() bool { return r.Method != http.MethodGet }
+
 // equal reports whether two requests are the same.
 func (r *Request) equal(other *Request) bool {
 	return r.Method == other.Method && r.Target == other.Target && r.ContentType == other.ContentType && r.Accept == other.Accept &&

@@ -29,6 +29,11 @@ type world struct {
 	items  []loop.Item
 	// trace has a line for each request.
 	trace []string
+	// respond may replace the response to a request; landed says whether it is handled anyway.
+	respond func(request *loop.Request) (response loop.Response, landed, replaced bool)
+	// crashAfter is after how many writes the process ends; 0 for never. stale keeps what was seen then.
+	crashAfter int
+	stale      bool
 	// ended receives how runs ended.
 	ended func(*loop.End)
 	// environment changes what is stored when all is quiet; false for nothing to do.
@@ -179,7 +184,11 @@ func (w *world) run(item loop.Item) {
 			w.end(item, step.End)
 			return
 		}
-		run.Exchanges = append(run.Exchanges, loop.Exchange{Request: *step.Request, Response: w.do(step.Request)})
+		exchange := loop.Exchange{Request: *step.Request, Response: w.do(step.Request)}
+		if w.crashed(step.Request) {
+			return
+		}
+		run.Exchanges = append(run.Exchanges, exchange)
 	}
 	w.t.Fatalf("%s: a run with 100 requests", item.Key)
 }
@@ -203,22 +212,51 @@ func (w *world) end(item loop.Item, end *loop.End) {
 // do sends a request to the server.
 func (w *world) do(request *loop.Request) loop.Response {
 	w.t.Helper()
-	sent, err := request.HTTP()
-	if err != nil {
-		w.t.Fatal(err)
+	landed, replaced := true, false
+	var instead loop.Response
+	if w.respond != nil {
+		instead, landed, replaced = w.respond(request)
 	}
-	state, received := w.server.Do(w.state, sent) //nolint:bodyclose // NewResponse closes it.
-	response, err := loop.NewResponse(received)
-	if err != nil {
-		w.t.Fatal(err)
+	response := instead
+	if landed {
+		sent, err := request.HTTP()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		state, received := w.server.Do(w.state, sent) //nolint:bodyclose // NewResponse closes it.
+		if response, err = loop.NewResponse(received); err != nil {
+			w.t.Fatal(err)
+		}
+		w.set(state)
 	}
-	w.set(state)
+	if replaced {
+		response = instead
+	}
 	target, _, _ := strings.Cut(request.Target, "?")
 	w.trace = append(w.trace, fmt.Sprintf("%s %s %d", request.Method, target, response.Code))
-	if response.Code >= 500 || response.Code == 422 || response.Code == 400 {
+	if response.Code >= 500 && !replaced || response.Code == 422 || response.Code == 400 {
 		w.t.Fatalf("%s %s: %s", request, request.Body, response.Body)
 	}
 	return response
+}
+
+// crashed ends the process if it is time.
+func (w *world) crashed(request *loop.Request) bool {
+	if w.crashAfter == 0 || !request.Writes() {
+		return false
+	}
+	w.crashAfter--
+	if w.crashAfter > 0 {
+		return false
+	}
+	if w.stale {
+		// The list is as old as the last event that was delivered.
+		w.view = w.view.Restarted()
+		w.items = w.process.Start(w.view)
+		return true
+	}
+	w.restart()
+	return true
 }
 
 // objects describes what is stored of a kind.
