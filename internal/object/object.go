@@ -8,8 +8,11 @@ package object
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unique"
 	"unsafe"
@@ -159,3 +162,93 @@ func (o *Object) Revision() int64 {
 	number, _ := strconv.ParseInt(string(o.Field("revision")), 10, 64) // The API server requires a number.
 	return number
 }
+
+// Labels are key-value pairs: a view of the object's JSON that is read on each use, since there
+// may be a hundred thousand objects with few labels each. It implements labels.Labels.
+type Labels struct {
+	// text is a JSON object of strings without escapes, so that quotes delimit them.
+	text string
+}
+
+// Label is a key-value pair.
+type Label struct{ Key, Value string }
+
+// All iterates over the pairs. Their strings keep the whole object in memory.
+func (l Labels) All() iter.Seq[Label] {
+	return func(yield func(Label) bool) {
+		for rest := l.text; ; {
+			var label Label
+			label.Key, rest = nextText(rest)
+			label.Value, rest = nextText(rest)
+			if rest == "" || !yield(label) {
+				return
+			}
+		}
+	}
+}
+
+// nextText returns the next string and the rest, which is empty at the end.
+func nextText(text string) (string, string) {
+	_, text, _ = strings.Cut(text, `"`)
+	value, rest, _ := strings.Cut(text, `"`)
+	return value, rest
+}
+
+// Lookup returns the value of a key and whether it exists.
+func (l Labels) Lookup(key string) (string, bool) {
+	for label := range l.All() {
+		if label.Key == key {
+			return label.Value, true
+		}
+	}
+	return "", false
+}
+
+// Has reports whether the key exists.
+func (l Labels) Has(key string) bool {
+	_, found := l.Lookup(key)
+	return found
+}
+
+// Get returns the value of a key, or "".
+func (l Labels) Get(key string) string {
+	value, _ := l.Lookup(key)
+	return value
+}
+
+// plainLabels returns labels without escapes. It omits those that need them, which no selector
+// can match.
+func plainLabels(data []byte) []byte {
+	var pairs map[string]string
+	_ = json.Unmarshal(data, &pairs) // The parser has checked it.
+	plain := []byte{'{'}
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		if pair := key + pairs[key]; !strings.ContainsAny(pair, `"\`) {
+			plain = append(append(plain, `"`+key+`":"`+pairs[key]+`"`...), ',')
+		}
+	}
+	return append(bytes.TrimSuffix(plain, []byte(",")), '}')
+}
+
+// IsSecret reports whether an object is a Secret. The apiVersion may be missing.
+func IsSecret(members map[string]any) bool {
+	return members["kind"] == "Secret" && (members["apiVersion"] == "v1" || members["apiVersion"] == nil)
+}
+
+// IsSecret reports whether the kind is that of Secrets.
+func (k GroupKind) IsSecret() bool { return k == GroupKind{Kind: "Secret"} }
+
+// IsSecretField reports whether a field of a Secret may hold a value: data, and annotations, in
+// which tools keep copies of it.
+func IsSecretField(path string) bool {
+	for _, field := range []string{"data", "stringData", "metadata.annotations"} {
+		if rest, is := strings.CutPrefix(path, field); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return path == "" || path == "metadata"
+}
+
+// IsLastApplied reports whether an annotation has a copy of its object's fields: that of kubectl,
+// and those of controllers.
+func IsLastApplied(annotation string) bool { return strings.Contains(annotation, "last-applied") }

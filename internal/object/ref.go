@@ -2,6 +2,7 @@ package object
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -84,3 +85,106 @@ func (r Ref) String() string {
 	}
 	return r.Kind.Kind + " " + r.Namespace + "/" + r.Name
 }
+
+// Resource is a resource as the API server serves it.
+type Resource struct {
+	Group, Version string
+	// Plural is its name in paths, such as "deployments".
+	Plural string
+	Kind   string
+	// Namespaced reports whether its objects have a namespace.
+	Namespaced bool
+	// Status reports whether it has a status subresource.
+	Status bool
+	// Custom reports whether a CustomResourceDefinition defines it.
+	Custom bool
+	// Unserved means that the API server does not serve it now, but did: there are no such objects.
+	Unserved bool
+}
+
+// APIVersion returns such as "v1" or "apps/v1".
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// GroupKind returns the kind without its version.
+func (r Resource) GroupKind() GroupKind { return GroupKind{Group: r.Group, Kind: r.Kind} }
+
+// GroupResource returns such as "deployments.apps", as kubectl takes it.
+func (r Resource) GroupResource() string { return strings.TrimSuffix(r.Plural+"."+r.Group, ".") }
+
+// String returns such as "deployments.apps/v1" or "pods.v1", for messages.
+func (r Resource) String() string { return r.Plural + "." + r.APIVersion() }
+
+// Path returns the URL path of a collection, or of an object if name is set.
+func (r Resource) Path(namespace, name string) string {
+	path := "/api/" + r.Version
+	if r.Group != "" {
+		path = "/apis/" + r.Group + "/" + r.Version
+	}
+	if r.Namespaced && namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + r.Plural
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}
+
+// In returns the namespaces of objects of the resource if they are limited to some, or "" for all.
+func (r Resource) In(namespaces []string) []string {
+	if !r.Namespaced || len(namespaces) == 0 {
+		return []string{""}
+	}
+	return namespaces
+}
+
+// GroupKind is a kind without its version.
+type GroupKind struct{ Group, Kind string }
+
+// GroupOf returns the group of an apiVersion: "" of "v1", "apps" of "apps/v1".
+func GroupOf(apiVersion string) string {
+	return apiVersion[:max(strings.IndexByte(apiVersion, '/'), 0)]
+}
+
+// GroupKind returns the kind of the object without its version.
+func (o *Object) GroupKind() GroupKind {
+	name := o.typeName.Value()
+	return GroupKind{Group: GroupOf(name.apiVersion), Kind: name.kind}
+}
+
+// IsClusterScoped reports whether a built-in kind is cluster-scoped, for when there is no API
+// server to say it.
+func IsClusterScoped(kind string) bool {
+	return slices.Contains(strings.Fields(`
+		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ComponentStatus DeviceClass
+		FlowSchema IPAddress IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
+		PriorityLevelConfiguration ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy
+		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`), kind)
+}
+
+// IsBuiltInGroup reports whether the Kubernetes API server itself serves a group. Others are those of CRDs and of
+// API servers that are aggregated, also some that end in .k8s.io.
+func IsBuiltInGroup(group string) bool {
+	return group == "" || slices.Contains(strings.Fields(`
+		admissionregistration.k8s.io apps authentication.k8s.io authorization.k8s.io autoscaling batch certificates.k8s.io
+		coordination.k8s.io discovery.k8s.io events.k8s.io extensions flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io
+		networking.k8s.io node.k8s.io policy rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io
+		storagemigration.k8s.io`), group)
+}
+
+// Resources that Setpoint itself reads and writes.
+var (
+	Events     = Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
+	Leases     = Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
+	Namespaces = Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	Pods       = Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+	Secrets    = Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	ConfigMaps = Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	// ServiceAccounts are what controllers may act as.
+	ServiceAccounts = Resource{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
+)

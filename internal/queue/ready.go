@@ -2,6 +2,8 @@ package queue
 
 import (
 	"container/list"
+	"context"
+	"strconv"
 	"time"
 )
 
@@ -111,4 +113,194 @@ func (r *ready) oldest(now time.Duration) time.Duration {
 		}
 	}
 	return now
+}
+
+// The steps of a key: add a cause, enqueue, dequeue, finish, discard. All run under Queue.mu.
+
+func (q *Queue) now() time.Duration { return q.options.Now().Sub(q.epoch) }
+
+func (q *Queue) entry(key Key) *entry {
+	e := q.entries[key]
+	if e == nil {
+		e = newEntry(key)
+		q.entries[key] = e
+	}
+	return e
+}
+
+// addCause adds a cause and enqueues the entry, unless a worker has it.
+func (q *Queue) addCause(e *entry, cause Cause, now time.Duration) {
+	e.causes.add(cause)
+	if !e.active {
+		q.enqueue(e, cause.Kind.traits().reaction, now)
+	} else if e.waitingSince == 0 {
+		e.waitingSince = now
+	}
+}
+
+// enqueue enqueues the entry, or leaves it in backoff if the reaction does not end that.
+func (q *Queue) enqueue(e *entry, reaction backoffReaction, now time.Duration) {
+	if e.retry.set() && !q.endBackoff(e, reaction, now) {
+		e.waitingSince = 0
+		return
+	}
+	if reaction == resetBackoff {
+		e.attempts = 0
+	}
+	if e.waitingSince == 0 {
+		e.waitingSince = now
+	}
+	q.ready.push(e)
+}
+
+// endBackoff stops the retry timer if the reaction allows it, or moves it forward.
+func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration) bool {
+	switch {
+	case reaction == joinRetry:
+		return false
+	case reaction == advanceRetry && now < e.earliestRetry:
+		q.delays.set(&e.retry, min(e.retry.at, e.earliestRetry))
+		return false
+	default:
+		q.delays.drop(&e.retry)
+		return true
+	}
+}
+
+// finish applies the outcome of a worker.
+func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
+	switch {
+	case outcome.done:
+		e.attempts = 0
+	case outcome.after > 0:
+		e.earliestRetry = addDelay(now, outcome.after)
+		q.delays.set(&e.retry, e.earliestRetry)
+	default:
+		delay := outcome.backoff
+		if delay <= 0 {
+			delay = q.options.backoff(e.attempts)
+		}
+		e.attempts++
+		e.earliestRetry = now + min(delay, q.options.EventDelay)
+		q.delays.set(&e.retry, addDelay(now, delay))
+	}
+}
+
+// discard drops an entry without pending work.
+func (q *Queue) discard(e *entry) {
+	if !e.active && e.lane == nil && !e.retry.set() && !e.delayed.set() {
+		delete(q.entries, e.key)
+	}
+}
+
+// signal sets the alarm and wakes a worker.
+func (q *Queue) signal() {
+	q.setAlarm()
+	q.wakeWorker()
+}
+
+// setAlarm sets the alarm to the earliest timer. An alarm that fires early only sets itself again.
+func (q *Queue) setAlarm() {
+	at, some := q.delays.next()
+	if !some || (q.alarmAt != 0 && q.alarmAt <= at) {
+		return
+	}
+	q.alarmAt = at
+	if wait := at - q.now(); q.alarm == nil {
+		q.alarm = time.AfterFunc(wait, q.onAlarm)
+	} else {
+		q.alarm.Reset(wait)
+	}
+}
+
+// maxExpired bounds how many keys one alarm enqueues, so that an edit does not wait for the lock
+// when thousands become due together.
+const maxExpired = 256
+
+// onAlarm enqueues keys whose delay has ended. If there are more, the next alarm fires at once.
+func (q *Queue) onAlarm() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.alarmAt = 0
+	now := q.now()
+	for range maxExpired {
+		t := q.delays.popDue(now)
+		if t == nil {
+			break
+		}
+		q.expire(t, now)
+	}
+	q.signal()
+}
+
+func (q *Queue) expire(t *timer, now time.Duration) {
+	if t == &t.entry.retry {
+		q.addCause(t.entry, t.entry.retryCause(), now)
+	} else {
+		q.addCause(t.entry, t.entry.delayedCause, now)
+	}
+}
+
+// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because
+// wake holds one token.
+func (q *Queue) wakeWorker() {
+	if q.ready.len == 0 || q.waiting == 0 {
+		return
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Queue) wait(ctx context.Context) {
+	q.waiting++
+	q.mu.Unlock()
+	select {
+	case <-q.wake:
+	case <-ctx.Done():
+	case <-q.done:
+	}
+	q.mu.Lock()
+	q.waiting--
+}
+
+// entry is the state of one key. It exists while the key is queued, active or delayed.
+type entry struct {
+	key          Key
+	causes       Causes        // added since the last Next
+	waitingSince time.Duration // when the first of them could have run; zero if none could
+	attempts     int           // failures in a row
+	active       bool          // a worker has it
+
+	// Position while queued.
+	lane     *lane
+	priority Priority
+	element  *list.Element // in lane.keys
+
+	retry         timer         // ends the backoff
+	earliestRetry time.Duration // events do not move the retry before this
+	delayed       timer         // timer of AddAfter
+	delayedCause  Cause
+}
+
+func newEntry(key Key) *entry {
+	e := &entry{key: key}
+	e.retry.entry, e.delayed.entry = e, e
+	return e
+}
+
+// take hands the entry to a worker with all its causes.
+func (e *entry) take(now time.Duration) Item {
+	item := Item{Key: e.key, Causes: e.causes, Attempt: e.attempts, Waited: now - e.waitingSince}
+	e.active, e.causes, e.waitingSince = true, Causes{}, 0
+	return item
+}
+
+// retryCause returns the cause that the end of the backoff adds.
+func (e *entry) retryCause() Cause {
+	if e.attempts == 0 {
+		return Cause{Kind: Retrying}
+	}
+	return Cause{Kind: Retrying, Detail: strconv.Itoa(e.attempts)}
 }
