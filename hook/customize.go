@@ -47,3 +47,106 @@ type RelatedRule struct {
 	Namespace         string                `json:"namespace,omitempty"`
 	Names             []string              `json:"names,omitempty"`
 }
+
+// DecodeCustomizeResponse decodes the response to a CustomizeRequest by the rules of
+// DecodeResponse. It rejects a missing list and misspelled selectors, which would
+// otherwise select nothing or everything.
+func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error) {
+	r, out := customizeReader{newReader(data, d)}, &CustomizeResponse{}
+	rules := requiredList{name: "relatedResources", required: true}
+	if err := r.documentWithList(&rules, []field{{rules.name, required(r.reader, &rules, &out.Related, r.relatedRule)}}); err != nil {
+		return nil, r.malformed(err)
+	}
+	return out, nil
+}
+
+// customizeReader reads rules.
+type customizeReader struct{ *reader }
+
+func (r customizeReader) relatedRule() (RelatedRule, error) {
+	var rule RelatedRule
+	fields := []field{
+		{"apiVersion", r.text(&rule.APIVersion)},
+		{"resource", r.text(&rule.Resource)},
+		{"labelSelector", r.selector(&rule.LabelSelector)},
+		{"namespaceSelector", r.selector(&rule.NamespaceSelector)},
+		{"namespace", r.text(&rule.Namespace)},
+		{"names", r.strings(&rule.Names)},
+	}
+	unknown, err := r.fieldsAndUnknown(fields)
+	if err == nil {
+		err = r.require(given{".apiVersion", rule.APIVersion}, given{".resource", rule.Resource})
+	}
+	switch {
+	case err != nil:
+		return rule, err
+	case rule.LabelSelector == nil && rule.NamespaceSelector == nil && rule.Namespace == "" && rule.Names == nil:
+		return rule, r.checkMisspelled(unknown, fields)
+	}
+	return rule, nil
+}
+
+// checkMisspelled rejects an unknown field that resembles a selector, if the rule would
+// otherwise select everything.
+func (r customizeReader) checkMisspelled(unknown string, fields []field) error {
+	if hint := suggestion(unknown, namesOf(fields)); hint != "" {
+		return r.errorAt(fieldPath(unknown), "unknown field, and no other field limits the selection%s", hint)
+	}
+	return nil
+}
+
+// strings reads a list of strings. It keeps an empty list distinct from null.
+func (r customizeReader) strings(into *[]string) func() error {
+	read := list(r.reader, into, r.string)
+	return func() error {
+		isNull := r.null()
+		err := read()
+		if *into == nil && !isNull {
+			*into = []string{}
+		}
+		return err
+	}
+}
+
+func (r customizeReader) selector(into **metav1.LabelSelector) func() error {
+	return func() error {
+		*into = nil
+		if r.null() {
+			return r.skip()
+		}
+		s := &metav1.LabelSelector{}
+		*into = s
+		fields := []field{
+			{"matchLabels", func() error { return r.matchLabels(s) }},
+			{"matchExpressions", list(r.reader, &s.MatchExpressions, r.requirement)},
+		}
+		unknown, err := r.fieldsAndUnknown(fields)
+		if err == nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+			err = r.checkMisspelled(unknown, fields)
+		}
+		return err
+	}
+}
+
+func (r customizeReader) matchLabels(s *metav1.LabelSelector) error {
+	s.MatchLabels = nil
+	if r.null() {
+		return r.skip()
+	}
+	s.MatchLabels = map[string]string{}
+	return r.members(func(name []byte) (err error) {
+		key := string(name)
+		s.MatchLabels[key], err = r.string()
+		return err
+	})
+}
+
+func (r customizeReader) requirement() (metav1.LabelSelectorRequirement, error) {
+	var q metav1.LabelSelectorRequirement
+	err := r.fields(
+		field{"key", r.text(&q.Key)},
+		field{"operator", r.text((*string)(&q.Operator))},
+		field{"values", r.strings(&q.Values)},
+	)
+	return q, err
+}
