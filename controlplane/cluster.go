@@ -27,7 +27,8 @@ type Cluster struct {
 	ports  map[string]*port.Reservation
 	admin  *api.Client
 
-	kubeconfig string
+	credentials credentials
+	kubeconfig  string
 
 	mu        sync.Mutex
 	processes []*supervise.Process // in the order in which they were started

@@ -109,18 +109,18 @@ func (c *Cluster) apiServer() componentSpec {
 			"--advertise-address=127.0.0.1",
 			"--endpoint-reconciler-type=none",
 			"--service-cluster-ip-range="+serviceRange,
-			"--client-ca-file="+c.certFile("ca"),
-			"--requestheader-client-ca-file="+c.certFile(frontProxy+"-ca"),
+			"--client-ca-file="+c.credentials.certFile("ca"),
+			"--requestheader-client-ca-file="+c.credentials.certFile(frontProxy+"-ca"),
 			"--requestheader-allowed-names="+frontProxy,
 			"--requestheader-username-headers=X-Remote-User",
 			"--requestheader-group-headers=X-Remote-Group",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-			"--proxy-client-cert-file="+c.certFile(frontProxy),
-			"--proxy-client-key-file="+c.keyFile(frontProxy),
+			"--proxy-client-cert-file="+c.credentials.certFile(frontProxy),
+			"--proxy-client-key-file="+c.credentials.keyFile(frontProxy),
 			"--authorization-mode=RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-			"--service-account-key-file="+c.certFile("service-accounts"),
-			"--service-account-signing-key-file="+c.keyFile("service-accounts"),
+			"--service-account-key-file="+c.credentials.certFile("service-accounts"),
+			"--service-account-signing-key-file="+c.credentials.keyFile("service-accounts"),
 			"--allow-privileged=true",
 			"--profiling=false",
 		),
@@ -135,10 +135,10 @@ func (c *Cluster) controllerManager() componentSpec {
 	return componentSpec{
 		args: append(append(c.serving(names.ControllerManager), c.delegating(names.ControllerManager)...),
 			"--use-service-account-credentials=true",
-			"--service-account-private-key-file="+c.keyFile("service-accounts"),
-			"--root-ca-file="+c.certFile("ca"),
-			"--cluster-signing-cert-file="+c.certFile("ca"),
-			"--cluster-signing-key-file="+c.keyFile("ca"),
+			"--service-account-private-key-file="+c.credentials.keyFile("service-accounts"),
+			"--root-ca-file="+c.credentials.certFile("ca"),
+			"--cluster-signing-cert-file="+c.credentials.certFile("ca"),
+			"--cluster-signing-key-file="+c.credentials.keyFile("ca"),
 			"--leader-elect=false",
 			"--node-monitor-grace-period=1h", // kwok's nodes write every ten minutes
 			"--kube-api-qps=500",
@@ -167,7 +167,7 @@ func (c *Cluster) kwok() componentSpec {
 	return componentSpec{
 		args: []string{
 			"--config=" + c.stagesFile(),
-			"--kubeconfig=" + c.clientConfig(names.Kwok),
+			"--kubeconfig=" + c.credentials.clientConfig(names.Kwok),
 		},
 		// Its home decides where it looks for more configuration.
 		env:   []string{"KWOK_WORKDIR=" + c.dir.Path("run", "kwok")},
@@ -181,15 +181,15 @@ func (c *Cluster) serving(component string) []string {
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.ports[component].Number()),
 		"--permit-port-sharing=true",
-		"--tls-cert-file=" + c.certFile(component),
-		"--tls-private-key-file=" + c.keyFile(component),
+		"--tls-cert-file=" + c.credentials.certFile(component),
+		"--tls-private-key-file=" + c.credentials.keyFile(component),
 	}
 }
 
 // delegating are the flags of a client of the API server that lets it decide on
 // its own callers.
 func (c *Cluster) delegating(component string) []string {
-	config := c.clientConfig(component)
+	config := c.credentials.clientConfig(component)
 	return []string{
 		"--kubeconfig=" + config,
 		"--authentication-kubeconfig=" + config,

@@ -32,40 +32,47 @@ func users() map[string]string {
 	}
 }
 
-// writeCredentials makes the certificates and the kubeconfigs. The authority and
+// credentials are the certificates, keys and kubeconfigs in a data directory.
+type credentials struct {
+	dir *datadir.Dir
+	// server is the URL of the API server.
+	server string
+}
+
+// write makes the certificates and the kubeconfigs. The authority and
 // the key of the service accounts stay with the data directory; what they sign is
 // made anew each time, so that it never expires in use.
-func (c *Cluster) writeCredentials() error {
+func (c credentials) write() (*pki.Authority, error) {
 	authority, err := c.authority("ca", "setpoint")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := c.loadOrCreate("service-accounts", pki.SigningKey); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.writeFrontProxy(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.writeServing(authority); err != nil {
-		return err
+		return nil, err
 	}
 	for component, user := range users() {
 		pair, err := authority.Client(user)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := datadir.WriteFile(c.clientConfig(component), c.encode(authority, user, pair)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.writeAdmin(authority)
+	return authority, nil
 }
 
 // frontProxy names the authority and the client certificate with which the API
 // server passes requests on to API servers that extend it.
 const frontProxy = "front-proxy"
 
-func (c *Cluster) writeFrontProxy() error {
+func (c credentials) writeFrontProxy() error {
 	authority, err := c.authority(frontProxy+"-ca", "setpoint-front-proxy")
 	if err != nil {
 		return err
@@ -77,7 +84,7 @@ func (c *Cluster) writeFrontProxy() error {
 	return c.writePair(frontProxy, pair)
 }
 
-func (c *Cluster) writeServing(authority *pki.Authority) error {
+func (c credentials) writeServing(authority *pki.Authority) error {
 	hosts := map[string][]string{
 		names.APIServer: {"kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local", serviceIP},
@@ -105,7 +112,7 @@ func (c *Cluster) writeAdmin(authority *pki.Authority) error {
 	if path == "" {
 		path = c.dir.Path("kubeconfig")
 	}
-	if err := datadir.WriteFile(path, c.encode(authority, adminUser, pair)); err != nil {
+	if err := datadir.WriteFile(path, c.credentials.encode(authority, adminUser, pair)); err != nil {
 		return err
 	}
 	c.kubeconfig = path
@@ -113,16 +120,16 @@ func (c *Cluster) writeAdmin(authority *pki.Authority) error {
 	return err
 }
 
-func (c *Cluster) encode(authority *pki.Authority, user string, pair pki.Pair) []byte {
+func (c credentials) encode(authority *pki.Authority, user string, pair pki.Pair) []byte {
 	return kubeconfig.Encode(kubeconfig.Entry{
-		Server:    c.Address(),
+		Server:    c.server,
 		Authority: authority.Cert,
 		User:      user,
 		Client:    pair,
 	})
 }
 
-func (c *Cluster) authority(file, name string) (*pki.Authority, error) {
+func (c credentials) authority(file, name string) (*pki.Authority, error) {
 	pair, err := c.loadOrCreate(file, func() (pki.Pair, error) {
 		authority, err := pki.NewAuthority(name)
 		if err != nil {
@@ -142,7 +149,7 @@ func (c *Cluster) authority(file, name string) (*pki.Authority, error) {
 
 // loadOrCreate reads a pair of files, or makes them if neither is there. One without
 // the other is damage: to make a new pair would lock existing clients out.
-func (c *Cluster) loadOrCreate(name string, make func() (pki.Pair, error)) (pki.Pair, error) {
+func (c credentials) loadOrCreate(name string, make func() (pki.Pair, error)) (pki.Pair, error) {
 	cert, certErr := os.ReadFile(c.certFile(name))
 	key, keyErr := os.ReadFile(c.keyFile(name))
 	switch {
@@ -158,17 +165,17 @@ func (c *Cluster) loadOrCreate(name string, make func() (pki.Pair, error)) (pki.
 	return pki.Pair{}, fmt.Errorf("data directory is damaged: read key pair: %w", errors.Join(certErr, keyErr))
 }
 
-func (c *Cluster) writePair(name string, pair pki.Pair) error {
+func (c credentials) writePair(name string, pair pki.Pair) error {
 	return errors.Join(
 		datadir.WriteFile(c.certFile(name), pair.Cert),
 		datadir.WriteFile(c.keyFile(name), pair.Key),
 	)
 }
 
-func (c *Cluster) certFile(name string) string { return c.dir.Path("pki", name+".crt") }
+func (c credentials) certFile(name string) string { return c.dir.Path("pki", name+".crt") }
 
-func (c *Cluster) keyFile(name string) string { return c.dir.Path("pki", name+".key") }
+func (c credentials) keyFile(name string) string { return c.dir.Path("pki", name+".key") }
 
-func (c *Cluster) clientConfig(component string) string {
+func (c credentials) clientConfig(component string) string {
 	return c.dir.Path("run", component+".kubeconfig")
 }

@@ -138,7 +138,12 @@ func (c *Cluster) prepare() error {
 	if err := c.reservePorts(); err != nil {
 		return err
 	}
-	if err := c.writeCredentials(); err != nil {
+	c.credentials = credentials{c.dir, c.Address()}
+	authority, err := c.credentials.write()
+	if err != nil {
+		return err
+	}
+	if err := c.writeAdmin(authority); err != nil {
 		return err
 	}
 	if err := c.writeStages(); err != nil {
