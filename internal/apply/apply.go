@@ -46,9 +46,9 @@ type Options struct {
 
 // Writer writes objects. It is safe for concurrent use.
 type Writer struct {
-	client  rest.Interface
-	options Options
-	slots   chan struct{}
+	requests requests
+	options  Options
+	slots    chan struct{}
 	// user is impersonated; empty for the user of the client.
 	user string
 	// parse parses the object in a response.
@@ -65,7 +65,10 @@ func New(client rest.Interface, options Options) *Writer {
 	if options.Observe == nil {
 		options.Observe = func(object.Resource, string, string, time.Duration) {}
 	}
-	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel), parse: object.ParseAs}
+	return &Writer{
+		requests: requests{client, options.Manager, options.DryRun}, options: options, parse: object.ParseAs,
+		slots: make(chan struct{}, options.Parallel),
+	}
 }
 
 // WithManagedFields returns a Writer that returns objects with metadata.managedFields.
@@ -91,7 +94,7 @@ func (w *Writer) As(user string) *Writer {
 
 // Get reads an object from the server, not from a cache.
 func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
-	return w.send(ctx, resource, "get", w.client.Get().AbsPath(resource.Path(namespace, name)))
+	return w.send(ctx, resource, "get", w.requests.client.Get().AbsPath(resource.Path(namespace, name)))
 }
 
 // Create creates an object with a field manager, the writer's own if empty, and returns it as stored. It tells traces the
@@ -100,7 +103,7 @@ func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object
 	if trace.On(ctx) {
 		ctx, o = context.WithValue(ctx, newNameKey{}, o.Name()), annotated(ctx, o)
 	}
-	return w.send(ctx, resource, "create", w.createRequest(resource, o, manager))
+	return w.send(ctx, resource, "create", w.requests.create(resource, o, manager))
 }
 
 // StatusPart is the part of an object that Update and Patch write alone.
@@ -108,71 +111,27 @@ const StatusPart = "status"
 
 // Update replaces an object, or its status, if it still has the resource version of o.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error) {
-	return w.send(ctx, resource, verbOf("update", part), w.updateRequest(resource, o, part))
+	return w.send(ctx, resource, verbOf("update", part), w.requests.update(resource, o, part))
 }
 
 // Patch sends a JSON merge patch for the object with the name of o, or for its status. If the patch has a UID or
 // resource version, a mismatch is a Conflict.
 func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object, error) {
-	request := w.writeRequest(w.client.Patch(types.MergePatchType), "").SetHeader("Content-Type", string(types.MergePatchType))
+	request := w.requests.write(w.requests.client.Patch(types.MergePatchType), "").SetHeader("Content-Type", string(types.MergePatchType))
 	return w.send(ctx, resource, verbOf("patch", part), onPart(request, resource, o, part).Body(patch))
 }
 
 func verbOf(verb, part string) string { return strings.TrimSuffix(verb+"_"+part, "_") }
 
-// onPart sets the path of an object or of its status. That is not validated, which takes time: the server prunes unknown
-// fields.
-func onPart(request *rest.Request, resource object.Resource, o *object.Object, part string) *rest.Request {
-	request = request.AbsPath(resource.Path(o.Namespace(), o.Name()), part)
-	if part == "" {
-		return request
-	}
-	return request.Param("fieldValidation", metav1.FieldValidationIgnore)
-}
-
-// createRequest returns a request that creates an object. If a manager applies it later, unknown
-// fields are rejected at once, as the apply would.
-func (w *Writer) createRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
-	request := w.writeRequest(w.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
-	if manager != "" {
-		request = request.Param("fieldValidation", metav1.FieldValidationStrict)
-	}
-	return request
-}
-
-func (w *Writer) updateRequest(resource object.Resource, o *object.Object, part string) *rest.Request {
-	return onPart(w.writeRequest(w.client.Put(), ""), resource, o, part).Body(o.JSON())
-}
-
-// writeRequest sets the content type and the field manager; the writer's own if empty.
-func (w *Writer) writeRequest(request *rest.Request, manager string) *rest.Request {
-	request = request.SetHeader("Content-Type", "application/json").Param("fieldManager", w.managerOr(manager))
-	if w.options.DryRun {
-		return dryRun(request)
-	}
-	return request
-}
-
-func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
-
-// asDryRun makes a request a dry run.
-func (w *Writer) asDryRun(request *rest.Request) *rest.Request {
-	if w.options.DryRun {
-		return request
-	}
-	return dryRun(request)
-}
-
-func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun", metav1.DryRunAll) }
-
 // Delete deletes the object with the UID of o. It returns the object if it is still being deleted,
 // and nil if it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	body, err := json.Marshal(w.deleteOptions(o))
+	body, err := json.Marshal(w.requests.deleteOptions(o))
 	if err != nil {
 		return nil, err
 	}
-	request := w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").Body(body)
+	request := w.requests.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).
+		SetHeader("Content-Type", "application/json").Body(body)
 	left, err := w.send(ctx, resource, "delete", request)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // Gone is the desired result, and there is no object to return.
@@ -181,19 +140,6 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 		return nil, err
 	}
 	return left, nil
-}
-
-func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
-	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
-	options := &metav1.DeleteOptions{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions:     &metav1.Preconditions{UID: &uid},
-		PropagationPolicy: &background,
-	}
-	if w.options.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	return options
 }
 
 // send sends a request and parses the object in the response.
@@ -311,13 +257,13 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	body, err := json.Marshal(policy.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace(), Name: pod.Name()},
-		DeleteOptions: w.deleteOptions(pod),
+		DeleteOptions: w.requests.deleteOptions(pod),
 	})
 	if err != nil {
 		return err
 	}
 	// The caller decides when to retry, not the client.
-	request := w.writeRequest(w.client.Post(), "").MaxRetries(0).
+	request := w.requests.write(w.requests.client.Post(), "").MaxRetries(0).
 		AbsPath(resource.Path(pod.Namespace(), pod.Name()) + "/eviction").Body(body)
 	if _, err = w.doRequest(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
 		return nil
@@ -337,7 +283,7 @@ const pageSize = 500
 func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
 	var all []*object.Object
 	for next := ""; ; {
-		request := w.client.Get().AbsPath(resource.Path(namespace, "")).
+		request := w.requests.client.Get().AbsPath(resource.Path(namespace, "")).
 			Param("labelSelector", selector).Param("limit", strconv.Itoa(pageSize)).SetHeader("Accept", "application/json")
 		if next != "" {
 			request = request.Param("continue", next)

@@ -20,12 +20,12 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = w.managerOr(a.Manager)
+	a.Manager = w.requests.managerOr(a.Manager)
 	simulated, _, err := live.applied(body, a)
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated, ""))
+	return w.send(ctx, a.Resource, "try", w.requests.update(a.Resource, simulated, ""))
 }
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and

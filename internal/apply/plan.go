@@ -153,7 +153,7 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 // not own all desired fields alone: then the apply decides.
 func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool, err error) {
 	a := result.Action
-	request := w.writeRequest(w.client.Put(), a.Manager).AbsPath(pathOf(a)).
+	request := w.requests.write(w.requests.client.Put(), a.Manager).AbsPath(pathOf(a)).
 		Param("fieldValidation", metav1.FieldValidationStrict).Body(a.Update.JSON())
 	body, err := w.doRequest(ctx, a.Resource, "update", request.SetHeader("Accept", "application/json"))
 	switch {
@@ -162,7 +162,7 @@ func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool
 	case err != nil:
 		return false, err
 	}
-	all, shared, err := ownersOf(body, w.managerOr(a.Manager), a)
+	all, shared, err := ownersOf(body, w.requests.managerOr(a.Manager), a)
 	if err != nil {
 		return false, err
 	}

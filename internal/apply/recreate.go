@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -29,7 +28,7 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 		return simulated, nil
 	}
 	// Only the last applied configuration differs.
-	return w.send(ctx, a.Resource, string(a.DryRunVerb), w.dryRunRequest(a, a.After))
+	return w.send(ctx, a.Resource, string(a.DryRunVerb), w.requests.updateOrApply(a, a.After))
 }
 
 func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
@@ -66,14 +65,7 @@ func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) 
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.asDryRun(w.dryRunRequest(a, bound)))
-}
-
-func (w *Writer) dryRunRequest(a plan.Action, o *object.Object) *rest.Request {
-	if a.DryRunVerb == plan.Apply {
-		return w.applyRequest(a, o)
-	}
-	return w.updateRequest(a.Resource, o, "")
+	return w.send(ctx, a.Resource, "try", w.requests.asDryRun(w.requests.updateOrApply(a, bound)))
 }
 
 // isRejected reports whether the server rejects an update: a field is immutable, an admission
@@ -97,7 +89,7 @@ func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.send(ctx, a.Resource, "try", w.asDryRun(w.createRequest(a.Resource, fresh, a.Manager)))
+	_, err = w.send(ctx, a.Resource, "try", w.requests.asDryRun(w.requests.create(a.Resource, fresh, a.Manager)))
 	if err == nil || AlreadyExists(err) {
 		return nil
 	}

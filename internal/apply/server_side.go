@@ -4,8 +4,6 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -39,7 +37,7 @@ func (w *Writer) applyWithoutLeftovers(ctx context.Context, a plan.Action, rejec
 		return nil, err
 	}
 	if a.TakeOver == nil {
-		a.TakeOver = ownFields(w.managerOr(a.Manager))
+		a.TakeOver = ownFields(w.requests.managerOr(a.Manager))
 	}
 	return w.takeOverAndApply(ctx, a)
 }
@@ -51,12 +49,12 @@ func (w *Writer) takeOverAndApply(ctx context.Context, a plan.Action) (*object.O
 	if _, err := w.takeOver(ctx, a); err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "apply", w.applyRequest(a, a.After))
+	return w.send(ctx, a.Resource, "apply", w.requests.apply(a, a.After))
 }
 
 // applyThenTakeOver takes over created fields only if the apply left some that should be gone.
 func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
-	stored, err := w.send(ctx, a.Resource, "apply", w.applyRequest(a, a.After))
+	stored, err := w.send(ctx, a.Resource, "apply", w.requests.apply(a, a.After))
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +63,6 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 		return stored, err
 	}
 	return w.takeOverAndApply(ctx, a)
-}
-
-// applyRequest forces conflicts: other managers' changes are drift.
-func (w *Writer) applyRequest(a plan.Action, o *object.Object) *rest.Request {
-	return w.writeRequest(w.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
-		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
 }
 
 // ownFields takes over the fields that a manager owns by updates.
