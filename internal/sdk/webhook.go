@@ -6,9 +6,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -95,50 +92,12 @@ func (w *Webhook) webhook(c *Controller, of object.Resource) admission.Webhook {
 	rule.Operations = w.effectiveOperations()
 	spec.Rules = []admission.Rule{rule}
 	// What is wrong with them has been said.
-	objects, _ := requirements(append(slices.Clip(w.Labels), c.Labels))
-	namespaces, _ := requirements(w.NamespaceLabels)
-	spec.Objects, spec.Namespaces = selectorOf(objects), selectorOf(namespaces)
+	spec.Objects, _ = admission.ParseSelectors(append(slices.Clip(w.Labels), c.Labels)...)
+	spec.Namespaces, _ = admission.ParseSelectors(w.NamespaceLabels...)
 	if some := c.namespacesFor(of); len(some) > 0 {
 		spec.Namespaces = compile.InNamespaces(spec.Namespaces, some)
 	}
 	return spec
-}
-
-// requirements returns the requirements of label selectors.
-func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error) {
-	var all []metav1.LabelSelectorRequirement
-	for _, text := range selectors {
-		parsed, err := labels.ParseToRequirements(text)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range parsed {
-			required := metav1.LabelSelectorRequirement{Key: one.Key(), Values: one.ValuesUnsorted()}
-			switch one.Operator() {
-			case selection.In, selection.Equals, selection.DoubleEquals:
-				required.Operator = metav1.LabelSelectorOpIn
-			case selection.NotIn, selection.NotEquals:
-				required.Operator = metav1.LabelSelectorOpNotIn
-			case selection.Exists:
-				required.Operator = metav1.LabelSelectorOpExists
-			case selection.DoesNotExist:
-				required.Operator = metav1.LabelSelectorOpDoesNotExist
-			case selection.GreaterThan, selection.LessThan:
-				return nil, fmt.Errorf("%q: webhooks do not support comparisons", text)
-			}
-			slices.Sort(required.Values)
-			all = append(all, required)
-		}
-	}
-	return all, nil
-}
-
-// selectorOf returns a selector of requirements, or nil.
-func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
-	if len(all) == 0 {
-		return nil
-	}
-	return &metav1.LabelSelector{MatchExpressions: all}
 }
 
 func (w *Webhook) check(c *Controller) []error {
@@ -161,9 +120,9 @@ func (w *Webhook) check(c *Controller) []error {
 		named[one.Name] = true
 	}
 	p.when(len(named) > maxConditions, "Match: at most %d conditions are allowed, not %d", maxConditions, len(named))
-	_, err := requirements(append(slices.Clip(w.Labels), c.Labels))
+	_, err := admission.ParseSelectors(append(slices.Clip(w.Labels), c.Labels)...)
 	p.when(err != nil, "Labels: %w", err)
-	_, err = requirements(w.NamespaceLabels)
+	_, err = admission.ParseSelectors(w.NamespaceLabels...)
 	p.when(err != nil, "NamespaceLabels: %w", err)
 	p.when(c.Fields != "", "FieldSelector: the API server does not select by fields before it stores an object; "+
 		"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")

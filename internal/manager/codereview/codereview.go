@@ -59,9 +59,14 @@ type Reviewer struct {
 	Log         *slog.Logger
 }
 
-// Register registers the webhook, if Setpoint has the permissions.
+// Register registers the webhook, if Setpoint has the permissions, and if a webhook can select the controllers of this
+// Setpoint: it does not review those of others.
 func (r *Reviewer) Register(ctx context.Context) {
-	program := r.program()
+	program, err := r.program()
+	if err != nil {
+		r.Log.Warn("code of controllers is not reviewed when they are applied", "error", failure.OneLine(err))
+		return
+	}
 	_ = wait.PollUntilContextCancel(ctx, accessRetryInterval, true, func(ctx context.Context) (bool, error) {
 		err := r.Permissions.Check(ctx, object.Resource{}, &compile.Compiled{Admission: program})
 		_, refused := errors.AsType[*compile.Refusal](err)
@@ -75,7 +80,7 @@ func (r *Reviewer) Register(ctx context.Context) {
 	})
 }
 
-func (r *Reviewer) program() *admission.Program {
+func (r *Reviewer) program() (*admission.Program, error) {
 	review := admission.Webhook{
 		Name: "code", Ignore: true, Timeout: timeout,
 		Rules: []admission.Rule{{
@@ -90,13 +95,12 @@ func (r *Reviewer) program() *admission.Program {
 			review.Rules[0].Resources = append(review.Rules[0].Resources, kind.Resource.Plural)
 		}
 	}
-	if r.Selector != "" {
-		review.Objects, _ = metav1.ParseToLabelSelector(r.Selector) // The options are checked.
-	}
+	var err error
+	review.Objects, err = admission.ParseSelectors(r.Selector)
 	return &admission.Program{
 		Name: Key.Name, Configuration: "controllers." + r.Group + "." + setpoint.GroupVersion.Group, Unprobed: true,
 		Webhooks: []admission.Webhook{review},
-	}
+	}, err
 }
 
 // admit compiles the code of a controller object.
