@@ -53,7 +53,7 @@ func (s Selection) String() string {
 		{" in ", s.Namespace}, {" named ", s.Name}, {" with ", s.Labels}, {" where ", s.Fields},
 	} {
 		if limit.to != "" {
-			text += limit.word + limit.to
+			text += limit.word + limit.to //nolint:perfsprint // For messages.
 		}
 	}
 	if s.Metadata {

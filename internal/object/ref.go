@@ -67,11 +67,6 @@ func (o *Object) Ref() Ref {
 	return Ref{Kind: kind, Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Ref returns the reference of an object of the resource.
-func (r Resource) Ref(namespace, name string) Ref {
-	return Ref{Kind: KindOf(r), Namespace: namespace, Name: name}
-}
-
 // Identity returns what all references to an object have in common: group, kind, namespace and
 // name.
 func (r Ref) Identity() Ref {
@@ -100,6 +95,11 @@ type Resource struct {
 	Custom bool
 	// Unserved means that the API server does not serve it now, but did: there are no such objects.
 	Unserved bool
+}
+
+// Ref returns the reference of an object of the resource.
+func (r Resource) Ref(namespace, name string) Ref {
+	return Ref{Kind: KindOf(r), Namespace: namespace, Name: name}
 }
 
 // APIVersion returns such as "v1" or "apps/v1".

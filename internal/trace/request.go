@@ -93,7 +93,7 @@ func Line(ctx context.Context, object []byte) []byte {
 		return object
 	}
 	headers := Headers(ctx)
-	line, _ := json.Marshal(headers)
+	line, _ := json.Marshal(headers) //nolint:errchkjson // Texts.
 	switch {
 	case len(headers) == 0:
 		return object

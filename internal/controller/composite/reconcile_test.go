@@ -184,7 +184,8 @@ func (l *runRecorder) summaries() []string {
 func TestRunsAreRecorded(t *testing.T) {
 	calls, conflicts, at := 0, 0, newCluster(t, newShop)
 	at.refuse = func(_, path string) int {
-		if conflicts++; path == "shops/a/status" && conflicts == 2 { // After the create.
+		conflicts++
+		if path == "shops/a/status" && conflicts == 2 { // After the create.
 			return http.StatusConflict
 		}
 		return 0

@@ -445,7 +445,7 @@ func TestDriftAfterFailedCreate(t *testing.T) {
 		w := start(errors.New("not today"))
 		pass(time.Minute)
 		w.stop()
-		w = start(nil)
+		start(nil)
 		pass(time.Minute)
 		s.edit(configMaps, "anothers", `{"data":{"n":"2"}}`)
 		pass(time.Minute)

@@ -254,12 +254,6 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func object(t *testing.T, text string) map[string]any {
-	t.Helper()
-	value := must.Get(form.ParseYAML(text)).In(t)
-	return value.(map[string]any)
-}
-
 func TestParseYAMLErrorPosition(t *testing.T) {
 	for text, says := range map[string]string{
 		"a: 1\na: 2":             `YAML: line 2: key "a" already set in map`,

@@ -25,7 +25,7 @@ type transport struct {
 }
 
 // begin starts a run.
-func (t *transport) begin(exchanges []Exchange, served func(), stop func()) {
+func (t *transport) begin(exchanges []Exchange, served, stop func()) {
 	*t = transport{exchanges: exchanges, served: served, stop: stop}
 }
 

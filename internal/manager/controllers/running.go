@@ -129,7 +129,7 @@ func (r *runningController) shutdown() {
 	for _, controller := range r.workers {
 		controller.Close()
 	}
-	r.Compiled.Close()
+	r.Close()
 }
 
 // syncAll enqueues all objects.
