@@ -164,8 +164,7 @@ func TestNotApplicable(t *testing.T) {
 
 // A handler that is not applicable with one reason may be with the next.
 func TestNotApplicableWithOneReason(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonResume}, Conditional: true})
 		do := map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {

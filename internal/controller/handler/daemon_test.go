@@ -153,8 +153,7 @@ func TestDaemonStopTimeout(t *testing.T) {
 // A daemon that has run long enough after a failure is healthy, and its next failure is the
 // first again.
 func TestDaemonRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{},"status":{"conditions":[]}}`)
 		ends := make(chan struct{})
 		x := startEnv(s, program(trigger.Handler{Name: "d", Backoff: time.Second, Retries: 2, Daemon: func(ctx context.Context, _ *hook.HandlerRequest, _ trigger.Live) error {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -36,24 +35,21 @@ func TestReplacedFinalizers(t *testing.T) {
 		"not selected":                      {with(onDeletion, func(h *trigger.Handler) { h.Name = "unselected" }), false, "[kopf.dev/kopf other/one]", 0, 0},
 		"for other objects":                 {with(onDeletion, func(h *trigger.Handler) { h.When = func(_, _ *object.Object) bool { return false } }), false, "[kopf.dev/kopf other/one]", 0, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newBubbleServer(t)
-				s.create(rates, "eur", `{"metadata":{"finalizers":["kopf.dev/kopf","other/one"]}}`)
-				if c.deleted {
-					s.drop(rates, "eur")
-				}
-				p := program(c.handler)
-				p.ReplacedFinalizers = []string{"kopf.dev/kopf"}
-				if c.handler.Name == "unselected" {
-					p.Labels = "a=b"
-				}
-				w := startEnv(s, p, s, nil)
-				pass(time.Minute)
-				if got := finalizersOf(s); got != c.want || len(w.callsOf("d", "")) != c.deletion || len(s.wrote("PATCH")) != c.writes {
-					t.Errorf("finalizers %s, want %s, after %v and %q", got, c.want, w.callsOf("d", ""), s.wrote("PATCH"))
-				}
-			})
+		runInBubble(t, name, func(t *testing.T, s *server) {
+			s.create(rates, "eur", `{"metadata":{"finalizers":["kopf.dev/kopf","other/one"]}}`)
+			if c.deleted {
+				s.drop(rates, "eur")
+			}
+			p := program(c.handler)
+			p.ReplacedFinalizers = []string{"kopf.dev/kopf"}
+			if c.handler.Name == "unselected" {
+				p.Labels = "a=b"
+			}
+			w := startEnv(s, p, s, nil)
+			pass(time.Minute)
+			if got := finalizersOf(s); got != c.want || len(w.callsOf("d", "")) != c.deletion || len(s.wrote("PATCH")) != c.writes {
+				t.Errorf("finalizers %s, want %s, after %v and %q", got, c.want, w.callsOf("d", ""), s.wrote("PATCH"))
+			}
 		})
 	}
 }
@@ -61,8 +57,7 @@ func TestReplacedFinalizers(t *testing.T) {
 // An object that a former controller has handled is new to handlers of updates; another one is
 // taken for granted.
 func TestReplacedAnnotation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":"{}"}},"spec":{"n":1}}`)
 		s.create(rates, "other", `{"spec":{"n":1}}`)
 		p := program(trigger.Handler{Name: "changed", On: []hook.Reason{hook.ReasonUpdate}})
@@ -95,40 +90,36 @@ func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
 		"eur Finalizing the deletion waits for the answer of the handler h that it is done": {Name: "h", On: []hook.Reason{hook.ReasonDelete}},
 		"eur Finalizing the deletion waits until the daemon d has returned":                 {Name: "d", Daemon: slow},
 	} {
-		t.Run(h.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newBubbleServer(t)
-				s.create(rates, "eur", `{}`)
-				calls := 0
-				w := startEnv(s, program(h), s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-					calls++
-					if calls > 5 {
-						return &hook.HandlerResponse{}, nil
-					}
-					return &hook.HandlerResponse{RetryAfter: 5 * time.Second}, nil
-				}})
-				pass(time.Second)
-				s.drop(rates, "eur")
-				pass(9 * time.Second)
-				if early := w.eventLines(); len(early) > 0 {
-					t.Errorf("too early: %q", early)
+		runInBubble(t, h.Name, func(t *testing.T, s *server) {
+			s.create(rates, "eur", `{}`)
+			calls := 0
+			w := startEnv(s, program(h), s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				calls++
+				if calls > 5 {
+					return &hook.HandlerResponse{}, nil
 				}
-				pass(20 * time.Second)
-				if got := w.eventLines(); !slices.Equal(got, []string{want}) {
-					t.Errorf("events %q, want %q", got, want)
-				}
-				pass(time.Minute)
-				if s.get(rates, "eur") != nil || len(w.eventLines()) != 1 {
-					t.Errorf("not deleted, or events %q", w.eventLines())
-				}
-			})
+				return &hook.HandlerResponse{RetryAfter: 5 * time.Second}, nil
+			}})
+			pass(time.Second)
+			s.drop(rates, "eur")
+			pass(9 * time.Second)
+			if early := w.eventLines(); len(early) > 0 {
+				t.Errorf("too early: %q", early)
+			}
+			pass(20 * time.Second)
+			if got := w.eventLines(); !slices.Equal(got, []string{want}) {
+				t.Errorf("events %q, want %q", got, want)
+			}
+			pass(time.Minute)
+			if s.get(rates, "eur") != nil || len(w.eventLines()) != 1 {
+				t.Errorf("not deleted, or events %q", w.eventLines())
+			}
 		})
 	}
 }
 
 func TestHandBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"metadata":{"labels":{"a":"b"}},"spec":{"n":1},"status":{"phase":"New","other":1}}`)
 		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 		p := program(trigger.Handler{Name: "all", On: both}, trigger.Handler{Name: "phase", On: both, Fields: [][]string{{"status", "phase"}}})
@@ -158,8 +149,7 @@ func TestHandBack(t *testing.T) {
 
 // A creation that is handled stays handled: an edit that no handler is for is no reason for a second one.
 func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		p := program(trigger.Handler{Name: "made", On: []hook.Reason{hook.ReasonCreate}})
 		p.ReplacedAnnotation = "kopf.dev/last"

@@ -49,8 +49,7 @@ func countIn(o map[string]any) int64 {
 // Fault H1: one object whose call gets no response ended the backoff of all others, and
 // used up their retries.
 func TestBackoffPerObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Retries: 3, Backoff: 5 * time.Second})
 		for _, name := range []string{"a", "b", "c"} {
 			s.create(rates, name, `{}`)
@@ -79,8 +78,7 @@ func TestBackoffPerObject(t *testing.T) {
 // Fault H1: a watch that recovers does not end backoffs either, though failed writes are
 // retried then.
 func TestWatchRecoveryCallsNoHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{}`)
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Minute})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -105,8 +103,7 @@ func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 // Fault H2: a handler of events saw the object without what earlier handlers of the run
 // wrote, and overwrote it.
 func TestEventHandlersSeeEarlierWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		var seen []string
 		startEnv(s, program(
 			trigger.Handler{Name: "one", On: []hook.Reason{hook.ReasonCreate}},
@@ -125,8 +122,7 @@ func TestEventHandlersSeeEarlierWrites(t *testing.T) {
 
 // An event has its change beside the current object.
 func TestEventChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		var received []string
 		startEnv(s, program(
 			trigger.Handler{Name: "slow", On: []hook.Reason{hook.ReasonCreate}},
@@ -159,8 +155,7 @@ func TestEventChanges(t *testing.T) {
 // A response does not overwrite what another client wrote during the call: the handler is
 // called again.
 func TestConflictingResponseIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var seen []string
 		count := countingHandler(&seen)
@@ -181,8 +176,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 
 // Two programs, of which one fails, do not keep overwriting the condition.
 func TestProgramsShareCondition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		first, second := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
 		second.Name, second.HandledAnnotation, second.HandledStatusKey = "second", "setpoint.dev/handled-by-second", ""
 		var fails atomic.Bool
@@ -220,13 +214,12 @@ func TestRejectedWriteBlocksOneHandler(t *testing.T) {
 	for _, records := range []string{"annotation", "status"} {
 		t.Run(records, func(t *testing.T) {
 			t.Setenv(stateLocationVariable, records)
-			synctest.Test(t, func(t *testing.T) { testRejectedWrite(t) })
+			inBubble(t, testRejectedWrite)
 		})
 	}
 }
 
-func testRejectedWrite(t *testing.T) {
-	s := newBubbleServer(t)
+func testRejectedWrite(t *testing.T, s *server) {
 	refusing := true
 	s.reject = func(_, path string, body map[string]any) int {
 		if refusing && field(body, "status", "bad") != nil {
@@ -276,8 +269,7 @@ func testRejectedWrite(t *testing.T) {
 // Fault H5: the first of two handlers, which had finished, was called again when the process
 // was killed during the call of the second.
 func TestStateIsStoredBeforeNextCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var recorded lasthandled.Record
 		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
@@ -296,8 +288,7 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 
 // A call without side effects needs no write of its own.
 func TestNoSideEffects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
 		nothing := func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -328,32 +319,29 @@ func TestTimerInterval(t *testing.T) {
 		"slow":     {0, 3900 * time.Millisecond, 5900 * time.Millisecond},
 		"too slow": {0, 2 * time.Second, 4 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newBubbleServer(t)
-				s.create(rates, "eur", `{"spec":{"n":1}}`)
-				w := startEnv(s, program(trigger.Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handlerFunc{
-					"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-						elapse(c.takes)
-						return &hook.HandlerResponse{}, nil
-					},
-				})
-				for i := range 20 {
-					pass(1100 * time.Millisecond)
-					if i%4 == 0 {
-						s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, i+2))
-					}
-				}
-				made := w.callsOf("t", "")
-				if len(made) < 3 {
-					t.Fatalf("%d calls", len(made))
-				}
-				for i := range made[1:] {
-					if gap := made[i+1].at.Sub(made[i].at); gap < c.least {
-						t.Errorf("call %d came %s after the one before, want at least %s", i+1, gap, c.least)
-					}
-				}
+		runInBubble(t, name, func(t *testing.T, s *server) {
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			w := startEnv(s, program(trigger.Handler{Name: "t", Every: 2 * time.Second, Idle: c.idle, Fields: [][]string{{"spec"}}}), s, map[string]handlerFunc{
+				"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+					elapse(c.takes)
+					return &hook.HandlerResponse{}, nil
+				},
 			})
+			for i := range 20 {
+				pass(1100 * time.Millisecond)
+				if i%4 == 0 {
+					s.edit(rates, "eur", fmt.Sprintf(`{"spec":{"n":%d}}`, i+2))
+				}
+			}
+			made := w.callsOf("t", "")
+			if len(made) < 3 {
+				t.Fatalf("%d calls", len(made))
+			}
+			for i := range made[1:] {
+				if gap := made[i+1].at.Sub(made[i].at); gap < c.least {
+					t.Errorf("call %d came %s after the one before, want at least %s", i+1, gap, c.least)
+				}
+			}
 		})
 	}
 }
@@ -361,8 +349,7 @@ func TestTimerInterval(t *testing.T) {
 // Fault H9: a handler that requests an immediate call gets it, and the next ones after its
 // backoff.
 func TestImmediateRetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Second}), s, map[string]handlerFunc{
 			"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -405,14 +392,11 @@ func TestThrottling(t *testing.T) {
 			[]trigger.Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}}, []trigger.Handler{{Name: "h", On: []hook.Reason{hook.ReasonEvent}}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testThrottling(t, c.a, c.b) })
-		})
+		runInBubble(t, name, func(t *testing.T, s *server) { testThrottling(t, s, c.a, c.b) })
 	}
 }
 
-func testThrottling(t *testing.T, a, b []trigger.Handler) {
-	s := newBubbleServer(t)
+func testThrottling(t *testing.T, s *server, a, b []trigger.Handler) {
 	s.create(rates, "eur", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
 	s.create(rates, "usd", `{"spec":{"a":0,"b":0},"status":{"conditions":[]}}`)
 	first, second := program(a...), program(b...)
@@ -490,8 +474,7 @@ func testThrottling(t *testing.T, a, b []trigger.Handler) {
 
 // A loop within one program is reported, too, and delays neither timers nor deletions.
 func TestThrottlingWithinProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"a":0,"b":0}}`)
 		w := startEnv(s, program(
 			trigger.Handler{Name: "a", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "b"}}},
@@ -521,8 +504,7 @@ func TestThrottlingWithinProgram(t *testing.T) {
 
 // A user's edits, or a tool that applies a manifest repeatedly, are not throttled.
 func TestEditsAreNotThrottled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":0}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}}), s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"n":%s}`, text(field(object.DecodeOrEmpty(n.Object), "spec", "n")))}, nil
@@ -558,28 +540,25 @@ func TestInitialDelay(t *testing.T) {
 		"idle":        {trigger.Handler{Every: 10 * time.Second, Idle: 8 * time.Second}, []time.Duration{8 * time.Second, 22 * time.Second}},
 		"unmatched":   {trigger.Handler{Every: 10 * time.Second, When: func(_, _ *object.Object) bool { return false }}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newBubbleServer(t)
-				s.create(rates, "eur", `{"metadata":{"creationTimestamp":"1999-12-31T23:59:57Z"}}`)
-				h := c.handler
-				h.Name, h.FromFirstSeen = "t", true
-				begun := time.Now()
-				w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-					elapse(4 * time.Second)
-					return &hook.HandlerResponse{}, nil
-				}})
-				pass(30 * time.Second)
-				made := w.callsOf("t", "")
-				if len(made) < len(c.want) || c.want == nil && len(made) > 0 {
-					t.Fatalf("%d calls", len(made))
+		runInBubble(t, name, func(t *testing.T, s *server) {
+			s.create(rates, "eur", `{"metadata":{"creationTimestamp":"1999-12-31T23:59:57Z"}}`)
+			h := c.handler
+			h.Name, h.FromFirstSeen = "t", true
+			begun := time.Now()
+			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				elapse(4 * time.Second)
+				return &hook.HandlerResponse{}, nil
+			}})
+			pass(30 * time.Second)
+			made := w.callsOf("t", "")
+			if len(made) < len(c.want) || c.want == nil && len(made) > 0 {
+				t.Fatalf("%d calls", len(made))
+			}
+			for i, want := range c.want {
+				if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
+					t.Errorf("call %d came after %s, want %s", i, at, want)
 				}
-				for i, want := range c.want {
-					if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
-						t.Errorf("call %d came after %s, want %s", i, at, want)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -596,27 +575,24 @@ func TestDelayOfTimerError(t *testing.T) {
 		"backoff":   {trigger.Handler{FromFirstSeen: true, Backoff: time.Minute}, errLost, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
 		"scheduled": {trigger.Handler{}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newBubbleServer(t)
-				begun := time.Now()
-				s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"}}`)
-				h := c.handler
-				h.Name, h.Every = "t", 10*time.Second
-				w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-					return nil, c.err
-				}})
-				pass(61 * time.Second)
-				made := w.callsOf("t", "")
-				if len(made) < len(c.want) {
-					t.Fatalf("%d calls", len(made))
+		runInBubble(t, name, func(t *testing.T, s *server) {
+			begun := time.Now()
+			s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"}}`)
+			h := c.handler
+			h.Name, h.Every = "t", 10*time.Second
+			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				return nil, c.err
+			}})
+			pass(61 * time.Second)
+			made := w.callsOf("t", "")
+			if len(made) < len(c.want) {
+				t.Fatalf("%d calls", len(made))
+			}
+			for i, want := range c.want {
+				if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
+					t.Errorf("call %d came after %s, want %s", i, at, want)
 				}
-				for i, want := range c.want {
-					if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
-						t.Errorf("call %d came after %s, want %s", i, at, want)
-					}
-				}
-			})
+			}
 		})
 	}
 }

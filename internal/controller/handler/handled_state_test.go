@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -202,12 +201,11 @@ func TestFormerRecords(t *testing.T) {
 // another call of the handler: at the latest ten minutes later, or when a user asks.
 func TestPrunedStatusIsWrittenAgain(t *testing.T) {
 	for name, asks := range map[string]bool{"later": false, "a user asks": true} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testPrunedStatus(t, asks) }) })
+		runInBubble(t, name, func(t *testing.T, s *server) { testPrunedStatus(t, s, asks) })
 	}
 }
 
-func testPrunedStatus(t *testing.T, asks bool) {
-	s := newBubbleServer(t)
+func testPrunedStatus(t *testing.T, s *server, asks bool) {
 	s.admit = func(_ string, o map[string]any) {
 		if status, is := o["status"].(map[string]any); is {
 			delete(status, "late")
@@ -314,15 +312,12 @@ func TestRefusedApplyCallsNoHandler(t *testing.T) {
 		"taken": 0, "invalid": http.StatusUnprocessableEntity, "bad request": http.StatusBadRequest, "internal error": http.StatusInternalServerError,
 	} {
 		for _, patch := range []string{`{"spec":{"x":2}}`, `{"metadata":{"labels":{"x":"2"}}}`, `{"metadata":{"annotations":{"x":"2"}}}`, ``} {
-			t.Run(name+" "+patch, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { testRefusedApply(t, code, patch) })
-			})
+			runInBubble(t, name+" "+patch, func(t *testing.T, s *server) { testRefusedApply(t, s, code, patch) })
 		}
 	}
 }
 
-func testRefusedApply(t *testing.T, code int, patch string) {
-	s := newBubbleServer(t)
+func testRefusedApply(t *testing.T, s *server, code int, patch string) {
 	if code == 0 {
 		s.create(configMaps, "taken", `{}`)
 	}
@@ -374,8 +369,7 @@ func patchText(patch string) json.RawMessage {
 
 // What other controllers make for an object, and what a handler never applied, is not its drift, also after a restart.
 func TestDriftIsOfAppliedObjects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		var made []string
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 		p.Owns = []object.Resource{configMaps}
@@ -426,8 +420,7 @@ func TestDriftIsOfAppliedObjects(t *testing.T) {
 
 // Fault R11: of an object that only another handler has handled, nothing is known to be applied: that is not all that it owns.
 func TestDriftAfterFailedCreate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "other", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Backoff: time.Hour})
 		p.Owns = []object.Resource{configMaps}
 		var made []string
@@ -458,8 +451,7 @@ func TestDriftAfterFailedCreate(t *testing.T) {
 // Nothing is applied of a kind that is not served, because no watch would show it: each run would see what the former
 // one applied as deleted. Once the kind is served again, what is missing is applied, and that is no drift.
 func TestKindReturnsWithoutDrift(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 		expect := func(step string, served bool, want ...string) {
 			t.Helper()

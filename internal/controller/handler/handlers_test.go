@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -96,8 +95,7 @@ func TestOptionalDelete(t *testing.T) {
 // Whole numbers that a handler writes like floats become integers in everything that it writes, and are no change where
 // they are the same.
 func TestWholeNumbersOfHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Every: time.Minute})
 		p.Owns = []object.Resource{configMaps}
 		startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -121,8 +119,7 @@ func TestWholeNumbersOfHandlers(t *testing.T) {
 // An object waits for its deletion from before the first call. One that is gone before Setpoint reaches it has none, and
 // an optional handler has none for one that goes while Setpoint is stopped.
 func TestDeletionBeforeFirstCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		var made []string
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDelete}}, trigger.Handler{Name: "o", On: []hook.Reason{hook.ReasonDelete}, Optional: true})
 		p.Workers = 1

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -30,8 +29,7 @@ func isOn(_ hook.Reason, _, now *object.Object) (bool, error) {
 // An expression selects objects. While it fails, the handler is not called, the object is failing, and its
 // finalizer stays as it is.
 func TestExpression(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"on":false}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete}, Expression: isOn}), s, nil)
 		expect := func(step, finalizers string, failing, calls int) {
@@ -69,8 +67,7 @@ func TestExpression(t *testing.T) {
 
 // A deleted object for which the expression is false goes without a call.
 func TestExpressionOfDeletion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"on":true}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonDelete}, Expression: isOn}), s, nil)
 		pass(time.Minute)
@@ -89,8 +86,7 @@ func TestExpressionOfDeletion(t *testing.T) {
 
 // An expression over changes gets the object as the handler saw it last, and the reason.
 func TestExpressionOfChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"on":false,"n":1}}`)
 		changes := func(reason hook.Reason, old, now *object.Object) (bool, error) {
 			if reason != hook.ReasonUpdate || old == nil {
@@ -121,8 +117,7 @@ func updateHandler(do hook.Handler) trigger.Handler {
 
 // Edits within the debounce period make one call, and a reverted edit makes none.
 func TestDebounce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		s.create(rates, "usd", `{"spec":{"n":1}}`)
 		h := updateHandler(nil)

@@ -68,14 +68,13 @@ func TestProgress(t *testing.T) {
 		for _, fails := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, fails %v", location, fails), func(t *testing.T) {
 				t.Setenv(stateLocationVariable, location)
-				synctest.Test(t, func(t *testing.T) { testProgress(t, &stepHandler{fails: fails}) })
+				inBubble(t, func(t *testing.T, s *server) { testProgress(t, s, &stepHandler{fails: fails}) })
 			})
 		}
 	}
 }
 
-func testProgress(t *testing.T, h *stepHandler) {
-	s := newBubbleServer(t)
+func testProgress(t *testing.T, s *server, h *stepHandler) {
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Minute, MaxBackoff: time.Minute})
 	do := map[string]handlerFunc{"h": h.handle}
@@ -159,8 +158,7 @@ func TestProgressWithOwnChanges(t *testing.T) {
 
 // An error beside writes: they land, and the call counts as failed.
 func TestErrorBesideWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 		var response atomic.Pointer[hook.HandlerResponse]
 		response.Store(&hook.HandlerResponse{
@@ -213,8 +211,7 @@ func TestErrorBesideWrites(t *testing.T) {
 // A refused write beside an error is retried without another call, and the error of the handler
 // is reported again once the write has landed.
 func TestRefusedWriteBesideError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 		var refusing atomic.Bool
 		refusing.Store(true)
@@ -431,21 +428,19 @@ func TestEditsBetweenSteps(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, h := newBubbleServer(t), &editedHandler{second: closed, patch: c.patch}
-				s.create(rates, "eur", to(1))
-				c.handler.Name, c.handler.Backoff, c.handler.MaxBackoff = "h", 10*time.Minute, 10*time.Minute
-				p := program(c.handler)
-				w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
-				defer func() { w.stop() }()
+		runInBubble(t, name, func(t *testing.T, s *server) {
+			h := &editedHandler{second: closed, patch: c.patch}
+			s.create(rates, "eur", to(1))
+			c.handler.Name, c.handler.Backoff, c.handler.MaxBackoff = "h", 10*time.Minute, 10*time.Minute
+			p := program(c.handler)
+			w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
+			defer func() { w.stop() }()
+			pass(time.Second)
+			c.play(t, env{s, h, func() {
+				w.stop()
+				w = startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
 				pass(time.Second)
-				c.play(t, env{s, h, func() {
-					w.stop()
-					w = startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
-					pass(time.Second)
-				}})
-			})
+			}})
 		})
 	}
 }

@@ -266,8 +266,7 @@ func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, wan
 
 // What a timer's response has applied is no drift when the rest of it is dropped for a conflict.
 func TestDroppedTimerIsNoDrift(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		var refuses atomic.Bool
 		s.reject = func(_, _ string, body map[string]any) int {
 			if refuses.Load() && field(body, "status", "sum") != nil {
@@ -298,8 +297,7 @@ func TestDroppedTimerIsNoDrift(t *testing.T) {
 
 // An edit that is taken back while no process runs is seen, also by a handler that writes spec and status in two requests.
 func TestUndoneEditAfterTwoWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status", "sum"}}})
 		p.HandledStatusKey = ""
 		calls := 0

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
@@ -290,8 +289,7 @@ func faultKind(f *failure.Fault) failure.FaultKind {
 // Objects of the first list are Listed, also after a change of the leader; a later list has
 // only differences.
 func TestEventTypes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBubbleServer(t)
+	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		var mu sync.Mutex
 		var lines []string

@@ -24,6 +24,16 @@ func newBubbleServer(t *testing.T) *server {
 	return &server{t: t, version: 1, objects: map[string]map[string]any{}, changed: make(chan struct{})}
 }
 
+// inBubble runs a test in a bubble with a server.
+func inBubble(t *testing.T, test func(t *testing.T, s *server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newBubbleServer(t)) })
+}
+
+func runInBubble(t *testing.T, name string, test func(t *testing.T, s *server)) {
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 // RoundTrip implements http.RoundTripper.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
