@@ -324,12 +324,10 @@ func TestNoLostUpdates(t *testing.T) {
 // A failed write is retried without another call of the handler.
 func TestFailedWritesAreRetried(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{
-			Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`), Status: json.RawMessage(`{"rate":1}`),
-			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
-		}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{
+		Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`), Status: json.RawMessage(`{"rate":1}`),
+		Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+	}, nil)
 	refused := 0
 	s.reject = func(method, path string, body map[string]any) int {
 		if strings.HasSuffix(path, "/status") && refused < 2 {

@@ -81,9 +81,7 @@ func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{}`)
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Minute})
-		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return nil, errors.New("no")
-		}})
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": answers(nil, errors.New("no"))})
 		pass(time.Second)
 		for range 5 {
 			w.RetryWrites()
@@ -221,17 +219,12 @@ func TestRejectedWriteBlocksOneHandler(t *testing.T) {
 
 func testRejectedWrite(t *testing.T, s *server) {
 	refusing := true
-	s.reject = func(_, path string, body map[string]any) int {
-		if refusing && field(body, "status", "bad") != nil {
-			return http.StatusUnprocessableEntity
-		}
-		return 0
-	}
+	s.reject = rejects(http.StatusUnprocessableEntity, func(_, path string, body map[string]any) bool {
+		return refusing && field(body, "status", "bad") != nil
+	})
 	do := map[string]handlerFunc{}
 	for _, name := range []string{"first", "bad", "last"} {
-		do[name] = func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{Status: json.RawMessage(`{"` + name + `":"done"}`)}, nil
-		}
+		do[name] = answers(&hook.HandlerResponse{Status: json.RawMessage(`{"` + name + `":"done"}`)}, nil)
 	}
 	p := program(trigger.Handler{Name: "first", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate}}, trigger.Handler{Name: "last", On: []hook.Reason{hook.ReasonCreate}})
 	p.Conditions = true
@@ -291,9 +284,7 @@ func TestNoSideEffects(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		both := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
-		nothing := func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{NoSideEffects: true}, nil
-		}
+		nothing := answers(&hook.HandlerResponse{NoSideEffects: true}, nil)
 		p := program(trigger.Handler{Name: "one", On: both}, trigger.Handler{Name: "two", On: both}, trigger.Handler{Name: "three", On: both})
 		w := startEnv(s, p, s, map[string]handlerFunc{"one": nothing, "three": nothing})
 		pass(time.Second)
@@ -352,9 +343,7 @@ func TestImmediateRetry(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Second}), s, map[string]handlerFunc{
-			"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				return &hook.HandlerResponse{RetryAfter: hook.Immediately, Status: json.RawMessage(`{"seen":true}`)}, nil
-			},
+			"h": answers(&hook.HandlerResponse{RetryAfter: hook.Immediately, Status: json.RawMessage(`{"seen":true}`)}, nil),
 		})
 		pass(9 * time.Second)
 		made := w.callsOf("h", "")
@@ -580,9 +569,7 @@ func TestDelayOfTimerError(t *testing.T) {
 			s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"}}`)
 			h := c.handler
 			h.Name, h.Every = "t", 10*time.Second
-			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				return nil, c.err
-			}})
+			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": answers(nil, c.err)})
 			pass(61 * time.Second)
 			made := w.callsOf("t", "")
 			if len(made) < len(c.want) {

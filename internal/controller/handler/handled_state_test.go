@@ -212,9 +212,7 @@ func testPrunedStatus(t *testing.T, s *server, asks bool) {
 		}
 	}
 	w := startEnv(s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, map[string]handlerFunc{
-		"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{Status: []byte(`{"ready":true,"late":1}`)}, nil
-		},
+		"h": answers(&hook.HandlerResponse{Status: []byte(`{"ready":true,"late":1}`)}, nil),
 	})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	pass(time.Hour)
@@ -321,12 +319,9 @@ func testRefusedApply(t *testing.T, s *server, code int, patch string) {
 	if code == 0 {
 		s.create(configMaps, "taken", `{}`)
 	}
-	s.setReject(func(_, path string, _ map[string]any) int {
-		if strings.Contains(path, "/configmaps") {
-			return code
-		}
-		return 0
-	})
+	s.setReject(rejects(code, func(_, path string, _ map[string]any) bool {
+		return strings.Contains(path, "/configmaps")
+	}))
 	var made []string
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift}})
 	p.Owns = []object.Resource{configMaps}
@@ -458,9 +453,8 @@ func TestKindReturnsWithoutDrift(t *testing.T) {
 			kind := configMaps
 			kind.Unserved = !served
 			p.Owns = []object.Resource{kind}
-			w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap("own")}}}, nil
-			}})
+			response := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap("own")}}}
+			w := startEnv(s, p, s, map[string]handlerFunc{"h": answers(response, nil)})
 			pass(time.Hour)
 			w.stop()
 			var calls []string

@@ -98,12 +98,10 @@ func TestWholeNumbersOfHandlers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Every: time.Minute})
 		p.Owns = []object.Resource{configMaps}
-		startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{
-				Patch: []byte(`{"spec":{"n":2.0,"m":1e3}}`), Status: []byte(`{"n":4e0}`),
-				Apply: []hook.AppliedObject{{Object: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"n":2.0,"h":0.5}}`)}},
-			}, nil
-		}})
+		startEnv(s, p, s, map[string]handlerFunc{"h": answers(&hook.HandlerResponse{
+			Patch: []byte(`{"spec":{"n":2.0,"m":1e3}}`), Status: []byte(`{"n":4e0}`),
+			Apply: []hook.AppliedObject{{Object: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"n":2.0,"h":0.5}}`)}},
+		}, nil)})
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		pass(time.Hour)
 		writes := s.wrote("")
@@ -219,12 +217,10 @@ func TestRevertedEditClearsFailure(t *testing.T) {
 // A response with undeclared writes is rejected as a whole.
 func TestUndeclaredWrites(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{
-			Patch:  json.RawMessage(`{"spec":{"done":true}}`),
-			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web"}},
-		}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{
+		Patch:  json.RawMessage(`{"spec":{"done":true}}`),
+		Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Selector: "app=web"}},
+	}, nil)
 	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
 	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -312,12 +308,9 @@ func TestEviction(t *testing.T) {
 func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.answer("h", &hook.HandlerResponse{RetryAfter: time.Second, Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web", Evict: true}}}, nil)
-	s.reject = func(_, path string, _ map[string]any) int {
-		if strings.HasSuffix(path, "/eviction") {
-			return 429
-		}
-		return 0
-	}
+	s.reject = rejects(429, func(_, path string, _ map[string]any) bool {
+		return strings.HasSuffix(path, "/eviction")
+	})
 	p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
 	p.Writes = []permit.Write{{Resource: pods, Evict: true}}
 	s.create(pods, "web", `{}`)
@@ -444,9 +437,7 @@ func TestTimeout(t *testing.T) {
 // RetryNow ends backoffs.
 func TestRetryNow(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.UnreachableError{Err: errors.New("no connection")}
-	})
+	e.answer("h", nil, &hook.UnreachableError{Err: errors.New("no connection")})
 	st := e.start(t, s, program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
 	s.create(rates, "eur", `{}`)
 	s.create(rates, "usd", `{}`)

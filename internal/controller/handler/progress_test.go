@@ -215,16 +215,12 @@ func TestRefusedWriteBesideError(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 		var refusing atomic.Bool
 		refusing.Store(true)
-		s.reject = func(_, _ string, body map[string]any) int {
-			if refusing.Load() && field(body, "spec", "seen") != nil {
-				return http.StatusUnprocessableEntity
-			}
-			return 0
-		}
+		s.reject = rejects(http.StatusUnprocessableEntity, func(_, _ string, body map[string]any) bool {
+			return refusing.Load() && field(body, "spec", "seen") != nil
+		})
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, MaxBackoff: time.Hour})
-		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"seen":true}}`), Err: errors.New("closed")}, nil
-		}})
+		response := &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"seen":true}}`), Err: errors.New("closed")}
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": answers(response, nil)})
 		pass(time.Minute)
 		if got := w.callsOf("h", ""); len(got) != 1 || !strings.Contains(conditionsOf(s.get(rates, "eur")), controller.ReasonWriteFailed) {
 			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))

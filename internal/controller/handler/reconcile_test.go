@@ -225,12 +225,9 @@ func TestPartOfDroppedResponse(t *testing.T) {
 func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, want []string) {
 	s := newBubbleServer(t)
 	var refuses atomic.Bool
-	s.reject = func(_, _ string, body map[string]any) int {
-		if refuses.Load() && field(body, "status", "sum") != nil {
-			return http.StatusInternalServerError
-		}
-		return 0
-	}
+	s.reject = rejects(http.StatusInternalServerError, func(_, _ string, body map[string]any) bool {
+		return refuses.Load() && field(body, "status", "sum") != nil
+	})
 	p := program(h)
 	p.Owns, p.HandledStatusKey = []object.Resource{configMaps}, "test"
 	var calls []string
@@ -268,12 +265,9 @@ func testPartOfDroppedResponse(t *testing.T, h trigger.Handler, edit string, wan
 func TestDroppedTimerIsNoDrift(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		var refuses atomic.Bool
-		s.reject = func(_, _ string, body map[string]any) int {
-			if refuses.Load() && field(body, "status", "sum") != nil {
-				return http.StatusInternalServerError
-			}
-			return 0
-		}
+		s.reject = rejects(http.StatusInternalServerError, func(_, _ string, body map[string]any) bool {
+			return refuses.Load() && field(body, "status", "sum") != nil
+		})
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonDrift}, Every: time.Minute, Backoff: time.Minute})
 		p.Owns = []object.Resource{configMaps}
 		var calls []hook.Reason

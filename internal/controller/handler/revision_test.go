@@ -145,12 +145,9 @@ func TestPreviousStateAfterCrash(t *testing.T) {
 			st.expectCalls(t, "h create eur")
 			expectRevisions(t, s, `{"spec":{"n":1}}`)
 			s.set(func() {
-				s.reject = func(method, path string, _ map[string]any) int {
-					if fails(method, path) {
-						return http.StatusInternalServerError
-					}
-					return 0
-				}
+				s.reject = rejects(http.StatusInternalServerError, func(method, path string, _ map[string]any) bool {
+					return fails(method, path)
+				})
 			})
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)

@@ -67,12 +67,10 @@ func runLine(run *record.Run) string {
 // attempts and the next retry, that of a conflict the changed object.
 func TestRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{
-			Status: json.RawMessage(`{"rate":1}`), Events: []hook.Event{{Type: "Normal", Reason: "Published", Message: "done"}},
-			Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
-		}, nil
-	})
+	e.answer("h", &hook.HandlerResponse{
+		Status: json.RawMessage(`{"rate":1}`), Events: []hook.Event{{Type: "Normal", Reason: "Published", Message: "done"}},
+		Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"eur"},"data":{"rate":"1"}}`)}},
+	}, nil)
 	st := e.start(t, s, program(trigger.Handler{
 		Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Do: e,
 	}))
@@ -254,12 +252,9 @@ func TestObjectStateLocations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
 			e.answer("h", sign, nil)
-			s.reject = func(_, path string, _ map[string]any) int {
-				if strings.Contains(path, "configmaps") {
-					return 403
-				}
-				return 0
-			}
+			s.reject = rejects(403, func(_, path string, _ map[string]any) bool {
+				return strings.Contains(path, "configmaps")
+			})
 			st := e.start(t, s, program(h(e)))
 			s.create(rates, "eur", `{}`)
 			var state record.ObjectState

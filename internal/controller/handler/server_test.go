@@ -112,6 +112,16 @@ func (s *server) setReject(reject func(method, path string, body map[string]any)
 	s.reject = reject
 }
 
+// rejects returns a reject that refuses some writes with a code.
+func rejects(code int, which func(method, path string, body map[string]any) bool) func(method, path string, body map[string]any) int {
+	return func(method, path string, body map[string]any) int {
+		if which(method, path, body) {
+			return code
+		}
+		return 0
+	}
+}
+
 // clock returns the time plus clockOffset.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 

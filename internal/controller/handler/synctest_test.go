@@ -136,6 +136,11 @@ func (w *bubbleEnv) eventLines() []string {
 // handlerFunc is a handler as a function.
 type handlerFunc func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error)
 
+// answers returns a handler that always responds the same.
+func answers(response *hook.HandlerResponse, err error) handlerFunc {
+	return func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) { return response, err }
+}
+
 // startEnv starts a program on a server, until stop or the end of the test; do has its handlers by name.
 func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]handlerFunc) *bubbleEnv {
 	w := &bubbleEnv{}
