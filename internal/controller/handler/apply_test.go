@@ -58,14 +58,12 @@ func TestCreateOrApply(t *testing.T) {
 	eventually(t, "the watch knows that it is gone", func() bool {
 		return len(slices.Concat(st.OwnedBy(st.Get(queue.Key{Namespace: "town", Name: "eur"}))...)) == 0
 	})
-	s.set(func() {
-		s.reject = func(method, path string, _ map[string]any) int {
-			if method == "POST" {
-				s.reject = nil
-				s.put(path, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "eur", "namespace": "town"}})
-			}
-			return 0
+	s.setReject(func(method, path string, _ map[string]any) int {
+		if method == "POST" {
+			s.reject = nil
+			s.put(path, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "eur", "namespace": "town"}})
 		}
+		return 0
 	})
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	const refusal = "eur WriteFailed handler h: apply ConfigMap town/eur: it already exists and has no owner; delete it or use another name"
@@ -129,6 +127,13 @@ func finalizersOf(s *server) string {
 	return fmt.Sprint(list)
 }
 
+func expectFinalizers(t *testing.T, s *server, want string) {
+	t.Helper()
+	if got := finalizersOf(s); got != want {
+		t.Errorf("finalizers %s, want %s", got, want)
+	}
+}
+
 // A handler that is not applicable is called again when the object changes, and nothing is
 // recorded for it.
 func TestNotApplicable(t *testing.T) {
@@ -141,9 +146,7 @@ func TestNotApplicable(t *testing.T) {
 		c.expect(t, "Create eur")
 		pass(time.Hour)
 		c.expect(t)
-		if writes := s.wrote("PATCH"); len(writes) > 0 {
-			t.Errorf("wrote %q", writes)
-		}
+		s.expectWrites("PATCH", 0)
 		s.edit(rates, "eur", `{"status":{"phase":"new"}}`) // Not watched, but its condition may be about it.
 		c.expect(t, "Create eur")
 		s.edit(rates, "eur", `{"metadata":{"annotations":{"setpoint.dev/reconcile-at":"now"}}}`)
@@ -220,20 +223,14 @@ func TestMatch(t *testing.T) {
 		w := startEnv(s, p, s, do)
 		defer func() { w.stop() }()
 		c.expect(t, "Match eur")
-		if got := finalizersOf(s); got != "[]" {
-			t.Errorf("finalizers %s", got)
-		}
+		expectFinalizers(t, s, "[]")
 		s.edit(rates, "eur", `{"spec":{"on":true}}`)
 		c.expect(t, "Match eur")
-		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
-			t.Errorf("finalizers %s", got)
-		}
+		expectFinalizers(t, s, "[setpoint.dev/test]")
 		c.setFailing(true)
 		s.edit(rates, "eur", `{"spec":{"on":false}}`)
 		c.expect(t, "Match eur")
-		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
-			t.Errorf("finalizers %s after an error", got)
-		}
+		expectFinalizers(t, s, "[setpoint.dev/test]")
 		w.stop() // Nothing is known after a restart.
 		w = startEnv(s, p, s, do)
 		since := time.Now().Format(time.TimeOnly)
@@ -241,16 +238,12 @@ func TestMatch(t *testing.T) {
 		c.setFailing(false)
 		pass(80 * time.Second)
 		c.expect(t, "Match eur attempt 1 since "+since)
-		if got := finalizersOf(s); got != "[]" {
-			t.Errorf("finalizers %s", got)
-		}
+		expectFinalizers(t, s, "[]")
 		s.edit(rates, "eur", `{"spec":{"on":true}}`)
 		c.expect(t, "Match eur")
 		s.drop(rates, "eur")
 		c.expect(t, "Delete eur")
-		if o := s.get(rates, "eur"); o != nil {
-			t.Errorf("left %s", text(o))
-		}
+		s.expectGone("eur")
 	})
 }
 
@@ -265,9 +258,7 @@ func TestMatchFails(t *testing.T) {
 		w := startEnv(s, p, s, map[string]handlerFunc{"d": c.handle})
 		since := time.Now().Format(time.TimeOnly)
 		c.expect(t, "Match eur")
-		if got := len(w.callsOf("other", "")); got != 1 {
-			t.Errorf("another handler was called %d times", got)
-		}
+		w.expectCalls(t, "other", "", 1)
 		if o := s.get(rates, "eur"); finalizersOf(s) != "[old/one]" || !strings.Contains(conditionsOf(o), "handler d: no idea") {
 			t.Errorf("stored %s", text(o))
 		}
@@ -295,9 +286,7 @@ func TestMatchIsThrottled(t *testing.T) {
 		}
 		s.edit(rates, "eur", `{"spec":{"on":true}}`)
 		pass(2 * time.Minute)
-		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
-			t.Errorf("finalizers %s", got)
-		}
+		expectFinalizers(t, s, "[setpoint.dev/test]")
 	})
 }
 
@@ -309,9 +298,7 @@ func TestDeleteNotApplicable(t *testing.T) {
 		s.drop(rates, "eur")
 		startEnv(s, program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
 		c.expect(t, "Delete eur")
-		if o := s.get(rates, "eur"); o != nil {
-			t.Errorf("left %s", text(o))
-		}
+		s.expectGone("eur")
 	})
 }
 

@@ -19,16 +19,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// observed is what the observer of a controller has seen.
+type observed struct {
+	lock      sync.Mutex
+	events    []string
+	runs      []record.Run
+	deletions []record.Run
+}
+
 // testEnv is a server with a running controller, and the calls of its handlers.
 type testEnv struct {
 	*server
 	*Controller
+	observed
 
-	lock      sync.Mutex
 	callLines []string
-	events    []string
-	runs      []record.Run
-	deletions []record.Run
 	stop      func()
 }
 
@@ -50,26 +55,39 @@ func program(handlers ...trigger.Handler) Program {
 	return p
 }
 
-func (s *testEnv) Ran(run record.Run) {
+func (s *observed) Ran(run record.Run) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.runs = append(s.runs, run)
 }
 
-func (s *testEnv) Deleted(deletion record.Run) {
+func (s *observed) Deleted(deletion record.Run) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.deletions = append(s.deletions, deletion)
 }
 
-func (s *testEnv) Handled(string, string, hook.Reason, time.Duration, error) {}
+func (s *observed) Handled(string, string, hook.Reason, time.Duration, error) {}
 
-func (s *testEnv) OwnEvent(o *object.Object, event hook.Event) { s.Event(o, event) }
+func (s *observed) OwnEvent(o *object.Object, event hook.Event) { s.Event(o, event) }
 
-func (s *testEnv) Event(o *object.Object, e hook.Event) {
+func (s *observed) Event(o *object.Object, e hook.Event) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.events = append(s.events, o.Name()+" "+e.Reason+" "+e.Message)
+}
+
+func (s *observed) eventLines() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Clone(s.events)
+}
+
+func (s *observed) expectEvents(t *testing.T, want ...string) {
+	t.Helper()
+	if got := s.eventLines(); !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
 }
 
 func (s *testEnv) recordCall(line string) {
@@ -149,6 +167,15 @@ func (s *testEnv) expectCalls(t *testing.T, want ...string) {
 	s.waitIdle(t)
 	if got := s.calledLines(); !slices.Equal(got, want) {
 		t.Errorf("then called\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (s *testEnv) expectCallsInAnyOrder(t *testing.T, want ...string) {
+	t.Helper()
+	eventuallyOr(t, func() bool { return len(s.calledLines()) == len(want) }, func() string { return text(s.calledLines()) })
+	s.waitIdle(t)
+	if got := slices.Sorted(slices.Values(s.calledLines())); !slices.Equal(got, want) {
+		t.Errorf("called %q, want %q", got, want)
 	}
 }
 
@@ -247,21 +274,15 @@ func TestCreateThenUpdate(t *testing.T) {
 		trigger.Handler{Name: "late", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "currency"}}, Do: e},
 	))
 	st.expectCalls(t, "both create eur")
-	if n := len(s.wrote("PATCH")); n != 1 {
-		t.Errorf("%d writes for one creation: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 1)
 	s.edit(rates, "eur", `{"spec":{"currency":"USD"}}`)
 	st.expectCalls(t, "both create eur", `both update eur spec.currency:"EUR"->"USD"`, `late update eur spec.currency:"EUR"->"USD"`)
-	if n := len(s.wrote("PATCH")); n != 3 {
-		t.Errorf("%d writes for two changes, of which two handlers were called for one: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 3)
 	s.edit(rates, "eur", `{"spec":{"note":"x"}}`)
 	st.expectCalls(t, "both create eur", `both update eur spec.currency:"EUR"->"USD"`, `late update eur spec.currency:"EUR"->"USD"`, `both update eur spec.note:->"x"`)
 	s.edit(rates, "eur", `{"status":{"seen":true}}`)
 	st.expectCalls(t, st.calledLines()...)
-	if n := len(s.wrote("PATCH")); n != 4 {
-		t.Errorf("%d writes for three changes: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 4)
 }
 
 // A change during a restart is an update; an unchanged object is resumed.
@@ -274,19 +295,12 @@ func TestRestart(t *testing.T) {
 	s.create(rates, "a", `{"spec":{"n":1}}`)
 	s.create(rates, "b", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
-	eventually(t, "both created", func() bool { return len(st.calledLines()) == 2 })
-	st.waitIdle(t)
+	st.expectCallsInAnyOrder(t, "c create a", "c create b")
 	st.stop()
 	s.edit(rates, "b", `{"spec":{"n":2}}`)
 	s.create(rates, "c", `{"spec":{"n":1}}`)
 	st = e.start(t, s, p)
-	eventually(t, "three", func() bool { return len(st.calledLines()) == 3 })
-	st.waitIdle(t)
-	got := st.calledLines()
-	slices.Sort(got)
-	if want := []string{"c create c", "u resume a", "u update b"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	st.expectCallsInAnyOrder(t, "c create c", "u resume a", "u update b")
 }
 
 // All handlers that saw the former state see an edit while another handler retries, and none
@@ -346,9 +360,7 @@ func TestFailedWritesAreRetried(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("refused %d times", refused)
 	}
-	if n := len(s.wrote("POST configmaps")); n != 1 {
-		t.Errorf("applied %d times", n)
-	}
+	s.expectWrites("POST configmaps", 1)
 	owner := field(s.get(configMaps, "eur"), "metadata", "ownerReferences")
 	if !strings.Contains(text(owner), `"controller":true`) {
 		t.Errorf("owned by %s", text(owner))

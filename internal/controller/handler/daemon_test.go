@@ -252,9 +252,7 @@ func TestDaemonCalls(t *testing.T) {
 		}
 		e.drop(rates, "eur")
 		e.expect("at the deletion", "eur Stop", 0)
-		if e.get(rates, "eur") != nil {
-			e.t.Error("not deleted")
-		}
+		e.expectGone("eur")
 	})
 }
 
@@ -445,9 +443,7 @@ func TestDaemonProcessRestarts(t *testing.T) {
 			e.t.Error("deleted before the stop timeout")
 		}
 		pass(10 * time.Second)
-		if e.get(rates, "eur") != nil {
-			e.t.Error("not deleted after the stop timeout")
-		}
+		e.expectGone("eur")
 		if events := strings.Join(e.eventLines(), "\n"); !strings.Contains(events, "eur DaemonStuck") {
 			e.t.Errorf("events %s", events)
 		}
@@ -472,9 +468,7 @@ func TestDaemonStopsLater(t *testing.T) {
 		e.process.set(func() { ended = true })
 		e.process.notify("eur")
 		pass(10 * time.Millisecond)
-		if e.get(rates, "eur") != nil {
-			e.t.Error("not deleted")
-		}
+		e.expectGone("eur")
 	})
 }
 

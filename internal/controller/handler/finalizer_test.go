@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,9 +66,7 @@ func TestReplacedAnnotation(t *testing.T) {
 		if made := w.callsOf("changed", "former"); len(made) != 1 || made[0].reason != hook.ReasonCreate {
 			t.Errorf("calls for the object of a former controller: %+v, want one with the reason Create", made)
 		}
-		if made := w.callsOf("changed", "other"); len(made) != 0 {
-			t.Errorf("calls for another object: %+v, want none", made)
-		}
+		w.expectCalls(t, "changed", "other", 0)
 		s.edit(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":null}}}`)
 		s.edit(rates, "other", `{"spec":{"n":2}}`)
 		pass(time.Second)
@@ -103,13 +100,9 @@ func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
 			pass(time.Second)
 			s.drop(rates, "eur")
 			pass(9 * time.Second)
-			if early := w.eventLines(); len(early) > 0 {
-				t.Errorf("too early: %q", early)
-			}
+			w.expectEvents(t)
 			pass(20 * time.Second)
-			if got := w.eventLines(); !slices.Equal(got, []string{want}) {
-				t.Errorf("events %q, want %q", got, want)
-			}
+			w.expectEvents(t, want)
 			pass(time.Minute)
 			if s.get(rates, "eur") != nil || len(w.eventLines()) != 1 {
 				t.Errorf("not deleted, or events %q", w.eventLines())

@@ -87,14 +87,10 @@ func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 			w.RetryWrites()
 			pass(time.Second)
 		}
-		if made := w.callsOf("h", ""); len(made) != 1 {
-			t.Errorf("%d calls", len(made))
-		}
+		w.expectCalls(t, "h", "", 1)
 		w.RetryNow()
 		pass(time.Second)
-		if made := w.callsOf("h", ""); len(made) != 2 {
-			t.Errorf("%d calls once credentials are new", len(made))
-		}
+		w.expectCalls(t, "h", "", 2)
 	})
 }
 
@@ -242,9 +238,7 @@ func testRejectedWrite(t *testing.T, s *server) {
 		t.Errorf("conditions %s", c)
 	}
 	for _, name := range []string{"first", "bad", "last"} {
-		if made := w.callsOf(name, ""); len(made) != 1 {
-			t.Errorf("%s was called %d times", name, len(made))
-		}
+		w.expectCalls(t, name, "", 1)
 	}
 	w.stop()
 	w = startEnv(s, p, s, do)
@@ -293,9 +287,7 @@ func TestNoSideEffects(t *testing.T) {
 			t.Errorf("recorded %+v with %d writes, want one for two and one at the end: %q", recorded, len(wrote), wrote)
 		}
 		pass(time.Hour)
-		if made := len(w.callsOf("one", "eur")); made != 1 {
-			t.Errorf("%d calls, want 1", made)
-		}
+		w.expectCalls(t, "one", "eur", 1)
 	})
 }
 
@@ -485,9 +477,7 @@ func TestThrottlingWithinProgram(t *testing.T) {
 		}
 		s.drop(rates, "eur")
 		pass(time.Second)
-		if s.get(rates, "eur") != nil {
-			t.Error("the deletion waits")
-		}
+		s.expectGone("eur")
 	})
 }
 
@@ -509,9 +499,7 @@ func TestEditsAreNotThrottled(t *testing.T) {
 				pass(time.Second)
 			}
 		}
-		if received := w.eventLines(); len(received) > 0 {
-			t.Errorf("got %q", received)
-		}
+		w.expectEvents(t)
 	})
 }
 

@@ -124,9 +124,7 @@ func TestStateMovesToStatus(t *testing.T) {
 	p.HandledStatusKey = "test"
 	st = e.start(t, s, p)
 	st.expectCalls(t)
-	if n := len(s.wrote("PATCH")); n != 1 {
-		t.Errorf("%d writes before there was anything to record: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 1)
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	st.expectCalls(t, "h update eur spec.n:1->2")
 	o := s.get(rates, "eur")
@@ -135,9 +133,7 @@ func TestStateMovesToStatus(t *testing.T) {
 	}
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	st.expectCalls(t, "h update eur spec.n:1->2", "h update eur spec.n:2->3")
-	if n := len(s.wrote("PATCH")); n != 4 {
-		t.Errorf("%d writes: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 4)
 }
 
 // If the server prunes the record, because the schema in the cluster is another one than the
@@ -159,9 +155,7 @@ func TestStatusPrunesState(t *testing.T) {
 	}
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	st.expectCalls(t, "h create eur", "h update eur spec.n:1->2")
-	if n := len(s.wrote("PATCH rates/eur/status")); n != 1 {
-		t.Errorf("%d attempts to keep it in the status", n)
-	}
+	s.expectWrites("PATCH rates/eur/status", 1)
 }
 
 // A program with the handlers of a former one continues from its record, and removes it with the

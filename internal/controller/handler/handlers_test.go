@@ -19,12 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-func (s *testEnv) eventLines() []string {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	return slices.Clone(s.events)
-}
-
 func (s *testEnv) wasCalled(line string) bool { return slices.Contains(s.calledLines(), line) }
 
 func conditionsOf(o map[string]any) string { return text(field(o, "status", "conditions")) }
@@ -41,9 +35,7 @@ func TestTimer(t *testing.T) {
 	st := e.start(t, s, program(trigger.Handler{Name: "t", Every: 50 * time.Millisecond, Do: e}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "three times", func() bool { return len(st.calledLines()) >= 3 })
-	if n := len(s.wrote("PATCH")); n != 1 {
-		t.Errorf("%d writes of the same: %q", n, s.wrote("PATCH"))
-	}
+	s.expectWrites("PATCH", 1)
 	fails.Store(true)
 	eventually(t, "again, no later than the next moment", func() bool { return st.wasCalled("t timer eur attempt 3") })
 	fails.Store(false)
@@ -70,9 +62,7 @@ func TestEvents(t *testing.T) {
 	st.expectCalls(t, "e event eur", "e event eur")
 	s.drop(rates, "eur")
 	st.expectCalls(t, "e event eur", "e event eur", "e event eur gone")
-	if writes := s.wrote(""); len(writes) > 0 {
-		t.Errorf("wrote %q", writes)
-	}
+	s.expectWrites("", 0)
 }
 
 // An optional Delete handler sets no finalizer, but is called.
@@ -226,9 +216,7 @@ func TestUndeclaredWrites(t *testing.T) {
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
 	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add the kind to those that it owns or may delete"
-	if got := st.eventLines(); !slices.Equal(got, []string{want}) {
-		t.Errorf("got %q", got)
-	}
+	st.expectEvents(t, want)
 	if s.get(pods, "web") == nil || field(s.get(rates, "eur"), "spec", "done") != nil {
 		t.Error("acted upon")
 	}
@@ -282,9 +270,7 @@ func TestEviction(t *testing.T) {
 	if stateIn(s.get(rates, "eur"))["h"].Digest != "" {
 		t.Error("recorded before all was done")
 	}
-	if got := st.eventLines(); len(got) > 0 {
-		t.Errorf("a budget is no failure: %q", got)
-	}
+	st.expectEvents(t)
 	s.clockOffset.Store(int64(evictionEventDelay))
 	refused := []string{"eur EvictionRefused evict Pod town/web-2: a PodDisruptionBudget allows no more evictions now"}
 	eventuallyOr(t, func() bool {
@@ -299,9 +285,7 @@ func TestEviction(t *testing.T) {
 		t.Errorf("left %v", s.objects)
 	}
 	st.expectCalls(t, "h create eur")
-	if got := st.eventLines(); !slices.Equal(got, refused) {
-		t.Errorf("got %q, want %q once", got, refused)
-	}
+	st.expectEvents(t, refused...)
 }
 
 // A refused eviction sends an event even if the handler keeps requesting another call.
@@ -586,8 +570,7 @@ func TestLeadershipChange(t *testing.T) {
 	end := term()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	s.create(rates, "usd", `{"spec":{"n":1}}`)
-	eventually(t, "both created", func() bool { return len(st.calledLines()) == 2 })
-	st.waitIdle(t)
+	st.expectCallsInAnyOrder(t, "h create eur", "h create usd")
 	end()
 	s.edit(rates, "usd", `{"spec":{"n":2}}`)
 	eventually(t, "seen", func() bool {
@@ -597,12 +580,6 @@ func TestLeadershipChange(t *testing.T) {
 	st.callLines = nil
 	st.lock.Unlock()
 	end = term()
-	eventuallyOr(t, func() bool { return len(st.calledLines()) == 2 }, func() string { return text(st.calledLines()) })
-	st.waitIdle(t)
+	st.expectCallsInAnyOrder(t, "h resume eur", "h update usd")
 	end()
-	got := st.calledLines()
-	slices.Sort(got)
-	if want := []string{"h resume eur", "h update usd"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }

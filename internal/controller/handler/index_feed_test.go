@@ -80,9 +80,7 @@ func TestIndexComesFirst(t *testing.T) {
 		if got := p.takeRequests(); !slices.Equal(got[:3], []string{"first 500 -0", "500 -0", "201 -0 complete"}) {
 			t.Errorf("the list: %q", got[:3])
 		}
-		if got := x.callsOf("looks", ""); len(got) != objects {
-			t.Errorf("%d calls", len(got))
-		}
+		x.expectCalls(t, "looks", "", objects)
 		for i := range 300 {
 			s.edit(rates, fmt.Sprint("r", i), `{"spec":{"n":2}}`)
 		}
@@ -210,14 +208,10 @@ func TestCallsWaitForIndex(t *testing.T) {
 		pass(time.Minute)
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		pass(time.Minute)
-		if len(y.callsOf("b", "")) != 1 {
-			t.Error("a call without the index")
-		}
+		y.expectCalls(t, "b", "", 1)
 		x.stop()
 		pass(time.Minute)
-		if len(y.callsOf("b", "")) != 2 {
-			t.Error("no call after the controller with the index has ended")
-		}
+		y.expectCalls(t, "b", "", 2)
 		y.stop()
 	})
 }
@@ -249,9 +243,7 @@ func TestIndexRestarts(t *testing.T) {
 		x := startEnv(s, made, s, nil)
 		pass(time.Minute)
 		p.expectRequests(t, "it goes on", "first 500 -0", "500 -0", "100 -0 complete")
-		if got := len(x.callsOf("h", "")); got != objects {
-			t.Errorf("%d calls", got)
-		}
+		x.expectCalls(t, "h", "", objects)
 
 		p.stop()
 		s.edit(rates, "r1", `{"spec":{"n":2}}`)
@@ -305,9 +297,7 @@ func TestIndexWithoutNotifications(t *testing.T) {
 		p.expectRequests(t, "an empty list", "first 0 -0 complete")
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		p.expectRequests(t, "a change", "1 -0 complete")
-		if len(x.callsOf("h", "eur")) != 1 {
-			t.Error("no call")
-		}
+		x.expectCalls(t, "h", "eur", 1)
 		x.stop()
 	})
 }

@@ -118,9 +118,7 @@ func testProgress(t *testing.T, s *server, h *stepHandler) {
 	pass(time.Second)
 	s.drop(rates, "eur")
 	pass(time.Hour)
-	if s.get(rates, "eur") != nil {
-		t.Error("the object is not gone")
-	}
+	s.expectGone("eur")
 }
 
 // What a handler changes in the object itself is no other input: progress and backoff stay.
@@ -149,9 +147,7 @@ func TestProgressWithOwnChanges(t *testing.T) {
 			h.expect(t, "Delete  0")
 			pass(4 * time.Minute)
 			h.expect(t, fmt.Sprintf(`Delete {"steps":1} %d`, attempt(1)), fmt.Sprintf(`Delete {"steps":2} %d`, attempt(2)))
-			if s.get(rates, "eur") != nil {
-				t.Error("the object is not gone")
-			}
+			s.expectGone("eur")
 		})
 	}
 }
@@ -178,18 +174,14 @@ func TestErrorBesideWrites(t *testing.T) {
 		if got := w.eventLines(); !slices.Contains(got, "eur Waits for the bank") || !slices.Contains(got, "eur HandlerFailed handler h: the bank is closed") {
 			t.Errorf("events %q", got)
 		}
-		if got := w.callsOf("h", ""); len(got) != 1 {
-			t.Errorf("called %v", got)
-		}
+		w.expectCalls(t, "h", "", 1)
 		pass(2 * time.Minute)
 		o = s.get(rates, "eur")
 		if e := stateIn(o)["h"]; !e.Failed || len(w.callsOf("h", "")) != 2 || !strings.Contains(conditionsOf(o), trigger.ReasonGaveUp) {
 			t.Errorf("recorded %+v in %s after %v", e, text(o), w.callsOf("h", ""))
 		}
 		pass(time.Hour)
-		if got := w.callsOf("h", ""); len(got) != 2 {
-			t.Errorf("called %v", got)
-		}
+		w.expectCalls(t, "h", "", 2)
 		response.Store(&hook.HandlerResponse{Status: json.RawMessage(`{"phase":"failed"}`), Patch: json.RawMessage(`{"spec":{"seen":null}}`), Err: &hook.TerminalError{Err: errors.New("no such bank")}})
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		pass(time.Hour)
@@ -419,9 +411,7 @@ func TestEditsBetweenSteps(t *testing.T) {
 			e.edit(rates, "eur", to(3))
 			pass(time.Hour)
 			e.expect(t, "Delete 3 attempt 1 since 0s")
-			if e.get(rates, "eur") != nil {
-				t.Error("the object is not gone")
-			}
+			e.expectGone("eur")
 		}},
 	} {
 		runInBubble(t, name, func(t *testing.T, s *server) {

@@ -112,9 +112,7 @@ func TestRelated(t *testing.T) {
 	if n := len(st.calledLines()); n != 4 {
 		t.Errorf("called for an object that does not exist: %q", st.calledLines())
 	}
-	if writes := s.wrote("PATCH"); len(writes) > 0 {
-		t.Errorf("wrote %q", writes)
-	}
+	s.expectWrites("PATCH", 0)
 }
 
 // A related change is handled once, also by a call for another reason, and ends a backoff and

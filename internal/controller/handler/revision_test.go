@@ -132,9 +132,9 @@ func TestPreviousStatePerHandler(t *testing.T) {
 // A process may end between any two of its writes. No handler sees a wrong previous state, and
 // unused revisions are deleted later.
 func TestPreviousStateAfterCrash(t *testing.T) {
-	for name, fails := range map[string]func(method, path string) bool{
-		"before the record": func(method, path string) bool { return strings.Contains(path, "/rates/") },
-		"after the record":  func(method, _ string) bool { return method == http.MethodDelete },
+	for name, fails := range map[string]func(method, path string, _ map[string]any) bool{
+		"before the record": func(_, path string, _ map[string]any) bool { return strings.Contains(path, "/rates/") },
+		"after the record":  func(method, _ string, _ map[string]any) bool { return method == http.MethodDelete },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
@@ -144,18 +144,14 @@ func TestPreviousStateAfterCrash(t *testing.T) {
 			st := e.start(t, s, p)
 			st.expectCalls(t, "h create eur")
 			expectRevisions(t, s, `{"spec":{"n":1}}`)
-			s.set(func() {
-				s.reject = rejects(http.StatusInternalServerError, func(method, path string, _ map[string]any) bool {
-					return fails(method, path)
-				})
-			})
+			s.setReject(rejects(http.StatusInternalServerError, fails))
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)
 			eventually(t, "tried", func() bool { return len(s.wrote("")) >= 5 })
 			st.stop()
 			dealtWith := map[string]string{"before the record": "1", "after the record": "2"}[name]
 
-			s.set(func() { s.reject = nil })
+			s.setReject(nil)
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur spec.n:"+dealtWith+"->3")
@@ -222,9 +218,7 @@ func TestPreviousStateLost(t *testing.T) {
 			s.edit(rates, "eur", `{"spec":{"n":4}}`)
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur spec.n:3->4")
-			if received := st.eventLines(); len(received) > 0 {
-				t.Errorf("got %q", received)
-			}
+			st.expectEvents(t)
 		})
 	}
 }
@@ -247,9 +241,7 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	st.waitForEntries(t, "eur", hasRevision, "h")
 	st.expectCalls(t, "h update usd")
 	expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)
-	if received := st.eventLines(); len(received) > 0 {
-		t.Errorf("got %q", received)
-	}
+	st.expectEvents(t)
 	st.stop()
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	st = e.start(t, s, p)

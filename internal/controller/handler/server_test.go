@@ -84,7 +84,7 @@ type change struct {
 }
 
 func newServer(t *testing.T) *server {
-	s := &server{t: t, version: 1, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+	s := newBubbleServer(t)
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.http.Close)
 	return s
@@ -96,20 +96,14 @@ func (s *server) client() rest.Interface {
 
 // clientVia returns a client with a transport; the usual one if nil.
 func (s *server) clientVia(host string, transport http.RoundTripper) rest.Interface {
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+	return must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: host, Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return client
+	})).In(s.t)
 }
 
 // setReject sets reject while a controller runs.
 func (s *server) setReject(reject func(method, path string, body map[string]any) int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reject = reject
+	s.set(func() { s.reject = reject })
 }
 
 // rejects returns a reject that refuses some writes with a code.
@@ -157,6 +151,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	code, response := s.respond(r, sent)
+	writeJSON(w, code, response)
+}
+
+func writeJSON(w http.ResponseWriter, code int, response any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(response)
@@ -336,9 +334,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 		s.selectorLists = append(s.selectorLists, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]+"?"+selector)
 		if s.selectorListCode != 0 {
 			code, status := statusResponse(s.selectorListCode, reasons[s.selectorListCode], "no list for you")
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(status)
+			writeJSON(w, code, status)
 			return
 		}
 	}
@@ -348,8 +344,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 			items = append(items, o)
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	writeJSON(w, http.StatusOK, map[string]any{
 		"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items,
 	})
 }
@@ -383,9 +378,7 @@ func within(collection, path string) bool {
 func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		code, status := statusResponse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden")
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(status)
+		writeJSON(w, code, status)
 		return
 	}
 	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
@@ -433,9 +426,7 @@ func (s *server) create(resource object.Resource, name, body string) map[string]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var o map[string]any
-	if err := json.Unmarshal([]byte(body), &o); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, json.Unmarshal([]byte(body), &o))
 	o["apiVersion"], o["kind"] = resource.APIVersion(), resource.Kind
 	meta(o)["name"], meta(o)["namespace"] = name, "town"
 	return s.put(pathOf(resource, name), o)
@@ -492,6 +483,22 @@ func (s *server) wrote(prefix string) []string {
 		}
 	}
 	return found
+}
+
+// expectWrites compares how many writes have a prefix.
+func (s *server) expectWrites(prefix string, want int) {
+	s.t.Helper()
+	if all := s.wrote(prefix); len(all) != want {
+		s.t.Errorf("%d writes, want %d: %q", len(all), want, all)
+	}
+}
+
+// expectGone checks that a rate is deleted.
+func (s *server) expectGone(name string) {
+	s.t.Helper()
+	if o := s.get(rates, name); o != nil {
+		s.t.Errorf("left %s", text(o))
+	}
 }
 
 func (s *server) set(change func()) {

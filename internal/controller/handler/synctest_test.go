@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // A synctest bubble has no network: clients call the server through its transport, and time
@@ -91,46 +89,33 @@ type callRecord struct {
 // bubbleEnv is a controller in a bubble, with its calls and events.
 type bubbleEnv struct {
 	*Controller
+	observed
 
-	mu     sync.Mutex
-	calls  []callRecord
-	events []string
-	stop   func()
-}
-
-func (w *bubbleEnv) Ran(record.Run) {}
-
-func (w *bubbleEnv) Deleted(record.Run) {}
-
-func (w *bubbleEnv) Handled(string, string, hook.Reason, time.Duration, error) {}
-
-func (w *bubbleEnv) OwnEvent(o *object.Object, event hook.Event) { w.Event(o, event) }
-
-func (w *bubbleEnv) Event(o *object.Object, e hook.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, o.Name()+" "+e.Reason+" "+e.Message)
+	calls []callRecord
+	stop  func()
 }
 
 func (w *bubbleEnv) recordCall(n *hook.HandlerRequest) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	w.calls = append(w.calls, callRecord{n.Handler, n.Name, n.Reason, n.Attempt, time.Now()})
 }
 
 // callsOf returns the calls of a handler, for one object or for all.
 func (w *bubbleEnv) callsOf(handler, object string) []callRecord {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.calls), func(c callRecord) bool {
 		return c.handler != handler || object != "" && c.object != object
 	})
 }
 
-func (w *bubbleEnv) eventLines() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.events)
+// expectCalls compares how many calls there were of a handler, for one object or for all.
+func (w *bubbleEnv) expectCalls(t *testing.T, handler, object string, want int) {
+	t.Helper()
+	if made := w.callsOf(handler, object); len(made) != want {
+		t.Errorf("called %+v, want %d calls", made, want)
+	}
 }
 
 // handlerFunc is a handler as a function.
