@@ -185,9 +185,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 				}
 				s.wrote()
 				shops.run(queue.Retrying)
-				if wrote := s.wrote(); wrote != "PUT shops/a" {
-					t.Errorf("a retry wrote %s", wrote)
-				}
+				s.expectWrites(t, "PUT shops/a")
 				written := shops.shop(t)
 				edited := must.Get(written.With([]byte(`{"tier":"gold"}`), "metadata", "labels")).In(t)
 				for _, event := range []struct {
@@ -235,12 +233,10 @@ func TestConflictBackoff(t *testing.T) {
 // would declare the kind, nor in the state of the parent.
 func TestSecretsAsKindAndVersion(t *testing.T) {
 	const value = "N3w-Passw0rd-of-April"
-	b := &statusHook{respond: func(int, *hook.Request) *hook.Response {
-		return &hook.Response{LogicVersion: value, Children: []json.RawMessage{
-			json.RawMessage(`{"apiVersion":"v1","kind":"` + value + `","metadata":{"name":"a"}}`),
-			json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"},"stringData":{"password":"` + value + `"}}`),
-		}}
-	}}
+	b := &statusHook{respond: says(hook.Response{LogicVersion: value, Children: []json.RawMessage{
+		json.RawMessage(`{"apiVersion":"v1","kind":"` + value + `","metadata":{"name":"a"}}`),
+		json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"},"stringData":{"password":"` + value + `"}}`),
+	}})}
 	shops := shopsOf(t, newCluster(t, newShop), Program{Sync: b, Lenient: true})
 	for range 2 {
 		shops.run(queue.Start)

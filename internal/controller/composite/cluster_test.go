@@ -186,11 +186,7 @@ func (s *cluster) stored(at, field string) string {
 	if s.objects[at] == nil {
 		return ""
 	}
-	text, err := json.Marshal(s.objects[at][field])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(json.Marshal(s.objects[at][field])).In(s.t))
 }
 
 // wrote returns the writes since the last call.
@@ -200,6 +196,14 @@ func (s *cluster) wrote() string {
 	all := strings.Join(s.writes, ", ")
 	s.writes = nil
 	return all
+}
+
+// expectWrites compares the writes since the last call.
+func (s *cluster) expectWrites(t *testing.T, want string) {
+	t.Helper()
+	if got := s.wrote(); got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
 }
 
 // testController is a controller that reconciles only when the test calls run.

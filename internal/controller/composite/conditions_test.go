@@ -15,7 +15,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -39,6 +38,13 @@ func conditionsOf(t *testing.T, s *cluster) string {
 		all = append(all, fmt.Sprintf("%s=%s %s %d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
 	}
 	return strings.Join(all, ", ")
+}
+
+func expectConditions(t *testing.T, s *cluster, want string) {
+	t.Helper()
+	if got := conditionsOf(t, s); got != want {
+		t.Errorf("says %q, want %q", got, want)
+	}
 }
 
 var update = flag.Bool("update", false, "write what parents say into testdata/kstatus")
@@ -65,43 +71,18 @@ func checkGolden(t *testing.T, s *cluster, name string) {
 
 const newShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
 
-// stubHook returns err if it is set, else a response.
-type stubHook struct {
-	err     error
-	calls   int
-	seen    []string
-	respond func(shown json.RawMessage) *hook.Response
-}
-
-func (m *stubHook) Call(_ context.Context, request *hook.Request) (*hook.Response, error) {
-	m.calls++
-	var parent struct{ Status json.RawMessage }
-	_ = json.Unmarshal(request.Parent, &parent)
-	m.seen = append(m.seen, string(parent.Status))
-	if m.err != nil {
-		return nil, m.err
-	}
-	return m.respond(parent.Status), nil
-}
-
-func openShop(json.RawMessage) *hook.Response {
-	return &hook.Response{Status: json.RawMessage(`{"open":true}`), Children: []json.RawMessage{sign}}
-}
+var openShop = says(hook.Response{Status: json.RawMessage(`{"open":true}`), Children: []json.RawMessage{sign}})
 
 // Fault G9: parents did not report a failing hook.
 func TestParentConditions(t *testing.T) {
 	s := newCluster(t, newShop)
-	m := &stubHook{respond: openShop}
+	m := &statusHook{respond: openShop}
 	shops := shopsOf(t, s, Program{Sync: m, Conditions: true, SyncOnStatusChange: true})
 	step := func(what string, cause queue.CauseKind, wrote, says string) {
 		t.Helper()
 		shops.run(cause)
-		if got := s.wrote(); got != wrote {
-			t.Errorf("%s: wrote %q, want %q", what, got, wrote)
-		}
-		if got := conditionsOf(t, s); got != says {
-			t.Errorf("%s: says %q, want %q", what, got, says)
-		}
+		s.expectWrites(t, wrote)
+		expectConditions(t, s, says)
 	}
 	const well = "Synced=True Synced 1"
 	step("created", queue.Start, "POST configmaps/sign, PUT shops/a/status", well)
@@ -144,17 +125,13 @@ func TestParentConditions(t *testing.T) {
 	step("stalled", queue.Retrying, "PUT shops/a/status", "Synced=False HookFailed 1, Stalled=True HookFailed 1")
 	again := shopsOf(t, s, Program{Sync: m, Conditions: true, SyncOnStatusChange: true})
 	again.run(queue.Start)
-	if wrote := s.wrote(); wrote != "" {
-		t.Errorf("stalled, after a restart: wrote %s", wrote)
-	}
+	s.expectWrites(t, "")
 	m.err = nil
 	again.run(queue.Retrying)
 	s.wrote()
 	again = shopsOf(t, s, Program{Sync: m, Conditions: true, SyncOnStatusChange: true})
 	again.run(queue.Start)
-	if wrote := s.wrote(); wrote != "" {
-		t.Errorf("after a restart: wrote %s", wrote)
-	}
+	s.expectWrites(t, "")
 }
 
 // A hook that needs more calls than one run makes returns a status in each. The conditions stay in
@@ -185,20 +162,14 @@ func TestParentConditionsBetweenSteps(t *testing.T) {
 	if n := strings.Count(s.wrote(), "POST configmaps/"); n < maxPasses-1 || n >= last {
 		t.Fatalf("%d children in one run", n)
 	}
-	if got := conditionsOf(t, s); got != well {
-		t.Errorf("between two runs: says %q, want %q", got, well)
-	}
+	expectConditions(t, s, well)
 }
 
 // Fault M15: the status and the conditions of a parent belong to its older controller. Each
 // controller owns its own children.
 func TestOlderControllerOwnsTheStatus(t *testing.T) {
 	selects := func(text string) []Selection {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []Selection{{Labels: selector}}
+		return []Selection{{Labels: selectorFor(t, text)}}
 	}
 	const ignored = "StatusIgnored: the status in the response of test is ignored: elder takes precedence for this object and stores its status"
 	for name, c := range map[string]struct {
@@ -214,24 +185,22 @@ func TestOlderControllerOwnsTheStatus(t *testing.T) {
 		"in its namespace":     {StatusOwner{Name: "elder", Namespace: "town"}, `{"open":true}`, "POST configmaps/sign", ignored},
 		"in another namespace": {StatusOwner{Name: "elder", Namespace: "country"}, `{"open":true}`, "POST configmaps/sign, PUT shops/a/status", ""},
 	} {
-		s := newCluster(t, newShop)
-		m := &stubHook{respond: func(json.RawMessage) *hook.Response {
-			return &hook.Response{Status: json.RawMessage(c.says), Children: []json.RawMessage{sign}}
-		}}
-		shops := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusOwners: []StatusOwner{c.owner}})
-		shops.run(queue.Start)
-		shops.run(queue.Resync)
-		if got := s.wrote(); got != c.wrote {
-			t.Errorf("%s: wrote %q, want %q", name, got, c.wrote)
-		}
-		if got := strings.Join(shops.events, "; "); got != c.events {
-			t.Errorf("%s: events %q, want %q", name, got, c.events)
-		}
-		m.err = errors.New("no such host")
-		shops.run(queue.Resync)
-		if got := s.wrote(); strings.Contains(got, "status") != strings.Contains(c.wrote, "status") {
-			t.Errorf("%s: failing, it wrote %q", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := newCluster(t, newShop)
+			m := &statusHook{respond: says(hook.Response{Status: json.RawMessage(c.says), Children: []json.RawMessage{sign}})}
+			shops := shopsOf(t, s, Program{Sync: m, Conditions: true, StatusOwners: []StatusOwner{c.owner}})
+			shops.run(queue.Start)
+			shops.run(queue.Resync)
+			s.expectWrites(t, c.wrote)
+			if got := strings.Join(shops.events, "; "); got != c.events {
+				t.Errorf("events %q, want %q", got, c.events)
+			}
+			m.err = errors.New("no such host")
+			shops.run(queue.Resync)
+			if got := s.wrote(); strings.Contains(got, "status") != strings.Contains(c.wrote, "status") {
+				t.Errorf("failing, it wrote %q", got)
+			}
+		})
 	}
 }
 
@@ -246,7 +215,7 @@ func TestParentConditionsOfARefusedStatus(t *testing.T) {
 		}
 		return 0
 	}
-	shopsOf(t, s, Program{Sync: &stubHook{respond: openShop}, Conditions: true}).run(queue.Start)
+	shopsOf(t, s, Program{Sync: &statusHook{respond: openShop}, Conditions: true}).run(queue.Start)
 	if got := conditionsOf(t, s); got != "Synced=False WriteFailed 1, Reconciling=True WriteFailed 1" || strings.Contains(s.stored("shops/a", "status"), "open") {
 		t.Errorf("stored %s", s.stored("shops/a", "status"))
 	}
@@ -256,13 +225,14 @@ func TestParentConditionsOfARefusedStatus(t *testing.T) {
 func TestParentConditionsBesideTheHooks(t *testing.T) {
 	stalled := []hook.Condition{{Type: "Stalled", Status: "False", Reason: "Mine", Message: "mine"}}
 	for name, c := range map[string]struct {
-		says    func(shown json.RawMessage) *hook.Response
+		says    func(int, *hook.Request) *hook.Response
 		want    string
 		failing string
 	}{
 		"replaces the status": {openShop, "Synced=True Synced 1", "Synced=False HookFailed 1, Reconciling=True HookFailed 1"},
 		"copies what it is shown": {
-			func(shown json.RawMessage) *hook.Response {
+			func(_ int, request *hook.Request) *hook.Response {
+				shown := statusIn(request)
 				if shown == nil {
 					shown = json.RawMessage(`{"conditions":[{"type":"Ready","status":"True","reason":"R"}]}`)
 				}
@@ -272,45 +242,33 @@ func TestParentConditionsBesideTheHooks(t *testing.T) {
 			"Ready=True R 0, Synced=False HookFailed 1, Reconciling=True HookFailed 1",
 		},
 		"has an empty list": {
-			func(json.RawMessage) *hook.Response {
-				return &hook.Response{Status: json.RawMessage(`{"conditions":[]}`)}
-			},
+			says(hook.Response{Status: json.RawMessage(`{"conditions":[]}`)}),
 			"Synced=True Synced 1", "Synced=False HookFailed 1, Reconciling=True HookFailed 1",
 		},
 		"has one of these types in its status": {
-			func(json.RawMessage) *hook.Response {
-				return &hook.Response{Status: json.RawMessage(`{"conditions":[{"type":"Synced","status":"False","reason":"Mine"}]}`)}
-			},
+			says(hook.Response{Status: json.RawMessage(`{"conditions":[{"type":"Synced","status":"False","reason":"Mine"}]}`)}),
 			"Synced=False Mine 0", "Synced=False Mine 0, Reconciling=True HookFailed 1",
 		},
 		"has one among its conditions": {
-			func(json.RawMessage) *hook.Response { return &hook.Response{Conditions: stalled} },
+			says(hook.Response{Conditions: stalled}),
 			"Stalled=False Mine 1, Synced=True Synced 1", "Stalled=False Mine 1, Synced=False HookFailed 1, Reconciling=True HookFailed 1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t, newShop)
-			m := &stubHook{respond: c.says}
+			m := &statusHook{respond: c.says}
 			shops := shopsOf(t, s, Program{Sync: m, Conditions: true})
 			shops.run(queue.Start)
-			if got := conditionsOf(t, s); got != c.want {
-				t.Errorf("says %q, want %q", got, c.want)
-			}
+			expectConditions(t, s, c.want)
 			s.wrote()
 			shops.run(queue.Resync)
-			if wrote := s.wrote(); wrote != "" {
-				t.Errorf("a resync wrote %s", wrote)
-			}
+			s.expectWrites(t, "")
 			m.err = errors.New("no")
 			shops.run(queue.Resync)
-			if got := conditionsOf(t, s); got != c.failing {
-				t.Errorf("failing, it says %q, want %q", got, c.failing)
-			}
+			expectConditions(t, s, c.failing)
 			m.err = nil
 			shops.run(queue.Retrying)
-			if got := conditionsOf(t, s); got != c.want {
-				t.Errorf("recovered, it says %q, want %q", got, c.want)
-			}
+			expectConditions(t, s, c.want)
 		})
 	}
 }
@@ -319,20 +277,18 @@ func TestParentConditionsBesideTheHooks(t *testing.T) {
 // conditions set none, and released parents keep none.
 func TestParentConditionsWhenStalled(t *testing.T) {
 	s := newCluster(t, newShop)
-	m := &stubHook{err: &hook.TerminalError{Err: errors.New("no")}}
+	m := &statusHook{err: &hook.TerminalError{Err: errors.New("no")}}
 	shopsOf(t, s, Program{Sync: m, Conditions: true}).run(queue.Start)
-	if got := conditionsOf(t, s); got != "Synced=False HookFailed 1, Stalled=True HookFailed 1" {
-		t.Error(got)
-	}
+	expectConditions(t, s, "Synced=False HookFailed 1, Stalled=True HookFailed 1")
 	s = newCluster(t, newShop)
 	shopsOf(t, s, Program{Sync: m}).run(queue.Start)
-	if wrote := s.wrote(); wrote != "" {
-		t.Errorf("wrote %s without conditions", wrote)
-	}
+	s.expectWrites(t, "")
 	const condition = `"status":{"conditions":[{"type":"Synced","status":"True","reason":"Synced"}]}`
 	leaves := strings.Replace(strings.Replace(leaving, `"status":{"open":true}`, condition, 1), `"deletionTimestamp":"2026-01-01T00:00:00Z",`, "", 1)
 	s = newCluster(t, leaves)
-	m = &stubHook{respond: func(shown json.RawMessage) *hook.Response { return &hook.Response{Status: shown, Finalized: true} }}
+	m = &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
+		return &hook.Response{Status: statusIn(request), Finalized: true}
+	}}
 	shopsOf(t, s, Program{Finalize: m, Sync: m, Conditions: true, Selections: []Selection{{Labels: selectorFor(t, "none=such")}}}).run(queue.Start)
 	if got := conditionsOf(t, s); got != "" || m.calls != 1 || strings.Contains(s.stored("shops/a", "metadata"), "example.org/test") {
 		t.Errorf("%d calls, says %q, stored %s", m.calls, got, s.stored("shops/a", "metadata"))
@@ -343,11 +299,11 @@ func TestParentConditionsWhenStalled(t *testing.T) {
 // stores.
 func TestDryRunHasConditionsOfHeldParents(t *testing.T) {
 	s := newCluster(t, newShop)
-	m := &stubHook{respond: openShop}
+	m := &statusHook{respond: openShop}
 	shops := shopsOf(t, s, Program{Sync: m, Conditions: true, DeletionLimit: &plan.DeletionLimit{}})
 	shops.run(queue.Start)
 	s.wrote()
-	m.respond = func(json.RawMessage) *hook.Response { return &hook.Response{Status: json.RawMessage(`{"open":false}`)} }
+	m.respond = says(hook.Response{Status: json.RawMessage(`{"open":false}`)})
 	result, err := shops.DryRun(t.Context(), queue.Key{Namespace: "town", Name: "a"}, nil)
 	if err != nil || len(result.Removals) != 1 || result.Held == nil || s.wrote() != "" {
 		t.Fatalf("%d removals, %v", len(result.Removals), err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -38,16 +37,19 @@ func (w *eventCounter) OwnEvent(o *object.Object, event hook.Event)             
 
 func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 
+// newTestRun returns a run for a parent.
+func newTestRun(t *testing.T, o controller.Observer) *run {
+	c := &Controller{Base: newTestBase(o), Router: router.New(nil, router.Options{})}
+	parent := parse(t, `{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`)
+	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent)))
+	r.Record = record.New(record.Run{}, time.Now)
+	return r
+}
+
 // Conflicts are retried silently, but not forever: if they last, they are reported as a failure.
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
-	c := &Controller{
-		Base: newTestBase(&reported), Router: router.New(nil, router.Options{}),
-	}
-	key := queue.Key{Name: "p"}
-	parent := must.Get(object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))).In(t)
-	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, parent)))
-	r.Record = record.New(record.Run{}, time.Now)
+	r := newTestRun(t, &reported)
 	for range controller.MaxConflicts {
 		if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Postponed || reported != 0 {
 			t.Fatalf("%s, reported %d times", outcome, reported)
@@ -63,11 +65,7 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 
 // A run that the end of its context interrupts has not failed: it records no "context canceled".
 func TestInterruptedRunHasNoError(t *testing.T) {
-	var reported eventCounter
-	c := &Controller{Base: newTestBase(&reported), Router: router.New(nil, router.Options{})}
-	parent := must.Get(object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))).In(t)
-	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent)))
-	r.Record = record.New(record.Run{}, time.Now)
+	r := newTestRun(t, new(eventCounter))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	outcome, _ := r.finish(ctx, context.Canceled)
@@ -88,11 +86,8 @@ func TestShortestResync(t *testing.T) {
 	}
 }
 
-const (
-	freshShop   = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
-	deletedShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1,` +
-		`"finalizers":["example.org/test"],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
-)
+const deletedShop = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1,` +
+	`"finalizers":["example.org/test"],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
 
 // customizer selects gadgets, which no API server serves, or fails.
 type customizer struct{ err error }
@@ -112,14 +107,10 @@ func (f *finalizer) Call(_ context.Context, request *hook.Request) (*hook.Respon
 	return &hook.Response{Finalized: true, Children: f.children}, nil
 }
 
-func idle() hook.Hook {
-	return &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
-}
-
 // A deletion does not wait for a related kind that is gone.
 func TestFinalizeGetsAnEmptyGroupForARelatedKindThatIsNotServed(t *testing.T) {
 	s, hook := newCluster(t, deletedShop), &finalizer{}
-	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: hook, Customize: customizer{}})
+	shops := shopsOf(t, s, Program{Sync: makes(), Finalize: hook, Customize: customizer{}})
 	shops.run(queue.Start)
 	if left := s.stored("shops/a", "metadata"); left != "" {
 		t.Fatalf("the parent stays: %s; events %q", left, shops.events)
@@ -135,8 +126,8 @@ func TestFinalizeGetsAnEmptyGroupForARelatedKindThatIsNotServed(t *testing.T) {
 
 // A parent that has never had what its deletion needs gets no finalizer.
 func TestNoFinalizerBeforeTheRelatedKindIsServed(t *testing.T) {
-	s := newCluster(t, freshShop)
-	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: &finalizer{}, Customize: customizer{}})
+	s := newCluster(t, newShop)
+	shops := shopsOf(t, s, Program{Sync: makes(), Finalize: &finalizer{}, Customize: customizer{}})
 	if ran := shops.run(queue.Start); ran.Outcome != record.Failed {
 		t.Errorf("%s, want a failure", ran.Outcome)
 	}
@@ -148,7 +139,7 @@ func TestNoFinalizerBeforeTheRelatedKindIsServed(t *testing.T) {
 // A customize hook that keeps failing does not stop the deletion, one failure is retried.
 func TestFinalizeDoesNotWaitForACustomizeHookThatKeepsFailing(t *testing.T) {
 	s, hook := newCluster(t, deletedShop), &finalizer{}
-	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: hook, Customize: customizer{err: errors.New("thrown")}})
+	shops := shopsOf(t, s, Program{Sync: makes(), Finalize: hook, Customize: customizer{err: errors.New("thrown")}})
 	for attempt := 1; s.stored("shops/a", "metadata") != ""; attempt++ {
 		if attempt > customizePatience {
 			t.Fatalf("the parent stays after %d runs; events %q", customizePatience, shops.events)
@@ -168,10 +159,8 @@ var gadget = json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Gadget","me
 // missing, and a deletion goes on.
 func TestChildrenOfAKindThatIsNotServed(t *testing.T) {
 	rules := plan.Rules{{Resource: gadgets, Method: plan.InPlace}}
-	s := newCluster(t, freshShop)
-	sync := &statusHook{respond: func(int, *hook.Request) *hook.Response {
-		return &hook.Response{Children: []json.RawMessage{gadget, sign}, Status: json.RawMessage(`{"ready":true}`)}
-	}}
+	s := newCluster(t, newShop)
+	sync := &statusHook{respond: says(hook.Response{Children: []json.RawMessage{gadget, sign}, Status: json.RawMessage(`{"ready":true}`)})}
 	shops := shopsOf(t, s, Program{Sync: sync, Children: rules, Conditions: true})
 	ran := shops.run(queue.Start)
 	if s.stored("configmaps/sign", "data") != `{"a":"b"}` {
@@ -199,8 +188,8 @@ func TestTheLastResponseOfAFinalizeHookSurvivesAConflict(t *testing.T) {
 		calls++
 		return &hook.Response{Finalized: calls == 1, Annotations: map[string]*string{"mine": nil}}
 	}}
-	never := labels.SelectorFromSet(labels.Set{"decorate": "yes"})
-	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: last, Mark: plan.Mark{Key: "d", Value: "d"}, Selections: []Selection{{Labels: never}}})
+	never := []Selection{{Labels: labels.SelectorFromSet(labels.Set{"decorate": "yes"})}}
+	shops := shopsOf(t, s, Program{Sync: makes(), Finalize: last, Mark: plan.Mark{Key: "d", Value: "d"}, Selections: never})
 	conflicts := 2
 	s.refuse = func(string, string) int {
 		conflicts--

@@ -135,7 +135,7 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	for _, unrecorded := range []bool{false, true} {
 		s := newCluster(t, newShop)
 		s.refuse = func(method, _ string) int { return map[string]int{http.MethodPost: http.StatusForbidden}[method] }
-		c := shopsOf(t, s, Program{Sync: &stubHook{respond: openShop}}, func(tools *controller.Tools) { tools.Unrecorded = unrecorded })
+		c := shopsOf(t, s, Program{Sync: &statusHook{respond: openShop}}, func(tools *controller.Tools) { tools.Unrecorded = unrecorded })
 		c.run(queue.Start)
 		state, _ := c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
 		want := record.Location{Resource: signs, Namespace: "town"}
@@ -209,11 +209,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 // A taken name is a fault of its own kind, whatever wraps its error: its advice is another name, not a retry.
@@ -302,11 +298,9 @@ func TestPrunedStatusIsWrittenAgain(t *testing.T) {
 		"decorator, later":       {plan.Mark{Key: "d", Value: "d"}, queue.RequeueAfter, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+			s := newCluster(t, newShop)
 			s.prune = func(status map[string]any) { delete(status, "late") }
-			b := &statusHook{respond: func(int, *hook.Request) *hook.Response {
-				return &hook.Response{Status: json.RawMessage(`{"late":1,"ready":true}`)}
-			}}
+			b := &statusHook{respond: says(hook.Response{Status: json.RawMessage(`{"late":1,"ready":true}`)})}
 			shops := shopsOf(t, s, Program{Sync: b, Mark: c.mark})
 			shops.run(queue.Start)
 			shops.run(queue.Resync)
@@ -328,9 +322,7 @@ func TestPrunedStatusIsWrittenAgain(t *testing.T) {
 			s.wrote()
 			shops.clockOffset += controller.PrunedRetry
 			shops.run(queue.Resync)
-			if wrote := s.wrote(); wrote != "" {
-				t.Errorf("then wrote %s", wrote)
-			}
+			s.expectWrites(t, "")
 		})
 	}
 }

@@ -197,7 +197,7 @@ func TestRunsAreRecorded(t *testing.T) {
 			if calls == 1 {
 				return nil, errors.New("no money")
 			}
-			return openShop(nil), nil
+			return openShop(calls, nil), nil
 		}),
 	})
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,10 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-var (
-	shops = object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true, Status: true, Custom: true}
-	webs  = object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}
-)
+var webs = object.Resource{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true, Status: true, Custom: true}
 
 func parsed(t *testing.T, format string, args ...any) *object.Object {
 	t.Helper()
@@ -47,7 +44,9 @@ func webOf(name, image string) string {
 func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
-		program:   Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
+		program: Program{
+			Name: "shops", Parent: customStalls, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}},
+		},
 		Base:      newTestBase(nil),
 		revisions: &cache.View{},
 	}
@@ -223,10 +222,7 @@ func TestProgressIsACondition(t *testing.T) {
 			return nil
 		}}}
 		r := rollingRun(t, h.call)
-		var err error
-		if r.status.wanted, err = r.Stored.With([]byte(before), "status"); err != nil {
-			t.Fatal(err)
-		}
+		r.status.wanted = must.Get(r.Stored.With([]byte(before), "status")).In(t)
 		r.plannedRollout(t)
 		var got struct {
 			Conditions []struct{ Type, Status, Reason, LastTransitionTime string }

@@ -15,23 +15,40 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// statusHook collects the status in each request.
+// statusHook collects the status in each request. It returns err if it is set, else a response.
 type statusHook struct {
-	calls         int
-	seen          []string
-	respond       func(call int, request *hook.Request) *hook.Response
-	finalizeCalls int
+	err     error
+	calls   int
+	seen    []string
+	respond func(call int, request *hook.Request) *hook.Response
 }
 
 func (b *statusHook) Call(_ context.Context, request *hook.Request) (*hook.Response, error) {
 	b.calls++
-	if request.Finalizing {
-		b.finalizeCalls++
+	b.seen = append(b.seen, string(statusIn(request)))
+	if b.err != nil {
+		return nil, b.err
 	}
+	return b.respond(b.calls, request), nil
+}
+
+func statusIn(request *hook.Request) json.RawMessage {
 	var parent struct{ Status json.RawMessage }
 	_ = json.Unmarshal(request.Parent, &parent)
-	b.seen = append(b.seen, string(parent.Status))
-	return b.respond(b.calls, request), nil
+	return parent.Status
+}
+
+// says makes a hook return the same response each time.
+func says(response hook.Response) func(int, *hook.Request) *hook.Response {
+	return func(int, *hook.Request) *hook.Response {
+		again := response
+		return &again
+	}
+}
+
+// makes is a hook that desires children.
+func makes(children ...json.RawMessage) hook.Hook {
+	return &statusHook{respond: says(hook.Response{Children: children})}
 }
 
 var sign = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"},"data":{"a":"b"}}`)
@@ -55,9 +72,7 @@ func TestHooksGetTheStoredStatus(t *testing.T) {
 				clear(status)
 				status["phase"] = "Active"
 			}
-			b := &statusHook{respond: func(int, *hook.Request) *hook.Response {
-				return &hook.Response{Status: json.RawMessage(`{"ready":"1"}`), Children: c.children}
-			}}
+			b := &statusHook{respond: says(hook.Response{Status: json.RawMessage(`{"ready":"1"}`), Children: c.children})}
 			shops := shopsOf(t, s, Program{Sync: b, Parent: c.parent, Mark: c.mark, SyncOnStatusChange: true})
 			shops.run(queue.Start)
 			if b.calls != c.calls {
@@ -73,16 +88,14 @@ func TestHooksGetTheStoredStatus(t *testing.T) {
 					t.Errorf("shown %s, which was never stored", status)
 				}
 			}
-			if wrote := s.wrote(); wrote != "" {
-				t.Errorf("what the server pruned is written again: %s", wrote)
-			}
+			s.expectWrites(t, "")
 		})
 	}
 }
 
 // A hook that depends on its own status or labels is called after each change of them.
 func TestHooksSeeTheStatusTheySet(t *testing.T) {
-	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+	s := newCluster(t, newShop)
 	yes := "yes"
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
 		var parent struct{ Status struct{ Step int } }
@@ -98,14 +111,12 @@ func TestHooksSeeTheStatusTheySet(t *testing.T) {
 		t.Errorf("shown %q", shown)
 	}
 	const want = "POST configmaps/sign, PUT shops/a, PUT shops/a/status, PUT shops/a/status, PUT shops/a/status"
-	if wrote := s.wrote(); wrote != want {
-		t.Errorf("wrote %s, want %s", wrote, want)
-	}
+	s.expectWrites(t, want)
 }
 
 // The status of a parent that converges in one run is written once.
 func TestOneStatusWriteForEachParent(t *testing.T) {
-	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+	s := newCluster(t, newShop)
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
 		status, _ := json.Marshal(map[string]int{"signs": len(request.Children[0].Objects)})
 		return &hook.Response{Status: status, Children: []json.RawMessage{sign}}
@@ -123,7 +134,7 @@ func TestOneStatusWriteForEachParent(t *testing.T) {
 // Fault M2: a decorator's empty status was not stored on an object without status, and the hook was
 // not called again.
 func TestDecoratorStoresAnEmptyStatus(t *testing.T) {
-	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+	s := newCluster(t, newShop)
 	b := &statusHook{respond: func(_ int, request *hook.Request) *hook.Response {
 		response := &hook.Response{Status: json.RawMessage(`{}`)}
 		if strings.Contains(string(request.Parent), `"status":{}`) {
@@ -133,9 +144,7 @@ func TestDecoratorStoresAnEmptyStatus(t *testing.T) {
 	}}
 	shops := shopsOf(t, s, Program{Sync: b, Mark: plan.Mark{Key: "d", Value: "d"}, SyncOnStatusChange: true})
 	shops.run(queue.Start)
-	if wrote := s.wrote(); wrote != "PUT shops/a/status, POST configmaps/sign" {
-		t.Errorf("wrote %s", wrote)
-	}
+	s.expectWrites(t, "PUT shops/a/status, POST configmaps/sign")
 }
 
 const (
@@ -174,9 +183,7 @@ func TestFinalizedIsFinal(t *testing.T) {
 			if b.calls != 1 || ran.Outcome != record.Synced || strings.Contains(s.stored("shops/a", "metadata"), "example.org/test") {
 				t.Errorf("%d calls, %s, %v; stored %s", b.calls, ran.Outcome, ran.Err, s.stored("shops/a", "metadata"))
 			}
-			if wrote := s.wrote(); wrote != c.wrote {
-				t.Errorf("wrote %s, want %s", wrote, c.wrote)
-			}
+			s.expectWrites(t, c.wrote)
 		})
 	}
 }
@@ -208,9 +215,8 @@ func TestFinalizedSurvivesRuns(t *testing.T) {
 // Fault M3: a controller with only a finalize hook was rejected. It adds its finalizer and calls
 // nothing before the parent is deleted.
 func TestFinalizeAlone(t *testing.T) {
-	live := `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`
 	b := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Finalized: true} }}
-	s := newCluster(t, live)
+	s := newCluster(t, newShop)
 	shops := shopsOf(t, s, Program{Finalize: b})
 	result, err := shops.DryRun(t.Context(), queue.Key{Namespace: "town", Name: "a"}, nil)
 	if err != nil || result.SkipReason == "" || !slices.Contains(result.Parent.Finalizers(), "example.org/test") {

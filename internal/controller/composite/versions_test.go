@@ -2,7 +2,6 @@ package composite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,7 +61,7 @@ func (b *brokenHook) Call(context.Context, *hook.Request) (*hook.Response, error
 // rollingOut returns the controller of a shop whose hook is broken, and was less so in the version before.
 func rollingOut(t *testing.T, failuresBefore int) *testController {
 	t.Helper()
-	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1},"spec":{}}`)
+	s := newCluster(t, newShop)
 	former := hook.Hook(&brokenHook{times: failuresBefore})
 	if failuresBefore == 0 {
 		former = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
@@ -111,16 +110,13 @@ func TestFailuresAfterARollbackCountAgain(t *testing.T) {
 
 // A child that the API server fails to store stops the rollout if only the new version has it.
 func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
-	made := func(children ...json.RawMessage) hook.Hook {
-		return &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Children: children} }}
-	}
 	for name, c := range map[string]struct {
 		former     hook.Hook
 		reconciled int
 		blocked    string
 	}{
-		"in both versions":       {made(sign), 1, ""},
-		"in the new version":     {made(), 0, "Shop town/a: "},
+		"in both versions":       {makes(sign), 1, ""},
+		"in the new version":     {makes(), 0, "Shop town/a: "},
 		"another one in the old": {&brokenHook{}, 0, "Shop town/a: "},
 	} {
 		s := newCluster(t, newShop)
@@ -130,7 +126,7 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 			}
 			return 0
 		}
-		shops := shopsOf(t, s, Program{Version: "v2", Sync: made(sign), Former: &controller.Logic{Version: "v1", Sync: c.former}})
+		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Former: &controller.Logic{Version: "v1", Sync: c.former}})
 		for range maxFlakes + 1 {
 			shops.run(queue.Start)
 		}
@@ -181,11 +177,8 @@ func TestRolloutKnowsNothingBeforeItRuns(t *testing.T) {
 // for.
 func TestAnEditBeforeTheMoveExplainsNoDeletion(t *testing.T) {
 	s := newCluster(t, newShop)
-	made := func(children ...json.RawMessage) hook.Hook {
-		return &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Children: children} }}
-	}
 	shops := shopsOf(t, s, Program{
-		Version: "v2", Sync: made(), Former: &controller.Logic{Version: "v1", Sync: made(sign)}, DeletionLimit: &plan.DeletionLimit{},
+		Version: "v2", Sync: makes(), Former: &controller.Logic{Version: "v1", Sync: makes(sign)}, DeletionLimit: &plan.DeletionLimit{},
 	})
 	shops.run(queue.Start)
 	remembered, _ := shops.Memories.Get(queue.Key{Namespace: "town", Name: "a"}, "u-a")
