@@ -23,10 +23,7 @@ func TestBackoffDoublesToTheMaximum(t *testing.T) {
 			wantQueued(t, q, 0)
 			pass(1)
 		}
-		item := next(t, q)
-		if want := "retry 8"; item.Causes.String() != want {
-			t.Errorf("causes %q, want %q", item.Causes, want)
-		}
+		expectNext(t, q, 8, "retry 8")
 		q.Done(k, queue.NoRequeue())
 		fail(t, q, k, 1) // which starts without failures
 	})
@@ -65,26 +62,22 @@ func TestCausesInBackoff(t *testing.T) {
 		{queue.Unspecified, 15 * time.Second, 5, "unspecified, retry 5"},
 	}
 	for _, test := range tests {
-		t.Run(test.kind.String(), func(t *testing.T) {
-			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
-				k := key("a", "b")
-				fail(t, q, k, 5)
-				pass(time.Second)
-				q.Add(k, queue.Cause{Kind: test.kind})
-				if test.after > 0 {
-					pass(test.after - 1)
-					wantQueued(t, q, 0)
-					pass(1)
-				}
-				item := next(t, q)
-				if item.Attempt != test.attempt || item.Causes.String() != test.causes || item.Waited != 0 {
-					t.Errorf("attempt %d, causes %q, waited %v; want %d, %q, 0s",
-						item.Attempt, item.Causes, item.Waited, test.attempt, test.causes)
-				}
-				q.Done(k, queue.NoRequeue())
-				pass(time.Hour)
+		runWithFakeClock(t, test.kind.String(), func(t *testing.T, q *queue.Queue) {
+			k := key("a", "b")
+			fail(t, q, k, 5)
+			pass(time.Second)
+			q.Add(k, queue.Cause{Kind: test.kind})
+			if test.after > 0 {
+				pass(test.after - 1)
 				wantQueued(t, q, 0)
-			})
+				pass(1)
+			}
+			if item := expectNext(t, q, test.attempt, test.causes); item.Waited != 0 {
+				t.Errorf("waited %v", item.Waited)
+			}
+			q.Done(k, queue.NoRequeue())
+			pass(time.Hour)
+			wantQueued(t, q, 0)
 		})
 	}
 }
@@ -94,9 +87,7 @@ func TestALateEventRunsAtOnce(t *testing.T) {
 		fail(t, q, key("a", "b"), 5)
 		pass(4 * time.Second)
 		q.Add(key("a", "b"), event)
-		if item := next(t, q); item.Attempt != 5 || item.Causes.Has(queue.Retrying) {
-			t.Errorf("attempt %d because of %q, want 5 because of the event alone", item.Attempt, item.Causes)
-		}
+		expectNext(t, q, 5, "child Pod changed")
 	})
 }
 
@@ -112,26 +103,24 @@ func TestCausesDuringAFailingAttempt(t *testing.T) {
 		{queue.Resync, 16 * time.Second, 5, 0},
 	}
 	for _, test := range tests {
-		t.Run(test.kind.String(), func(t *testing.T) {
-			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
-				k := key("a", "b")
-				fail(t, q, k, 4)
-				pass(time.Minute)
-				next(t, q)
-				q.Add(k, queue.Cause{Kind: test.kind})
-				pass(time.Second)
-				if got := q.Done(k, queue.Retry()); got != test.delay {
-					t.Errorf("delay %v, want %v", got, test.delay)
-				}
-				pass(test.delay)
-				item := next(t, q)
-				if item.Attempt != test.attempt || !item.Causes.Has(test.kind) {
-					t.Errorf("attempt %d because of %q, want %d because of %v", item.Attempt, item.Causes, test.attempt, test.kind)
-				}
-				if item.Waited != test.waited {
-					t.Errorf("waited %v, want %v", item.Waited, test.waited)
-				}
-			})
+		runWithFakeClock(t, test.kind.String(), func(t *testing.T, q *queue.Queue) {
+			k := key("a", "b")
+			fail(t, q, k, 4)
+			pass(time.Minute)
+			next(t, q)
+			q.Add(k, queue.Cause{Kind: test.kind})
+			pass(time.Second)
+			if got := q.Done(k, queue.Retry()); got != test.delay {
+				t.Errorf("delay %v, want %v", got, test.delay)
+			}
+			pass(test.delay)
+			item := next(t, q)
+			if item.Attempt != test.attempt || !item.Causes.Has(test.kind) {
+				t.Errorf("attempt %d because of %q, want %d because of %v", item.Attempt, item.Causes, test.attempt, test.kind)
+			}
+			if item.Waited != test.waited {
+				t.Errorf("waited %v, want %v", item.Waited, test.waited)
+			}
 		})
 	}
 }
@@ -202,10 +191,7 @@ func TestRetryNow(t *testing.T) {
 			t.Fatalf("%d backoffs ended, want 3", ended)
 		}
 		for range 3 {
-			item := next(t, q)
-			if item.Attempt != 5 || item.Causes.String() != "retry 5" {
-				t.Errorf("attempt %d because of %q, want 5 because of retry 5", item.Attempt, item.Causes)
-			}
+			item := expectNext(t, q, 5, "retry 5")
 			q.Done(item.Key, queue.NoRequeue())
 		}
 		wantQueued(t, q, 0)
@@ -225,9 +211,7 @@ func TestTheEarliestAddAfterCounts(t *testing.T) {
 		pass(10*time.Second - 1)
 		wantQueued(t, q, 0)
 		pass(1)
-		if got := next(t, q).Causes.String(); got != "scheduled requeue" {
-			t.Errorf("causes %q, want scheduled requeue", got)
-		}
+		expectNext(t, q, 0, "scheduled requeue")
 		q.Done(k, queue.NoRequeue())
 		pass(time.Hour)
 		wantQueued(t, q, 0)
@@ -242,9 +226,7 @@ func TestAddKeepsTheTimerOfAddAfter(t *testing.T) {
 		next(t, q)
 		q.Done(k, queue.NoRequeue())
 		pass(10 * time.Second)
-		if got := next(t, q).Causes.String(); got != "periodic resync" {
-			t.Errorf("causes %q, want periodic resync", got)
-		}
+		expectNext(t, q, 0, "periodic resync")
 	})
 }
 
@@ -275,14 +257,12 @@ func TestForget(t *testing.T) {
 		{"knows nothing of a strange key", func(*testing.T, *queue.Queue, queue.Key) {}, 0},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
-				k := key("a", "b")
-				test.prepare(t, q, k)
-				q.Forget(k)
-				pass(time.Hour)
-				wantQueued(t, q, test.want)
-			})
+		runWithFakeClock(t, test.name, func(t *testing.T, q *queue.Queue) {
+			k := key("a", "b")
+			test.prepare(t, q, k)
+			q.Forget(k)
+			pass(time.Hour)
+			wantQueued(t, q, test.want)
 		})
 	}
 }
@@ -297,9 +277,7 @@ func TestForgetWhileHeld(t *testing.T) {
 		q.Forget(k)
 		wantQueued(t, q, 0)
 		q.Done(k, queue.NoRequeue())
-		if item := next(t, q); item.Attempt != 0 || item.Causes.String() != "periodic resync" {
-			t.Errorf("attempt %d because of %q, want 0 because of periodic resync", item.Attempt, item.Causes)
-		}
+		expectNext(t, q, 0, "periodic resync")
 	})
 }
 

@@ -36,6 +36,10 @@ func withFakeClock(t *testing.T, test func(*testing.T, *queue.Queue)) {
 	})
 }
 
+func runWithFakeClock(t *testing.T, name string, test func(*testing.T, *queue.Queue)) {
+	t.Run(name, func(t *testing.T) { withFakeClock(t, test) })
+}
+
 // pass advances the clock and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
@@ -51,6 +55,16 @@ func next(t *testing.T, q *queue.Queue) queue.Item {
 	item, ok := q.Next(t.Context())
 	if !ok {
 		t.Fatal("Next returned false with a key queued")
+	}
+	return item
+}
+
+// expectNext takes a key that must be ready after so many failures, for these causes.
+func expectNext(t *testing.T, q *queue.Queue, attempt int, causes string) queue.Item {
+	t.Helper()
+	item := next(t, q)
+	if item.Attempt != attempt || item.Causes.String() != causes {
+		t.Errorf("attempt %d because of %q, want %d because of %s", item.Attempt, item.Causes, attempt, causes)
 	}
 	return item
 }
@@ -191,10 +205,7 @@ func TestOneWorkerPerKey(t *testing.T) {
 		wantQueued(t, q, 0)
 		pass(2 * time.Second)
 		q.Done(k, queue.NoRequeue())
-		again := next(t, q)
-		if want := "parent changed, periodic resync"; again.Causes.String() != want {
-			t.Errorf("causes %q, want %q", again.Causes, want)
-		}
+		again := expectNext(t, q, 0, "parent changed, periodic resync")
 		if want := 2 * time.Second; again.Waited != want {
 			t.Errorf("waited %v, want %v: the time since the first Add", again.Waited, want)
 		}
@@ -213,24 +224,22 @@ func TestNextBlocks(t *testing.T) {
 		{"until the queue is closed", func(q *queue.Queue, _ func()) { q.Close() }, false},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				received := make(chan bool, 1)
-				go func() {
-					_, ok := q.Next(ctx)
-					received <- ok
-				}()
-				synctest.Wait()
-				if len(received) > 0 {
-					t.Fatal("Next returned before there was a reason")
-				}
-				test.end(q, cancel)
-				if got := <-received; got != test.want {
-					t.Errorf("Next returned %v, want %v", got, test.want)
-				}
-			})
+		runWithFakeClock(t, test.name, func(t *testing.T, q *queue.Queue) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			received := make(chan bool, 1)
+			go func() {
+				_, ok := q.Next(ctx)
+				received <- ok
+			}()
+			synctest.Wait()
+			if len(received) > 0 {
+				t.Fatal("Next returned before there was a reason")
+			}
+			test.end(q, cancel)
+			if got := <-received; got != test.want {
+				t.Errorf("Next returned %v, want %v", got, test.want)
+			}
 		})
 	}
 }
