@@ -46,8 +46,7 @@ func action(t *testing.T, verb plan.Verb, name string) plan.Action {
 func echo(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, stored) }
 
 func TestApplyPlanKeepsTheStages(t *testing.T) {
-	var s server
-	w := s.writer(t, apply.Options{}, echo)
+	s, w := newServer(t, apply.Options{}, echo)
 	stages := [][]plan.Action{
 		{action(t, plan.Delete, "d1"), action(t, plan.Delete, "d2")},
 		{action(t, plan.Create, "c1")},
@@ -70,8 +69,7 @@ func TestApplyPlanKeepsTheStages(t *testing.T) {
 }
 
 func TestApplyPlanContinuesAfterAFailure(t *testing.T) {
-	var s server
-	w := s.writer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	w := new(server).writer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "bad") {
 			writeJSON(422, status(422, "Invalid", "no such thing", ""))(w, r)
 			return
@@ -93,10 +91,9 @@ func TestApplyPlanContinuesAfterAFailure(t *testing.T) {
 func TestApplyPlanIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ parallel, want int }{"by plan": {0, 16}, "in all": {3, 3}} {
 		t.Run(name, func(t *testing.T) {
-			var s server
 			const actions = 40
 			arrived, release := make(chan struct{}, actions), make(chan struct{})
-			w := s.writer(t, apply.Options{Parallel: c.parallel}, func(w http.ResponseWriter, r *http.Request) {
+			w := new(server).writer(t, apply.Options{Parallel: c.parallel}, func(w http.ResponseWriter, r *http.Request) {
 				arrived <- struct{}{}
 				<-release
 				echo(w, r)
@@ -127,9 +124,8 @@ func TestApplyPlanIsBounded(t *testing.T) {
 }
 
 func TestApplyPlanEndsWithItsContext(t *testing.T) {
-	var s server
 	ctx, cancel := context.WithCancel(t.Context())
-	w := s.writer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s, w := newServer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
@@ -182,8 +178,7 @@ func TestApplyPlanSkipsMissingNamespaces(t *testing.T) {
 		}
 		echo(w, r)
 	}
-	var s server
-	w := s.writer(t, apply.Options{}, taken)
+	s, w := newServer(t, apply.Options{}, taken)
 	namespaces := object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	home := action(t, plan.Update, "any").Ref.Namespace
 	namespace := plan.Action{Verb: plan.Create, Resource: namespaces, Ref: object.Ref{Kind: object.Kind{Kind: "Namespace"}, Name: home},

@@ -43,10 +43,9 @@ func TestApplyRequests(t *testing.T) {
 
 // A take over requires the version that was read, and keeps fields that it does not know.
 func TestATakeOverNamesFormerManagers(t *testing.T) {
-	var s server
 	a := applying(t, plan.Apply)
 	a.TakeOver = &plan.TakeOver{From: []plan.FormerManager{{Name: "mine"}}, RemoveAnnotations: []string{"example.org/applied~1", "not/there"}}
-	w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, `{"metadata":{"name":"a","uid":"u-1","resourceVersion":"9","annotations":{"example.org/applied~1":"x"},"managedFields":[`+
+	s, w := newServer(t, apply.Options{}, writeJSON(http.StatusOK, `{"metadata":{"name":"a","uid":"u-1","resourceVersion":"9","annotations":{"example.org/applied~1":"x"},"managedFields":[`+
 		`{"manager":"mine","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{}}}}]}}`))
 	if result := applyOne(t, w, a); result.Err != nil {
 		t.Fatal(result.Err)
@@ -117,10 +116,9 @@ func TestNothingIsDeletedFromAStaleCache(t *testing.T) {
 // Every write has dryRun where the server looks for it.
 func TestADryRunStoresNothing(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.Create, plan.Update, plan.Apply, plan.Delete} {
-		var s server
 		a := applying(t, verb)
 		a.TakeOver = &plan.TakeOver{From: []plan.FormerManager{{Name: "mine"}}}
-		w := s.writer(t, apply.Options{DryRun: true}, writeJSON(http.StatusOK, strings.Replace(stored, `"uid"`,
+		s, w := newServer(t, apply.Options{DryRun: true}, writeJSON(http.StatusOK, strings.Replace(stored, `"uid"`,
 			`"managedFields":[{"manager":"mine","operation":"Update","fieldsV1":{"f:data":{}}}],"uid"`, 1)))
 		if result := applyOne(t, w, a); result.Err != nil {
 			t.Errorf("%s: %v", verb, result.Err)

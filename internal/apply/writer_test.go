@@ -62,6 +62,12 @@ func (s *server) writer(t *testing.T, options apply.Options, respond http.Handle
 	return apply.New(client, options)
 }
 
+func newServer(t *testing.T, options apply.Options, respond http.HandlerFunc) (*server, *apply.Writer) {
+	t.Helper()
+	s := &server{}
+	return s, s.writer(t, options, respond)
+}
+
 func writeJSON(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
@@ -114,8 +120,7 @@ func TestRequests(t *testing.T) {
 			`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u-1"},"propagationPolicy":"Background"}`,
 	} {
 		t.Run(verb, func(t *testing.T) {
-			var s server
-			w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
+			s, w := newServer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
 			got := must.Get(writes(t)[verb](t.Context(), w)).In(t)
 			if verb != "delete" && got.Version() != 8 {
 				t.Errorf("got %s, want what the server stored", got.JSON())
@@ -128,8 +133,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestManagerAndClusterScope(t *testing.T) {
-	var s server
-	w := s.writer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
+	s, w := newServer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
 	namespace := parse(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
 	must.Get(w.Create(t.Context(), namespaces, namespace, "")).In(t)
 	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.requests[0] != want {
@@ -151,8 +155,7 @@ func TestDeleteReturnsWhatIsLeft(t *testing.T) {
 		"another of that name": {http.StatusConflict, status(409, "Conflict", "the UID in the precondition (u-1) does not match", ""), "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s server
-			left, err := s.writer(t, apply.Options{}, writeJSON(c.code, c.body)).Delete(t.Context(), configMaps, parse(t, wanted))
+			left, err := new(server).writer(t, apply.Options{}, writeJSON(c.code, c.body)).Delete(t.Context(), configMaps, parse(t, wanted))
 			if (err != nil) != c.fails || c.fails && !apply.Conflict(err) {
 				t.Errorf("error: %v", err)
 			}
@@ -232,8 +235,7 @@ func kindsOf(err error) string {
 }
 
 func TestUnreachable(t *testing.T) {
-	var s server
-	truncated := s.writer(t, apply.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+	truncated := new(server).writer(t, apply.Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, `{"apiVersion":`)
 	})
@@ -254,18 +256,16 @@ func TestUnreachable(t *testing.T) {
 
 func TestAResponseThatIsNoObject(t *testing.T) {
 	for _, body := range []string{``, `[]`, `null`, `{"metadata":7}`} {
-		var s server
-		if got, err := writes(t)["create"](t.Context(), s.writer(t, apply.Options{}, writeJSON(http.StatusCreated, body))); err == nil {
+		if got, err := writes(t)["create"](t.Context(), new(server).writer(t, apply.Options{}, writeJSON(http.StatusCreated, body))); err == nil {
 			t.Errorf("%q is taken for %s", body, jsonOf(got))
 		}
 	}
 }
 
 func TestWaitingForASlotEnds(t *testing.T) {
-	var s server
 	release := make(chan struct{})
 	arrived := make(chan struct{})
-	w := s.writer(t, apply.Options{Parallel: 1}, func(w http.ResponseWriter, r *http.Request) {
+	s, w := newServer(t, apply.Options{Parallel: 1}, func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
 		_, _ = io.WriteString(w, stored)
@@ -291,8 +291,7 @@ func TestWaitingForASlotEnds(t *testing.T) {
 }
 
 func TestTheBodyOfADeletionIsJSON(t *testing.T) {
-	var s server
-	w := s.writer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
+	s, w := newServer(t, apply.Options{}, writeJSON(http.StatusOK, stored))
 	odd := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town","uid":"\u0007é\u2028"}}`)
 	must.Get(w.Delete(t.Context(), configMaps, odd)).In(t)
 	_, body, _ := strings.Cut(s.requests[0], "configmaps/a ")
@@ -352,9 +351,9 @@ func TestEvictions(t *testing.T) {
 		"budget":  {http.StatusTooManyRequests, false, true},
 		"another": {http.StatusConflict, false, false},
 	} {
-		var s server
 		respond := writeJSON(c.code, status(c.code, map[int]string{404: "NotFound", 409: "Conflict", 429: "TooManyRequests"}[c.code], "no", ""))
-		err := s.writer(t, apply.Options{}, respond).Evict(t.Context(), pods, pod)
+		s, w := newServer(t, apply.Options{}, respond)
+		err := w.Evict(t.Context(), pods, pod)
 		if (err == nil) != c.fine || apply.TooManyRequests(err) != c.refused || len(s.requests) != 1 {
 			t.Errorf("%s: %v after %d requests", name, err, len(s.requests))
 		}
@@ -362,8 +361,7 @@ func TestEvictions(t *testing.T) {
 }
 
 func TestListsComeInPages(t *testing.T) {
-	var s server
-	w := s.writer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s, w := newServer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("continue") == "" {
 			_, _ = io.WriteString(w, `{"metadata":{"continue":"more"},"items":[{"metadata":{"name":"a"}}]}`)
 			return
