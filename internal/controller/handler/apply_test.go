@@ -80,8 +80,7 @@ func TestCreateOrApply(t *testing.T) {
 
 // conditionalHandler is applicable to objects whose spec.on is true. It may fail.
 type conditionalHandler struct {
-	mu    sync.Mutex
-	lines []string
+	callLog
 	fails bool
 }
 
@@ -105,20 +104,10 @@ func (c *conditionalHandler) setFailing(fails bool) {
 	c.fails = fails
 }
 
-// taken returns the calls since the last time.
-func (c *conditionalHandler) taken() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer func() { c.lines = nil }()
-	return slices.Clone(c.lines)
-}
-
 func (c *conditionalHandler) expect(t *testing.T, want ...string) {
 	t.Helper()
 	pass(time.Second)
-	if got := c.taken(); !slices.Equal(got, want) {
-		t.Errorf("called %q, want %q", got, want)
-	}
+	c.callLog.expect(t, want...)
 }
 
 // finalizersOf returns the finalizers of an object; "[]" for none.
@@ -142,7 +131,6 @@ func TestNotApplicable(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		p := program(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}}, Conditional: true})
 		w := startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
-		defer func() { w.stop() }()
 		c.expect(t, "Create eur")
 		pass(time.Hour)
 		c.expect(t)
@@ -221,7 +209,6 @@ func TestMatch(t *testing.T) {
 		p := program(trigger.Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute})
 		do := map[string]handlerFunc{"d": c.handle}
 		w := startEnv(s, p, s, do)
-		defer func() { w.stop() }()
 		c.expect(t, "Match eur")
 		expectFinalizers(t, s, "[]")
 		s.edit(rates, "eur", `{"spec":{"on":true}}`)
@@ -281,7 +268,7 @@ func TestMatchIsThrottled(t *testing.T) {
 			s.edit(rates, "eur", fmt.Sprintf(`{"status":{"n":%d}}`, n))
 			pass(20 * time.Millisecond)
 		}
-		if n := len(c.taken()); n < 50 || n > 400 {
+		if n := len(c.take()); n < 50 || n > 400 {
 			t.Errorf("%d calls for 1000 states in 20 s", n)
 		}
 		s.edit(rates, "eur", `{"spec":{"on":true}}`)

@@ -209,7 +209,6 @@ func testDaemon(t *testing.T, h trigger.Handler, test func(e daemonEnv)) {
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 		e.expect("at the start", "eur Start", 1)
 		test(e)
-		x.stop()
 	})
 }
 
@@ -523,11 +522,10 @@ func TestConcurrentDaemonCalls(t *testing.T) {
 			<-concurrent
 			return p.handle(ctx, n)
 		})
-		x := startEnv(s, all, s, nil)
+		startEnv(s, all, s, nil)
 		pass(time.Minute)
 		if p.running() != objects {
 			t.Errorf("%d daemons", p.running())
 		}
-		x.stop()
 	})
 }

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -504,68 +505,44 @@ func TestEditsAreNotThrottled(t *testing.T) {
 }
 
 // A timer with an initial delay counts from when the object is first seen, and from the end of
-// each call, or from its start.
-func TestInitialDelay(t *testing.T) {
+// each call, or from its start. The delay of an error replaces the interval of a timer that counts
+// from the end of its calls; a backoff ends with the interval.
+func TestTimesOfTimers(t *testing.T) {
+	later := &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}
 	for name, c := range map[string]struct {
 		handler trigger.Handler
-		want    []time.Duration
+		takes   time.Duration
+		err     error
+		want    []time.Duration // in seconds
 	}{
-		"at once":     {trigger.Handler{Every: 10 * time.Second}, []time.Duration{0, 14 * time.Second, 28 * time.Second}},
-		"delayed":     {trigger.Handler{Every: 10 * time.Second, InitialDelay: 5 * time.Second}, []time.Duration{5 * time.Second, 19 * time.Second}},
-		"sharp":       {trigger.Handler{Every: 10 * time.Second, Sharp: true}, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"sharp, slow": {trigger.Handler{Every: 3 * time.Second, Sharp: true}, []time.Duration{0, 7 * time.Second, 14 * time.Second}},
-		"idle":        {trigger.Handler{Every: 10 * time.Second, Idle: 8 * time.Second}, []time.Duration{8 * time.Second, 22 * time.Second}},
-		"unmatched":   {trigger.Handler{Every: 10 * time.Second, When: func(_, _ *object.Object) bool { return false }}, nil},
+		"at once":           {trigger.Handler{}, 4 * time.Second, nil, []time.Duration{0, 14, 28}},
+		"delayed":           {trigger.Handler{InitialDelay: 5 * time.Second}, 4 * time.Second, nil, []time.Duration{5, 19}},
+		"sharp":             {trigger.Handler{Sharp: true}, 4 * time.Second, nil, []time.Duration{0, 10, 20}},
+		"sharp, slow":       {trigger.Handler{Every: 3 * time.Second, Sharp: true}, 4 * time.Second, nil, []time.Duration{0, 7, 14}},
+		"idle":              {trigger.Handler{Idle: 8 * time.Second}, 4 * time.Second, nil, []time.Duration{8, 22}},
+		"unmatched":         {trigger.Handler{When: isNamed("usd")}, 0, nil, nil},
+		"requested delay":   {trigger.Handler{}, 0, later, []time.Duration{0, 30, 60}},
+		"backoff":           {trigger.Handler{Backoff: time.Minute}, 0, errLost, []time.Duration{0, 10, 20}},
+		"from the creation": {trigger.Handler{}, 0, later, []time.Duration{7, 17, 27}},
 	} {
 		runInBubble(t, name, func(t *testing.T, s *server) {
 			s.create(rates, "eur", `{"metadata":{"creationTimestamp":"1999-12-31T23:59:57Z"}}`)
-			h := c.handler
-			h.Name, h.FromFirstSeen = "t", true
+			c.handler.Name, c.handler.FromFirstSeen = "t", name != "from the creation"
+			c.handler.Every = cmp.Or(c.handler.Every, 10*time.Second)
 			begun := time.Now()
-			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-				elapse(4 * time.Second)
-				return &hook.HandlerResponse{}, nil
-			}})
-			pass(30 * time.Second)
+			timer := func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				elapse(c.takes)
+				return &hook.HandlerResponse{}, c.err
+			}
+			w := startEnv(s, program(c.handler), s, map[string]handlerFunc{"t": timer})
+			pass(61 * time.Second)
 			made := w.callsOf("t", "")
 			if len(made) < len(c.want) || c.want == nil && len(made) > 0 {
 				t.Fatalf("%d calls", len(made))
 			}
 			for i, want := range c.want {
-				if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
-					t.Errorf("call %d came after %s, want %s", i, at, want)
-				}
-			}
-		})
-	}
-}
-
-// The delay of an error replaces the interval of a timer that counts from the end of its calls; a
-// backoff ends with the interval.
-func TestDelayOfTimerError(t *testing.T) {
-	for name, c := range map[string]struct {
-		handler trigger.Handler
-		err     error
-		want    []time.Duration
-	}{
-		"requested": {trigger.Handler{FromFirstSeen: true}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{0, 30 * time.Second, 60 * time.Second}},
-		"backoff":   {trigger.Handler{FromFirstSeen: true, Backoff: time.Minute}, errLost, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"scheduled": {trigger.Handler{}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
-	} {
-		runInBubble(t, name, func(t *testing.T, s *server) {
-			begun := time.Now()
-			s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"}}`)
-			h := c.handler
-			h.Name, h.Every = "t", 10*time.Second
-			w := startEnv(s, program(h), s, map[string]handlerFunc{"t": answers(nil, c.err)})
-			pass(61 * time.Second)
-			made := w.callsOf("t", "")
-			if len(made) < len(c.want) {
-				t.Fatalf("%d calls", len(made))
-			}
-			for i, want := range c.want {
-				if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
-					t.Errorf("call %d came after %s, want %s", i, at, want)
+				if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want*time.Second {
+					t.Errorf("call %d came after %s, want %d s", i, at, want)
 				}
 			}
 		})

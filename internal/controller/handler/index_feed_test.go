@@ -56,9 +56,7 @@ func TestIndexComesFirst(t *testing.T) {
 		for i := range objects {
 			s.create(rates, fmt.Sprint("r", i), `{"spec":{"n":1}}`)
 		}
-		writes := func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			return &hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`)}, nil
-		}
+		writes := answers(&hook.HandlerResponse{Patch: []byte(`{"spec":{"seen":true}}`)}, nil)
 		looks := func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			o, err := object.Parse(n.Object)
 			if err != nil {
@@ -88,7 +86,6 @@ func TestIndexComesFirst(t *testing.T) {
 		if got := x.callsOf("looks", "r7"); len(got) < 2 || p.indexed("r7") != "2" {
 			t.Errorf("calls %v, index %s", got, p.indexed("r7"))
 		}
-		x.stop()
 	})
 }
 
@@ -124,7 +121,6 @@ func TestChangesCloseTheGate(t *testing.T) {
 		if !x.gate.IsOpen(key) {
 			t.Error("no calls after that")
 		}
-		x.stop()
 	})
 }
 
@@ -136,7 +132,7 @@ func TestIndexOfChanges(t *testing.T) {
 		made.Matches = func(o *object.Object) bool { return o.Labels().Get("watch") != "no" }
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		s.create(rates, "usd", `{"spec":{"n":1},"metadata":{"labels":{"watch":"no"}}}`)
-		x := startEnv(s, made, s, nil)
+		startEnv(s, made, s, nil)
 		p.expectRequests(t, "the list", "first 1 -0 complete")
 		s.create(rates, "chf", `{"spec":{"n":1}}`)
 		p.expectRequests(t, "a new object", "1 -0 complete")
@@ -157,7 +153,6 @@ func TestIndexOfChanges(t *testing.T) {
 		if p.indexed("eur") != "" || p.indexed("usd") != "3" || p.indexed("chf") != "" {
 			t.Errorf("index %v", p.index)
 		}
-		x.stop()
 	})
 }
 
@@ -212,7 +207,6 @@ func TestCallsWaitForIndex(t *testing.T) {
 		x.stop()
 		pass(time.Minute)
 		y.expectCalls(t, "b", "", 2)
-		y.stop()
 	})
 }
 
@@ -269,7 +263,6 @@ func TestIndexRestarts(t *testing.T) {
 		p.expectRequests(t, "a busy process")
 		pass(time.Minute)
 		p.expectRequests(t, "a process that was busy", "1 -0 complete")
-		x.stop()
 	})
 }
 
@@ -281,9 +274,8 @@ func TestSizeOfIndexRequests(t *testing.T) {
 		for i := range objects {
 			s.create(rates, fmt.Sprint("r", i), `{"spec":{"n":1,"text":"`+strings.Repeat("x", index.MaxBytes/8)+`"}}`)
 		}
-		x := startEnv(s, p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, nil)
+		startEnv(s, p.indexProgram(trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}}), s, nil)
 		p.expectRequests(t, "the list", "first 8 -0", "8 -0", "4 -0 complete")
-		x.stop()
 	})
 }
 
@@ -298,6 +290,5 @@ func TestIndexWithoutNotifications(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		p.expectRequests(t, "a change", "1 -0 complete")
 		x.expectCalls(t, "h", "eur", 1)
-		x.stop()
 	})
 }

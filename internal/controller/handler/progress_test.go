@@ -21,10 +21,37 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// stepHandler takes three steps, one each call, by its progress.
-type stepHandler struct {
+// callLog has a line for each call.
+type callLog struct {
 	mu    sync.Mutex
 	lines []string
+}
+
+func (l *callLog) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+// take returns the calls since the last time.
+func (l *callLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+func (l *callLog) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if lines := l.take(); !slices.Equal(lines, want) {
+		t.Errorf("called %q, want %q", lines, want)
+	}
+}
+
+// stepHandler takes three steps, one each call, by its progress.
+type stepHandler struct {
+	callLog
 	// fails makes it return an error beside the progress; patch is what it changes.
 	fails bool
 	patch string
@@ -51,16 +78,6 @@ func (h *stepHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.H
 	return r, nil
 }
 
-func (h *stepHandler) expect(t *testing.T, want ...string) {
-	t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Equal(h.lines, want) {
-		t.Errorf("called %q, want %q", h.lines, want)
-	}
-	h.lines = nil
-}
-
 // Progress is stored with the record, survives a restart and edits, and goes when the call is
 // complete; an update with the edits follows. It works with the record in the status too.
 func TestProgress(t *testing.T) {
@@ -83,7 +100,6 @@ func testProgress(t *testing.T, s *server, h *stepHandler) {
 		attempt = 1
 	}
 	w := startEnv(s, p, s, do)
-	defer func() { w.stop() }()
 	pass(time.Second)
 	h.expect(t, "Create  0")
 	if e := stateIn(s.get(rates, "eur"))["h"]; !strings.HasPrefix(string(e.Progress), `{"steps":1,`) || e.Digest != "" {
@@ -227,8 +243,7 @@ func TestRefusedWriteBesideError(t *testing.T) {
 
 // editedHandler has two steps: one succeeds in its first call, the other fails until told otherwise.
 type editedHandler struct {
-	mu    sync.Mutex
-	lines []string
+	callLog
 	// second is the end of the second step; patch is what the first one changes.
 	second error
 	patch  string
@@ -260,26 +275,10 @@ func (h *editedHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook
 	return r, nil
 }
 
-func (h *editedHandler) expect(t *testing.T, want ...string) {
-	t.Helper()
-	if lines := h.take(); !slices.Equal(lines, want) {
-		t.Errorf("called %q, want %q", lines, want)
-	}
-}
-
 func (h *editedHandler) end(second error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.second = second
-}
-
-// take returns the calls since the last time.
-func (h *editedHandler) take() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	lines := h.lines
-	h.lines = nil
-	return lines
 }
 
 // expectUpdate checks that the handler gave up on the creation, and got the edits as one update.
@@ -420,7 +419,6 @@ func TestEditsBetweenSteps(t *testing.T) {
 			c.handler.Name, c.handler.Backoff, c.handler.MaxBackoff = "h", 10*time.Minute, 10*time.Minute
 			p := program(c.handler)
 			w := startEnv(s, p, s, map[string]handlerFunc{"h": h.handle})
-			defer func() { w.stop() }()
 			pass(time.Second)
 			c.play(t, env{s, h, func() {
 				w.stop()

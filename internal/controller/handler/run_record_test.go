@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -286,28 +285,20 @@ func faultKind(f *failure.Fault) failure.FaultKind {
 func TestEventTypes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
-		var mu sync.Mutex
-		var lines []string
+		var calls callLog
 		p := program(trigger.Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}})
 		do := map[string]handlerFunc{"e": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			lines = append(lines, fmt.Sprintf("%s %s", n.Event, n.Name))
+			calls.add(fmt.Sprintf("%s %s", n.Event, n.Name))
 			return &hook.HandlerResponse{}, nil
 		}}
 		expect := func(want ...string) {
 			t.Helper()
 			pass(time.Minute)
-			mu.Lock()
-			defer mu.Unlock()
-			slices.Sort(lines)
-			if !slices.Equal(lines, want) {
+			if lines := slices.Sorted(slices.Values(calls.take())); !slices.Equal(lines, want) {
 				t.Errorf("called for %q, want %q", lines, want)
 			}
-			lines = nil
 		}
 		w := startEnv(s, p, s, do)
-		defer func() { w.stop() }()
 		expect("Listed eur")
 		s.create(rates, "usd", `{"spec":{"n":1}}`)
 		s.edit(rates, "eur", `{"status":{"n":1}}`)

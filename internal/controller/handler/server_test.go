@@ -190,9 +190,6 @@ func (s *server) respond(r *http.Request, sent map[string]any) (int, any) {
 			target, sub = before, name
 		}
 	}
-	if r.Method == http.MethodPost && isCollection(path) {
-		return s.post(path, sent)
-	}
 	have := s.objects[target]
 	if have == nil && !posted && r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
 		return statusResponse(http.StatusNotFound, metav1.StatusReasonNotFound, shortPath(target)+" not found")
@@ -292,18 +289,6 @@ func namespaceTerminating() (int, any) {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}},
 	}
-}
-
-// post creates an object.
-func (s *server) post(collection string, sent map[string]any) (int, any) {
-	path := collection + "/" + meta(sent)["name"].(string)
-	if s.terminating {
-		return namespaceTerminating()
-	}
-	if s.objects[path] != nil {
-		return statusResponse(http.StatusConflict, metav1.StatusReasonAlreadyExists, shortPath(path)+" already exists")
-	}
-	return http.StatusCreated, s.put(path, sent)
 }
 
 func (s *server) delete(path string, have map[string]any) (int, any) {
