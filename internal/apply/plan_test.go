@@ -361,8 +361,7 @@ func ownersOf(k *testController, key string) string {
 		}
 		owners[name] = fields
 	}
-	text := must.Get(json.MarshalIndent(owners, "", " ")).In(k.t)
-	return string(text)
+	return string(must.Get(json.MarshalIndent(owners, "", " ")).In(k.t))
 }
 
 // withSelf writes fields that are owned themselves in one way: they have "." only if others are owned below.

@@ -75,9 +75,7 @@ func (k *testController) observed() []*object.Object {
 func (k *testController) plan(response []json.RawMessage) plan.Plan {
 	k.t.Helper()
 	desired, _, err := k.planner.Desired(response)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Succeed(k.t, err)
 	p := must.Get(k.planner.Changes(k.observed(), desired, func(o *object.Object, digest uint64) bool {
 		return k.upToDate[o.UID()] == [2]uint64{o.Digest(), digest}
 	})).In(k.t)

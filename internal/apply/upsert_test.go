@@ -53,8 +53,7 @@ func (u *upsertFixture) logged(write func(*object.Object) error, text string) []
 }
 
 func (u *upsertFixture) stored(key, member string) string {
-	text := must.Get(json.Marshal(u.objects[key].Object[member])).In(u.t)
-	return string(text)
+	return string(must.Get(json.Marshal(u.objects[key].Object[member])).In(u.t))
 }
 
 // A created field that is no longer applied is removed, and fields of others stay. If no field is

@@ -47,9 +47,7 @@ func BenchmarkEvent(b *testing.B) {
 			c.latestVersion = 0
 		}
 		_, data, err := in.next()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		o := must.Get(object.ParseAs(data, "v1", "ConfigMap")).In(b)
 		c.put(c.objects[keyOf(o)], o)
 	}

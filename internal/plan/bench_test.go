@@ -56,9 +56,7 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 		f.Rules[0].Strategy = strategy
 		if took := heaptest.Allocated(func() {
 			desired, _, err := f.Desired([]json.RawMessage{child})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			must.Get(f.Changes(nil, desired, nil)).In(t)
 		}); took > most {
 			t.Errorf("a child, %s: %d MiB", strategy, took>>20)

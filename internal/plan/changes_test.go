@@ -130,9 +130,7 @@ func checkAction(t *testing.T, f *Planner, action Action, wanted map[Key]Child) 
 func TestUpToDate(t *testing.T) {
 	f := plannerOf(t, nil)
 	desired, _, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	observed := observedOf(t, map[string][]byte{
 		"observed.yaml": []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: town}}]`)})
 	p, err := f.Changes(observed, desired, nil)
@@ -152,9 +150,7 @@ func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
 	f := plannerOf(t, []byte("generated: true"))
 	desired, _, err := f.Desired([]json.RawMessage{[]byte(
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"metadata":{"name":"b"},"data":{"k":"1","k":"2"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const want = `{"apiVersion":"v1","data":{"k":"2"},"kind":"ConfigMap","metadata":{"name":"b","namespace":"town","labels":{"controller-uid":"parent-uid"}}}`
 	if got := string(desired[0].Object.JSON()); got != want {
 		t.Errorf("got %s, want %s", got, want)

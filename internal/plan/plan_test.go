@@ -86,11 +86,7 @@ func plannerOf(t testing.TB, text []byte) *Planner {
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 func listOf(t *testing.T, text []byte) []map[string]any {
@@ -236,8 +232,7 @@ func describe(t *testing.T, p Plan) string {
 
 func sent(t *testing.T, o *object.Object) string {
 	t.Helper()
-	text := must.Get(yaml.JSONToYAML(o.JSON())).In(t)
-	return string(text)
+	return string(must.Get(yaml.JSONToYAML(o.JSON())).In(t))
 }
 
 // Whole numbers of a child become integers.
@@ -471,9 +466,7 @@ func TestCompare(t *testing.T) {
 func linesOf(t *testing.T) func([]object.FieldChange, error) string {
 	return func(changes []object.FieldChange, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(changes) == 0 {
 			return "nothing\n"
 		}

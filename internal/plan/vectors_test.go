@@ -59,12 +59,10 @@ func treeOf(t *testing.T, text []byte) any {
 
 func yamlOf(t *testing.T, value any) string {
 	t.Helper()
-	text := must.Get(yaml.Marshal(value)).In(t)
-	return string(text)
+	return string(must.Get(yaml.Marshal(value)).In(t))
 }
 
 func jsonOf(t testing.TB, value any) string {
 	t.Helper()
-	text := must.Get(json.Marshal(value)).In(t)
-	return string(text)
+	return string(must.Get(json.Marshal(value)).In(t))
 }

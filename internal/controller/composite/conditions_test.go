@@ -56,9 +56,7 @@ func checkGolden(t *testing.T, s *cluster, name string) {
 	s.mu.Lock()
 	text, err := json.MarshalIndent(s.objects["shops/a"], "", "  ")
 	s.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(string(text), `"lastTransitionTime": "2026-01-01T00:00:00Z"`) + "\n"
 	path := filepath.Join("testdata", "kstatus", name+".json")
 	if *update {

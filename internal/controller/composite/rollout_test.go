@@ -88,9 +88,7 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 func (r *run) storedChild(t *testing.T, child string) *object.Object {
 	t.Helper()
 	desired, _, err := r.planner.Desired([]json.RawMessage{json.RawMessage(child)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := must.Get(r.planner.Changes(nil, desired, nil)).In(t)
 	return p.Stages[0][0].After
 }

@@ -137,11 +137,7 @@ func (w *stage) handler(words []string) Handler {
 }
 
 func (w *stage) duration(text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return d
+	return must.Get(time.ParseDuration(text)).In(w.t)
 }
 
 // change patches the object, as one write.
@@ -149,10 +145,7 @@ func (w *stage) change(patch map[string]any) {
 	version := strconv.FormatUint(w.object.Version()+1, 10)
 	fields := object.MergePatch(object.DecodeOrEmpty(w.object.JSON()),
 		object.CombinePatches(patch, map[string]any{"metadata": map[string]any{"resourceVersion": version}}))
-	var err error
-	if w.object, err = object.Encode(fields); err != nil {
-		w.t.Fatal(err)
-	}
+	w.object = must.Get(object.Encode(fields)).In(w.t)
 }
 
 // run makes the calls that are due, and writes their responses, as package handler does.

@@ -106,9 +106,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 	k := revisionsOf([]string{"spec", "a", "x"})
 	before := parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":{"x":1}}`, 1))
 	r, err := k.current(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Stored = must.Get(k.create(before, r)).In(t)
 	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
 	if err == nil || !strings.Contains(err.Error(), "build Shop town/books at revision") {
@@ -301,9 +299,7 @@ func TestCorruptRevision(t *testing.T) {
 		`metadata.annotations["setpoint.dev/children"]: invalid character`: {Value: []byte(`"w0"`), Path: []string{"metadata", "annotations", claimsAnnotation}},
 	} {
 		corrupt, err := a.stored("a1:")[0].Edited(edit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err = a.k.History(a.f, []*object.Object{corrupt}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -13,11 +13,7 @@ const lastApplied = "example.org/last-applied"
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 func decode(t *testing.T, text []byte) any {

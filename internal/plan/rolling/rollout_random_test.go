@@ -92,9 +92,7 @@ func (w *simulation) desired(f *plan.Planner, parent *object.Object) []plan.Chil
 		response = append(response, json.RawMessage(web(i, image(parent))))
 	}
 	children, _, err := f.Desired(response)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return children
 }
 

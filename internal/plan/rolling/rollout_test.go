@@ -57,9 +57,7 @@ func (s rolloutFixture) desired(image string) []plan.Child {
 	s.t.Helper()
 	for i := len(s.wanted[image]); i < len(s.child); i++ {
 		children, _, err := s.f.Desired([]json.RawMessage{[]byte(web(i, image))})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		s.wanted[image] = append(s.wanted[image], children...)
 	}
 	return slices.Clone(s.wanted[image])[:len(s.child)]
@@ -331,9 +329,7 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	latest, _, err := s.f.Desired([]json.RawMessage{
 		[]byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`), []byte(web(0, "b")), []byte(web(1, "b")),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, formers := s.former()
 	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()).In(t)
 	p := must.Get(s.f.Changes(s.observed(), step.Desired, nil)).In(t)
