@@ -50,7 +50,11 @@ func (w generator) texts(name string) map[string]any {
 func (w generator) object(apiVersion, kind, name string, members map[string]any) json.RawMessage {
 	metadata := map[string]any{"name": name, "labels": w.texts("l"), "annotations": w.texts("n")}
 	members["apiVersion"], members["kind"], members["metadata"] = apiVersion, kind, metadata
-	text, err := json.Marshal(members)
+	return encode(members)
+}
+
+func encode(value any) []byte {
+	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
 	}
@@ -226,11 +230,7 @@ func normalize(text []byte) string {
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.Contains(key, "/") })
-	out, err := json.Marshal(tidy(fields))
-	if err != nil {
-		panic(err)
-	}
-	return string(out)
+	return string(encode(tidy(fields)))
 }
 
 func tidy(value any) any {

@@ -286,11 +286,7 @@ func (w generator) otherValues(response []json.RawMessage) (changed []json.RawMe
 			}
 		}
 		o["metadata"].(map[string]any)["name"] = "a"
-		text, err := json.Marshal(o)
-		if err != nil {
-			panic(err)
-		}
-		changed = append(changed, text)
+		changed = append(changed, encode(o))
 	}
 	return changed
 }
@@ -386,9 +382,5 @@ func withoutRecord(fields map[string]any) string {
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
 	delete(annotations, plan.AppliedAnnotation)
 	metadata["annotations"], o["metadata"] = annotations, metadata
-	text, err := json.Marshal(o)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	return string(encode(o))
 }
