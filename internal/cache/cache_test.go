@@ -41,6 +41,14 @@ func openView(c *Cache, selection Selection) (*View, chan string) {
 	return c.Watch(selection, func(e Event) { events <- eventText(e) }), events
 }
 
+// openReadyView opens a view and waits for its first list.
+func openReadyView(t *testing.T, c *Cache, selection Selection) (*View, chan string) {
+	t.Helper()
+	v, events := openView(c, selection)
+	receive(t, v.Ready())
+	return v, events
+}
+
 func expectEvents(t *testing.T, events <-chan string, want ...string) {
 	t.Helper()
 	var got []string
@@ -71,8 +79,7 @@ func TestWatchFollowsTheServer(t *testing.T) {
 			for i := range 5 {
 				api.put(namedObject(fmt.Sprint("o", i)))
 			}
-			v, events := openView(api.store(Options{}), Selection{Resource: configMaps})
-			receive(t, v.Ready())
+			v, events := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps})
 			expectEvents(t, events, "+o0", "+o1", "+o2", "+o3", "+o4")
 			if !v.Synced() || v.Len() != 5 || v.Err() != nil {
 				t.Fatalf("synced %v, %d objects, error %v", v.Synced(), v.Len(), v.Err())
@@ -97,8 +104,7 @@ func TestWatchFollowsTheServer(t *testing.T) {
 
 func TestWatchRequestsItsSelection(t *testing.T) {
 	api := newServer(t)
-	v := api.store(Options{}).Watch(Selection{Resource: configMaps, Namespace: "default", Labels: "b=2,a in (1)"}, nil)
-	receive(t, v.Ready())
+	openReadyView(t, api.store(Options{}), Selection{Resource: configMaps, Namespace: "default", Labels: "b=2,a in (1)"})
 	r := api.request(isStream)
 	if r.URL.Path != "/api/v1/namespaces/default/configmaps" {
 		t.Errorf("path %s", r.URL.Path)
@@ -117,8 +123,7 @@ func TestWatchOfOneObject(t *testing.T) {
 	api := newServer(t)
 	c := api.store(Options{})
 	selection := Selection{Resource: configMaps, Namespace: "default", Name: "a"}
-	v, events := openView(c, selection)
-	receive(t, v.Ready())
+	v, events := openReadyView(t, c, selection)
 	r := api.request(isStream)
 	if r.URL.Path != "/api/v1/namespaces/default/configmaps" || r.URL.Query().Get("fieldSelector") != "metadata.name=a" {
 		t.Errorf("requested %s", r.URL)
@@ -150,8 +155,7 @@ func TestFieldsAreSelectedByTheServer(t *testing.T) {
 		{Selection{Resource: configMaps, Name: "a", Fields: "type=x"}, "metadata.name=a,type=x"},
 	} {
 		api := newServer(t)
-		v := api.store(Options{}).Watch(c.selection, nil)
-		receive(t, v.Ready())
+		openReadyView(t, api.store(Options{}), c.selection)
 		if got := api.request(isStream).URL.Query().Get("fieldSelector"); got != c.want {
 			t.Errorf("%s: requested %q, want %q", c.selection, got, c.want)
 		}
@@ -163,12 +167,9 @@ func TestReadyOrFailed(t *testing.T) {
 	api := newServer(t)
 	var forbidden atomic.Bool
 	forbidden.Store(true)
-	api.reject = func(*http.Request) *metav1.Status {
-		if forbidden.Load() {
-			return &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "not yours"}
-		}
-		return nil
-	}
+	api.refuse(metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "not yours"}, func(*http.Request) bool {
+		return forbidden.Load()
+	})
 	c := api.store(Options{})
 	v := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.ReadyOrFailed())
@@ -194,8 +195,7 @@ func TestWatchOfMetadata(t *testing.T) {
 			api.noStreams = noStreams
 			api.kind = "PartialObjectMetadata"
 			api.put(namedObject("a"))
-			v := api.store(Options{}).Watch(Selection{Resource: configMaps, Metadata: true}, nil)
-			receive(t, v.Ready())
+			v, _ := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps, Metadata: true})
 			form := "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 			if got := api.request(isStream).Header.Get("Accept"); got != form {
 				t.Errorf("watch accepts %s", got)
@@ -250,8 +250,7 @@ func TestWatchIsShared(t *testing.T) {
 func TestWatchResumesAfterAnOutage(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	v, events := openView(api.store(Options{}), Selection{Resource: configMaps})
-	receive(t, v.Ready())
+	v, events := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps})
 	expectEvents(t, events, "+a")
 	api.request(isStream)
 	api.put(namedObject("warm"))
@@ -302,8 +301,7 @@ func TestWatchResumes(t *testing.T) {
 			api := newServer(t)
 			api.put(namedObject("a"))
 			api.put(namedObject("b"))
-			v, events := openView(api.store(Options{}), Selection{Resource: configMaps})
-			receive(t, v.Ready())
+			v, events := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps})
 			expectEvents(t, events, "+a", "+b")
 			api.request(isStream)
 			api.put(namedObject("warm")) // a watch that brought nothing is not resumed
@@ -331,14 +329,8 @@ func TestWatchResumes(t *testing.T) {
 func TestIncompleteStreamFallsBackToList(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	api.reject = func(r *http.Request) *metav1.Status {
-		if isStream(r) {
-			return &metav1.Status{Code: http.StatusOK} // a stream of one thing that is no event
-		}
-		return nil
-	}
-	v := api.store(Options{}).Watch(Selection{Resource: configMaps}, nil)
-	receive(t, v.Ready())
+	api.refuse(metav1.Status{Code: http.StatusOK}, isStream) // a stream of one thing that is no event
+	v, _ := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps})
 	api.request(isList)
 	if v.Len() != 1 {
 		t.Fatalf("%d objects", v.Len())
@@ -361,7 +353,7 @@ func TestHealth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := newServer(t)
 			api.put(namedObject("a"))
-			api.reject = func(*http.Request) *metav1.Status { status := refusal.status; return &status }
+			api.refuse(refusal.status, isAny)
 			health := make(chan error, 1000)
 			var c *Cache
 			c = api.store(Options{GracePeriod: 1, OnHealth: func(_ Selection, err error) {
@@ -373,7 +365,7 @@ func TestHealth(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			for range 5 {
-				api.request(func(*http.Request) bool { return true })
+				api.request(isAny)
 			}
 			if v.Synced() || !refusal.is(v.Err()) {
 				t.Fatalf("synced %v, error %v", v.Synced(), v.Err())
@@ -391,15 +383,9 @@ func TestHealth(t *testing.T) {
 // A client that may list but not watch has a synced view with a constant error.
 func TestHealthWithoutWatch(t *testing.T) {
 	api := newServer(t)
-	api.reject = func(r *http.Request) *metav1.Status {
-		if isWatch(r) {
-			return &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "look, do not watch"}
-		}
-		return nil
-	}
+	api.refuse(metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "look, do not watch"}, isWatch)
 	health := make(chan error, 1000)
-	v := api.store(Options{OnHealth: func(_ Selection, err error) { health <- err }}).Watch(Selection{Resource: configMaps}, nil)
-	receive(t, v.Ready())
+	v, _ := openReadyView(t, api.store(Options{OnHealth: func(_ Selection, err error) { health <- err }}), Selection{Resource: configMaps})
 	if err := receive(t, health); !apierrors.IsForbidden(err) {
 		t.Fatalf("got %v", err)
 	}
@@ -513,8 +499,7 @@ func TestUnusualStreams(t *testing.T) {
 				}
 				fallback.ServeHTTP(w, r)
 			})
-			v := api.store(Options{}).Watch(Selection{Resource: configMaps}, nil)
-			receive(t, v.Ready())
+			v, _ := openReadyView(t, api.store(Options{}), Selection{Resource: configMaps})
 			if v.Len() != 2 || v.Get("default", "b").Size() < 200<<10 {
 				t.Fatalf("%d objects", v.Len())
 			}
@@ -543,8 +528,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 20 {
-				v, _ := openView(c, Selection{Resource: configMaps})
-				receive(t, v.Ready())
+				v, _ := openReadyView(t, c, Selection{Resource: configMaps})
 				for o := range v.All() {
 					v.ObserveWrite(o)
 				}
@@ -556,8 +540,7 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	v := c.Watch(Selection{Resource: configMaps}, nil)
-	receive(t, v.Ready())
+	v, _ := openReadyView(t, c, Selection{Resource: configMaps})
 	if v.Len() != 20 || len(v.Owned(parent)) != 10 {
 		t.Fatalf("%d objects, %d owned", v.Len(), len(v.Owned(parent)))
 	}
@@ -567,14 +550,12 @@ func TestConcurrentUse(t *testing.T) {
 func TestBriefThrottlingIsHealthy(t *testing.T) {
 	api := newServer(t)
 	api.put(namedObject("a"))
-	api.reject = func(*http.Request) *metav1.Status {
-		return &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "storage is (re)initializing"}
-	}
+	api.refuse(metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "storage is (re)initializing"}, isAny)
 	notified := make(chan error, 10)
 	c := api.store(Options{GracePeriod: time.Hour, OnHealth: func(_ Selection, err error) { notified <- err }})
 	v := c.Watch(Selection{Resource: configMaps}, nil)
 	for range 2 {
-		api.request(func(*http.Request) bool { return true })
+		api.request(isAny)
 	}
 	api.locked(func() { api.reject = nil })
 	receive(t, v.Ready())

@@ -84,8 +84,7 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	api.put(namedObject("a"))
 	c := New(api.client(), Options{MinBackoff: time.Millisecond})
 	t.Cleanup(c.Close)
-	v, events := openView(c, Selection{Resource: configMaps})
-	receive(t, v.Ready())
+	_, events := openReadyView(t, c, Selection{Resource: configMaps})
 	expectEvents(t, events, "+a")
 	// If delays grew, each outage would last about sixteen times as long as the one before, up to some times the
 	// longest delay of 15 to 30 s.
@@ -123,8 +122,7 @@ func TestLostConnectionIsUnhealthy(t *testing.T) {
 	notified := make(chan error, 100)
 	c := New(api.client(), Options{MinBackoff: time.Hour, MaxBackoff: 4 * time.Hour, GracePeriod: time.Millisecond, OnHealth: func(_ Selection, err error) { notified <- err }})
 	t.Cleanup(c.Close)
-	v := c.Watch(Selection{Resource: configMaps}, nil)
-	receive(t, v.Ready())
+	v, _ := openReadyView(t, c, Selection{Resource: configMaps})
 	api.request(isStream)
 	// The watch ends with an error, and the next list is due in an hour.
 	api.locked(func() {
@@ -143,7 +141,6 @@ func TestLostConnectionIsUnhealthy(t *testing.T) {
 // the API server answers again, the watch works and misses nothing.
 func TestSilentRequestIsReportedAndRepeated(t *testing.T) {
 	t.Parallel()
-	all := func(*http.Request) bool { return true }
 	for name, test := range map[string]struct {
 		fault  func(*server)
 		repeat func(*http.Request) bool
@@ -152,7 +149,7 @@ func TestSilentRequestIsReportedAndRepeated(t *testing.T) {
 		"a watch without headers after a list":   {func(s *server) { s.hang = isWatch }, isResume, true},
 		"a list without headers":                 {func(s *server) { s.noStreams, s.hang = true, isList }, isList, false},
 		"half a list":                            {func(s *server) { s.noStreams, s.stall = true, isList }, isList, false},
-		"half a streamed list, then half a list": {func(s *server) { s.stall = all }, isList, false},
+		"half a streamed list, then half a list": {func(s *server) { s.stall = isAny }, isList, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,6 +95,17 @@ func (s *server) locked(change func()) {
 	change()
 }
 
+// refuse rejects some requests with a status.
+func (s *server) refuse(status metav1.Status, which func(*http.Request) bool) {
+	s.reject = func(r *http.Request) *metav1.Status {
+		if !which(r) {
+			return nil
+		}
+		refusal := status
+		return &refusal
+	}
+}
+
 // put stores an object and notifies the watchers.
 func (s *server) put(o testObject) *object.Object {
 	s.mu.Lock()
@@ -289,6 +300,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
+func isAny(*http.Request) bool      { return true }
 func isWatch(r *http.Request) bool  { return r.URL.Query().Get("watch") == "true" }
 func isList(r *http.Request) bool   { return !isWatch(r) }
 func isStream(r *http.Request) bool { return r.URL.Query().Get("sendInitialEvents") == "true" }
