@@ -71,29 +71,36 @@ func (l *guardTest) expect(want string, parent, children int) {
 	}
 }
 
+// expectEach checks the decisions about the parents before end.
+func (l *guardTest) expectEach(want string, parent, end, children int) {
+	l.t.Helper()
+	for ; parent < end; parent++ {
+		l.expect(want, parent, children)
+	}
+}
+
+func (l *guardTest) respondEach(parent, end, children int) {
+	l.t.Helper()
+	for ; parent < end; parent++ {
+		l.respond(parent, children, "")
+	}
+}
+
 func (l *guardTest) advance(d time.Duration) { l.now = l.now.Add(d) }
 
 // Fault G11: if the hook leaves out the children of 12 parents, none is deleted, not even the
 // first, and not after a restart.
 func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 	l := newGuardTest(t, 12, false)
-	for parent := range 5 {
-		l.expect("waits", parent, 1)
-	}
-	for parent := 5; parent < 12; parent++ {
-		l.expect("held", parent, 1)
-	}
+	l.expectEach("waits", 0, 5, 1)
+	l.expectEach("held", 5, 12, 1)
 	l.advance(delay)
-	for parent := range 12 {
-		l.expect("held", parent, 1)
-	}
+	l.expectEach("held", 0, 12, 1)
 	if held := l.Held(nil); held.Count != 12 || held.Parents != 12 || len(held.Value) != 16 {
 		t.Errorf("held is %+v", held)
 	}
 	// The hook is fixed: the remaining deletions are below the limit.
-	for parent := range 7 {
-		l.expect("made", parent, 0)
-	}
+	l.expectEach("made", 0, 7, 0)
 	if held := l.Held(nil); held.Count != 0 {
 		t.Errorf("held although it is over: %+v", held)
 	}
@@ -154,46 +161,32 @@ func TestHeldDeletionsStayHeldWhenChildrenAreCreated(t *testing.T) {
 // restart.
 func TestConfirmedDeletionsAreMade(t *testing.T) {
 	l := newGuardTest(t, 12, false)
-	for parent := range 12 {
-		l.respond(parent, 1, "")
-	}
+	l.respondEach(0, 12, 1)
 	value := l.Held(nil).Value
 	l.Allow("another")
 	l.expect("held", 3, 1)
 	l.Allow(value)
-	for parent := range 12 {
-		l.expect("made", parent, 1)
-	}
+	l.expectEach("made", 0, 12, 1)
 	if l.HeldUnknown() || l.Held(nil) != (controller.HeldDeletions{}) {
 		t.Error("a confirmed hold is not over")
 	}
 	// An old value confirms nothing else.
-	for parent := 20; parent < 25; parent++ {
-		l.expect("waits", parent, 1)
-	}
+	l.expectEach("waits", 20, 25, 1)
 	l = newGuardTest(t, 12, false)
 	l.Allow(value)
-	for parent := 12; parent < 24; parent++ {
-		l.respond(parent, 1, "")
-	}
+	l.respondEach(12, 24, 1)
 	l.expect("held", 12, 1)
 
 	restarted := newGuardTest(t, 12, true)
 	restarted.Allow(value)
-	for parent := range 12 {
-		restarted.respond(parent, 1, "")
-	}
-	for parent := range 12 {
-		restarted.expect("made", parent, 1)
-	}
+	restarted.respondEach(0, 12, 1)
+	restarted.expectEach("made", 0, 12, 1)
 }
 
 // Fault G11: the annotation of a parent confirms the deletions of that parent alone.
 func TestParentConfirmsItsDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
-	for parent := range 12 {
-		l.respond(parent, 1, "")
-	}
+	l.respondEach(0, 12, 1)
 	_, value := l.HeldChildren(l.parent(4))
 	if r := l.respond(4, 1, value); r.Held || r.Wait > 0 {
 		t.Errorf("not made although confirmed: %+v", r)
@@ -209,9 +202,7 @@ func TestParentConfirmsItsDeletions(t *testing.T) {
 // Pending deletions of a deleted parent do not count.
 func TestDropReleasesHeldDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
-	for parent := range 12 {
-		l.respond(parent, 1, "")
-	}
+	l.respondEach(0, 12, 1)
 	for parent := range 7 {
 		l.Drop(l.parent(parent))
 	}
@@ -223,9 +214,7 @@ func TestDropReleasesHeldDeletions(t *testing.T) {
 // Fault G11: an edit of a parent does not release deletions held before it.
 func TestEditsDoNotReleaseHeldDeletions(t *testing.T) {
 	l := newGuardTest(t, 12, false)
-	for parent := range 12 {
-		l.respond(parent, 2, "")
-	}
+	l.respondEach(0, 12, 2)
 	edited := l.deletions(3, 4)
 	if still := l.FilterHeld(l.parent(3), edited); len(still) != 2 {
 		t.Errorf("of 4 deletions, 2 of which were held before the edit, %d are held", len(still))
@@ -300,16 +289,10 @@ func TestDeletionsOfMovedParentsAreComparedWithTheirChildren(t *testing.T) {
 		}
 	}
 	// Taken back, the parents desire their children again, and others may delete as before.
-	for parent := range 20 {
-		l.expect("made", parent, 0)
-	}
-	for parent := 20; parent < 60; parent++ {
-		l.expect("waits", parent, 2)
-	}
+	l.expectEach("made", 0, 20, 0)
+	l.expectEach("waits", 20, 60, 2)
 	l.advance(delay)
-	for parent := 20; parent < 60; parent++ {
-		l.expect("made", parent, 2)
-	}
+	l.expectEach("made", 20, 60, 2)
 	l.advance(window)
 	l.expect("waits", 1, 1)
 	if l.all.recent != 0 || l.all.pending != 1 || l.moved.recent != 0 || l.moved.pending != 0 {
