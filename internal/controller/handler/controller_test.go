@@ -241,19 +241,18 @@ func (e *fakeHandler) start(t *testing.T, s *server, p Program) *testEnv {
 	e.env = st
 	e.lock.Unlock()
 	st.Controller = New(p, s.tools(st))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		st.Run(ctx)
-	}()
-	st.stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
-		st.Close()
-	})
+	end := lead(st.Controller)
+	st.stop = sync.OnceFunc(func() { end(); st.Close() })
 	t.Cleanup(st.stop)
 	return st
+}
+
+// lead runs a controller until the end of its leadership.
+func lead(c *Controller) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.Run(ctx) }()
+	return func() { cancel(); <-ended }
 }
 
 func stateIn(o map[string]any) lasthandled.Record {

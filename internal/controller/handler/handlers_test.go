@@ -561,13 +561,7 @@ func TestLeadershipChange(t *testing.T) {
 	c := New(program(trigger.Handler{Name: "h", On: on, Do: e}), s.tools(st))
 	st.Controller = c
 	t.Cleanup(c.Close)
-	term := func() (end func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); c.Run(ctx) }()
-		return func() { cancel(); <-ended }
-	}
-	end := term()
+	end := lead(c)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	s.create(rates, "usd", `{"spec":{"n":1}}`)
 	st.expectCallsInAnyOrder(t, "h create eur", "h create usd")
@@ -579,7 +573,7 @@ func TestLeadershipChange(t *testing.T) {
 	st.lock.Lock()
 	st.callLines = nil
 	st.lock.Unlock()
-	end = term()
+	end = lead(c)
 	st.expectCallsInAnyOrder(t, "h resume eur", "h update usd")
 	end()
 }

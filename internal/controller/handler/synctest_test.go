@@ -144,12 +144,9 @@ func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]h
 	}
 	tools := s.toolsFor(s.clientVia("http://server", transport), w)
 	w.Controller = New(p, tools)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); w.Run(ctx) }()
+	end := lead(w.Controller)
 	w.stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
+		end()
 		w.Close()
 		tools.Store.Close()
 		synctest.Wait()
