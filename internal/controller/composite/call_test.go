@@ -109,9 +109,7 @@ func TestStepsAreDeterministic(t *testing.T) {
 		return &hook.Response{Children: signs}
 	}}
 	shops := shopsOf(t, s, Program{Sync: b})
-	for range 6 {
-		shops.run(queue.Retrying)
-	}
+	shops.runTimes(6, queue.Retrying)
 	if len(shops.events) > 0 || strings.Count(s.wrote(), "POST") != 30 {
 		t.Errorf("%v", shops.events)
 	}
@@ -238,9 +236,7 @@ func TestSecretsAsKindAndVersion(t *testing.T) {
 		json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"},"stringData":{"password":"` + value + `"}}`),
 	}})}
 	shops := shopsOf(t, newCluster(t, newShop), Program{Sync: b, Lenient: true})
-	for range 2 {
-		shops.run(queue.Start)
-	}
+	shops.runTimes(2, queue.Start)
 	events := strings.Join(shops.events, "\n")
 	if strings.Contains(strings.ToLower(events), strings.ToLower(value)) || !strings.Contains(events, "resource: "+redact.Mask+"s}") {
 		t.Errorf("the events tell the value, or no line to add: %q", shops.events)

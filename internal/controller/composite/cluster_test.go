@@ -275,6 +275,12 @@ func (s *testController) run(cause queue.CauseKind) record.Run {
 	return s.runs[len(s.runs)-1]
 }
 
+func (s *testController) runTimes(n int, cause queue.CauseKind) {
+	for range n {
+		s.run(cause)
+	}
+}
+
 // observe puts an object into the cache as if another client had written it.
 func (s *testController) observe(text []byte) {
 	seen, err := object.Parse(text)

@@ -198,9 +198,7 @@ func TestTheLastResponseOfAFinalizeHookSurvivesAConflict(t *testing.T) {
 		}
 		return 0
 	}
-	for range 4 {
-		shops.run(queue.ParentChanged)
-	}
+	shops.runTimes(4, queue.ParentChanged)
 	if metadata := s.stored("shops/a", "metadata"); strings.Contains(metadata, "mine") || strings.Contains(metadata, "example.org/test") {
 		t.Errorf("the parent has %s", metadata)
 	}

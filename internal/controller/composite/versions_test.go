@@ -79,13 +79,9 @@ func (s *testController) failsSinceItMoved() bool {
 func TestParentsThatFailedBefore(t *testing.T) {
 	for failuresBefore, want := range map[int]bool{0: true, 1: true, maxFlakes: true, maxFlakes + 1: false} {
 		s := rollingOut(t, failuresBefore)
-		for range max(failuresBefore, 1) {
-			s.run(queue.Start)
-		}
+		s.runTimes(max(failuresBefore, 1), queue.Start)
 		s.Router.Assignment.SetPosition(rollout.End)
-		for range maxFlakes + 2 {
-			s.run(queue.LogicChanged)
-		}
+		s.runTimes(maxFlakes+2, queue.LogicChanged)
 		if got := s.failsSinceItMoved(); got != want {
 			t.Errorf("after %d failures of the version before, it fails since it moved: %v, want %v", failuresBefore, got, want)
 		}
@@ -98,9 +94,7 @@ func TestFailuresAfterARollbackCountAgain(t *testing.T) {
 	s.run(queue.Start)
 	for range 2 {
 		s.Router.Assignment.SetPosition(rollout.End)
-		for range maxFlakes + 1 {
-			s.run(queue.LogicChanged)
-		}
+		s.runTimes(maxFlakes+1, queue.LogicChanged)
 		if !s.failsSinceItMoved() {
 			t.Error("a parent that fails does not count")
 		}
@@ -127,13 +121,9 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 			return 0
 		}
 		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Former: &controller.Logic{Version: "v1", Sync: c.former}})
-		for range maxFlakes + 1 {
-			shops.run(queue.Start)
-		}
+		shops.runTimes(maxFlakes+1, queue.Start)
 		shops.Router.Assignment.SetPosition(rollout.End)
-		for range maxFlakes + 1 {
-			shops.run(queue.LogicChanged)
-		}
+		shops.runTimes(maxFlakes+1, queue.LogicChanged)
 		got := shops.Router.ObservedOf(shops.Get(queue.Key{Namespace: "town", Name: "a"}))
 		if got.Reconciled != c.reconciled || !strings.HasPrefix(got.Blocked, c.blocked) || (got.Blocked == "") != (c.blocked == "") {
 			t.Errorf("%s: %+v", name, got)
