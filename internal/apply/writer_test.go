@@ -256,7 +256,8 @@ func TestUnreachable(t *testing.T) {
 
 func TestAResponseThatIsNoObject(t *testing.T) {
 	for _, body := range []string{``, `[]`, `null`, `{"metadata":7}`} {
-		if got, err := writes(t)["create"](t.Context(), new(server).writer(t, apply.Options{}, writeJSON(http.StatusCreated, body))); err == nil {
+		w := new(server).writer(t, apply.Options{}, writeJSON(http.StatusCreated, body))
+		if got, err := writes(t)["create"](t.Context(), w); err == nil {
 			t.Errorf("%q is taken for %s", body, jsonOf(got))
 		}
 	}

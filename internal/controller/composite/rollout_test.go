@@ -45,7 +45,8 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
 		program: Program{
-			Name: "shops", Parent: customStalls, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}},
+			Name: "shops", Parent: customStalls, Sync: h, LastApplied: "last",
+			Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}},
 		},
 		Base:      newTestBase(nil),
 		revisions: &cache.View{},
