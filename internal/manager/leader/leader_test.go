@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/must"
-	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -129,18 +127,18 @@ func TestLeadershipRunsOncePerLease(t *testing.T) {
 // A leader that finds another holder in the Lease stops at once, not at its renew deadline,
 // and leads again when the holder is gone.
 func TestLeaderYieldsToHolderOfLease(t *testing.T) {
-	server := &leaseServer{}
+	server := newLeaseAPI()
 	h := candidate(t, server, patient)
 	acting := make(chan context.Context)
 	h.startElection(t, sendWhileLeading(acting))
 
 	first := <-acting
-	server.setHolder("another", time.Hour)
+	server.setHolder("setpoint", "another", time.Hour)
 	<-first.Done()
 	if h.Leads() {
 		t.Error("still leads")
 	}
-	server.setHolder("", time.Second)
+	server.setHolder("setpoint", "", time.Second)
 	second := <-acting
 	if !h.Leads() || second.Err() != nil {
 		t.Error("does not lead again")
@@ -149,7 +147,7 @@ func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 
 // A leader that cannot renew its Lease stops leading, keeps running, and leads again later.
 func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
-	server := &leaseServer{}
+	server := newLeaseAPI()
 	h := candidate(t, server, Election{LeaseDuration: time.Minute, RenewDeadline: 500 * time.Millisecond})
 	acting := make(chan context.Context)
 	h.startElection(t, sendWhileLeading(acting))
@@ -157,69 +155,47 @@ func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
 	first := <-acting
 	server.setStatus(http.StatusServiceUnavailable)
 	<-first.Done()
-	server.setStatus(http.StatusOK)
+	server.setStatus(0)
 	<-acting
 }
 
 // The Lease is released after all work has stopped.
 func TestCleanStopReleasesLease(t *testing.T) {
-	server := &leaseServer{}
+	server := newLeaseAPI()
 	h := candidate(t, server, patient)
 	acting, ended := make(chan bool, 1), make(chan string, 1)
 	stop := h.startElection(t, func(ctx context.Context) {
 		acting <- true
 		<-ctx.Done()
-		ended <- server.holder()
+		ended <- server.holder("setpoint")
 	})
 	<-acting
 	stop()
 	if holder := <-ended; holder != "me" {
 		t.Errorf("%q has the lease while we act", holder)
 	}
-	if holder := server.holder(); holder != "" {
+	if holder := server.holder("setpoint"); holder != "" {
 		t.Errorf("%q has the lease after the end", holder)
 	}
 }
 
-// A forbidden Lease makes the replica unready: otherwise no replica would lead, unnoticed.
-func TestForbiddenLeaseMakesUnready(t *testing.T) {
-	server := &leaseServer{}
-	server.setStatus(http.StatusForbidden)
-	h := candidate(t, server, patient)
-	h.startElection(t, func(context.Context) {})
-	for h.Problem() == nil {
-		<-time.After(10 * time.Millisecond)
-	}
-	if err := h.Problem(); err == nil || !strings.Contains(err.Error(), "acquire the leader lease setpoint/setpoint: ") {
-		t.Error(err)
-	}
-	server.setStatus(http.StatusOK)
-	for !h.Leads() {
-		<-time.After(10 * time.Millisecond)
-	}
-	if err := h.Problem(); err != nil {
-		t.Error(err)
-	}
-}
-
-// Fault S8: every replica was ready while none could acquire the lease.
+// Fault S8: every replica was ready while none could acquire the lease. One that may not use it is unready at once.
 func TestExpiredLeaseMakesUnready(t *testing.T) {
-	server := &leaseServer{}
-	server.setStatus(http.StatusInternalServerError) // As when a webhook is in its way.
-	h := candidate(t, server, hasty)
-	h.startElection(t, func(context.Context) {})
-	for h.Problem() == nil {
-		<-time.After(10 * time.Millisecond)
-	}
-	if err := h.Problem(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the leader lease setpoint/setpoint for 4s: ") {
-		t.Error(err)
-	}
-	server.setStatus(http.StatusOK)
-	for !h.Leads() {
-		<-time.After(10 * time.Millisecond)
-	}
-	if err := h.Problem(); err != nil {
-		t.Error(err)
+	for status, want := range map[int]string{
+		http.StatusForbidden:           "acquire the leader lease setpoint/setpoint: ",
+		http.StatusInternalServerError: "no replica has renewed the leader lease setpoint/setpoint for 4s: ", // As when a webhook is in its way.
+	} {
+		server := newLeaseAPI()
+		server.setStatus(status)
+		h := candidate(t, server, hasty)
+		h.startElection(t, func(context.Context) {})
+		must.Eventually(t, "unready", func() bool { return h.Problem() != nil })
+		if err := h.Problem(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Error(err)
+		}
+		server.setStatus(0)
+		must.Eventually(t, "it leads", h.Leads)
+		must.Succeed(t, h.Problem())
 	}
 }
 
@@ -270,7 +246,7 @@ func sendWhileLeading(acting chan<- context.Context) func(context.Context) {
 
 // A leader that cannot stop its work exits.
 func TestLeaderThatCannotStopExits(t *testing.T) {
-	server := &leaseServer{}
+	server := newLeaseAPI()
 	h := candidate(t, server, hasty)
 	acting, mayEnd := make(chan bool), make(chan bool)
 	ctx, stop := context.WithCancel(context.Background())
@@ -279,7 +255,7 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx, noPreparation) }()
 	<-acting
-	server.setHolder("another", time.Hour)
+	server.setHolder("setpoint", "another", time.Hour)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "work did not stop in time") {
 		t.Error(err)
 	}
@@ -321,58 +297,4 @@ func (e *Elector) startElection(t *testing.T, do func(context.Context)) (stop fu
 	stop = func() { cancel(); all.Wait() }
 	t.Cleanup(stop)
 	return stop
-}
-
-// leaseServer is an API server with one Lease.
-type leaseServer struct {
-	mu     sync.Mutex
-	lease  *coordination.Lease
-	status int
-}
-
-func (s *leaseServer) setStatus(status int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status = status
-}
-
-// setHolder sets the holder of the Lease, as another candidate does.
-func (s *leaseServer) setHolder(name string, duration time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seconds := int32(duration.Seconds())
-	s.lease.Spec.HolderIdentity, s.lease.Spec.LeaseDurationSeconds = &name, &seconds
-	s.lease.ResourceVersion += "1"
-}
-
-func (s *leaseServer) holder() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return *s.lease.Spec.HolderIdentity
-}
-
-func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var sent coordination.Lease
-	switch {
-	case s.status > http.StatusOK:
-		http.Error(w, "no", s.status)
-		return
-	case r.Method == http.MethodGet && s.lease == nil:
-		http.NotFound(w, r)
-		return
-	case r.Method == http.MethodGet:
-	case json.NewDecoder(r.Body).Decode(&sent) != nil:
-		http.Error(w, "no lease", http.StatusBadRequest)
-		return
-	case s.lease != nil && sent.ResourceVersion != s.lease.ResourceVersion:
-		http.Error(w, "conflict", http.StatusConflict)
-		return
-	default:
-		sent.ResourceVersion += "1"
-		s.lease = &sent
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.lease) // The client may have disconnected.
 }

@@ -1,12 +1,13 @@
 package leader
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,17 +20,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// leaseAPI is an API server that serves Leases only.
+// leaseAPI is an API server that serves Leases only, or responds with a status.
 type leaseAPI struct {
 	mu      sync.Mutex
 	version int
 	stored  map[string]*coordinationv1.Lease
-	refuses bool
+	status  int
 }
+
+func newLeaseAPI() *leaseAPI { return &leaseAPI{stored: map[string]*coordinationv1.Lease{}} }
 
 func (s *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.status > 0 {
+		http.Error(w, "no", s.status)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	var sent coordinationv1.Lease
@@ -37,8 +44,6 @@ func (s *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	have := s.stored[name]
 	code, reason := 0, ""
 	switch {
-	case s.refuses:
-		code, reason = 403, "Forbidden"
 	case r.Method == http.MethodPost && s.stored[sent.Name] != nil:
 		code, reason = 409, "AlreadyExists"
 	case r.Method != http.MethodPost && have == nil:
@@ -69,30 +74,30 @@ func (s *leaseAPI) holder(name string) string {
 	return holderOf(s.stored[name])
 }
 
-// syncBuffer is a buffer for concurrent use.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+func (s *leaseAPI) setStatus(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
 }
 
-func (l *syncBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *syncBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+// setHolder sets the holder of a Lease, as another process does.
+func (s *leaseAPI) setHolder(name, holder string, duration time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	lease := &coordinationv1.Lease{}
+	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = name, strconv.Itoa(s.version), &holder
+	lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new(int32(duration.Seconds())), &metav1.MicroTime{Time: time.Now()}
+	s.stored[name] = lease
 }
 
 // startProcess runs the process lease until the test ends or stop is called.
-func startProcess(t *testing.T, s http.Handler, identity string) (p *ProcessLease, log *syncBuffer, stop func()) {
+func startProcess(t *testing.T, s http.Handler, identity string) (p *ProcessLease, logged func() string, stop func()) {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	log = &syncBuffer{}
+	log := must.Get(os.Create(filepath.Join(t.TempDir(), "log"))).In(t)
+	t.Cleanup(func() { log.Close() })
 	own := Election{Enabled: true, Name: "shop-process", Namespace: "home", Identity: identity, LeaseDuration: time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 5 * time.Millisecond}
 	p = must.Get(newProcessLease(own, "shop", &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))).In(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -100,26 +105,26 @@ func startProcess(t *testing.T, s http.Handler, identity string) (p *ProcessLeas
 	go func() { defer close(ended); p.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(stop)
-	return p, log, stop
+	return p, func() string { return string(must.Get(os.ReadFile(log.Name())).In(t)) }, stop
 }
 
 // Fault H10: of two processes without leader election, the second warns. Fault H13: one holds the Lease, and the
 // other one takes over.
 func TestProcessesDetectEachOther(t *testing.T) {
-	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
+	s := newLeaseAPI()
 	one, _, stopOne := startProcess(t, s, "one")
 	must.Eventually(t, "the Lease", func() bool { return one.Held().Name == "shop-process" })
-	another, log, _ := startProcess(t, s, "another")
+	another, logged, _ := startProcess(t, s, "another")
 	const warning = "another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect"
 	must.Eventually(t, "the warning", func() bool {
-		return strings.Contains(log.String(), warning) && strings.Contains(log.String(), "process=one")
+		return strings.Contains(logged(), warning) && strings.Contains(logged(), "process=one")
 	})
 	if another.Held().Name != "" || !another.Usable() {
 		t.Error("both hold the Lease")
 	}
 	stopOne()
 	must.Eventually(t, "the other one to take over", func() bool { return another.Held().Name == "shop-process" && one.Held().Name == "" })
-	if n := strings.Count(log.String(), warning); n != 1 {
+	if n := strings.Count(logged(), warning); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
 	var none *ProcessLease
@@ -130,46 +135,34 @@ func TestProcessesDetectEachOther(t *testing.T) {
 
 // Fault H10: a restarted process ignores the Lease of its killed predecessor.
 func TestLeaseOfKilledProcessIsIgnored(t *testing.T) {
-	killed, now := "killed", time.Now()
-	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
-	lease := &coordinationv1.Lease{}
-	lease.Name, lease.ResourceVersion, lease.Spec.HolderIdentity = "shop-process", "1", &killed
-	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-	lease.Spec.LeaseDurationSeconds = new(int32(1))
-	s.stored["shop-process"] = lease
-	_, log, stop := startProcess(t, s, "one")
+	s := newLeaseAPI()
+	s.setHolder("shop-process", "killed", time.Second)
+	_, logged, stop := startProcess(t, s, "one")
 	must.Eventually(t, "the Lease", func() bool { return s.holder("shop-process") == "one" })
 	stop()
-	if s.holder("shop-process") != "" || log.String() != "" {
-		t.Errorf("left %q, logged %s", s.holder("shop-process"), log.String())
+	if s.holder("shop-process") != "" || logged() != "" {
+		t.Errorf("left %q, logged %s", s.holder("shop-process"), logged())
 	}
 }
 
 // Fault H10: a process beside an elected leader warns and leaves the leader's Lease alone.
 // A process that may not use Leases stops trying.
 func TestProcessBesideLeader(t *testing.T) {
-	s := &leaseAPI{stored: map[string]*coordinationv1.Lease{}}
-	_, log, _ := startProcess(t, s, "one")
-	leader := "leader"
+	s := newLeaseAPI()
+	_, logged, _ := startProcess(t, s, "one")
 	must.Eventually(t, "the warning", func() bool {
-		s.mu.Lock()
-		lease := &coordinationv1.Lease{}
-		lease.Name, lease.Spec.HolderIdentity = "shop", &leader
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-		s.stored["shop"] = lease
-		s.mu.Unlock()
-		return strings.Contains(log.String(), "process=leader")
+		s.setHolder("shop", "leader", time.Second)
+		return strings.Contains(logged(), "process=leader")
 	})
 	if s.holder("shop") != "leader" {
 		t.Error("the leader lost its Lease")
 	}
 
-	refused := &leaseAPI{refuses: true}
-	p, log, stop := startProcess(t, refused, "one")
+	p, logged, stop := startProcess(t, &leaseAPI{status: http.StatusForbidden}, "one")
 	must.Eventually(t, "the refusal", func() bool { return !p.Usable() })
 	stop()
-	if log.String() != "" {
-		t.Error(log.String())
+	if logged() != "" {
+		t.Error(logged())
 	}
 }
 
