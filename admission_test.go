@@ -117,12 +117,9 @@ func TestExemptNamespaces(t *testing.T) {
 	} {
 		app := New("app")
 		For[corev1.Pod](app, Namespaces("kube-system", "home")).Validate("judge", judge)
-		env, err := sdk.Of(app).OfflineEnvironment(sdk.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		env := must.Get(sdk.Of(app).OfflineEnvironment(sdk.Options{})).In(t)
 		env.PodNamespace = home
-		_, err = sdk.Of(app).CompileAll(t.Context(), env)
+		_, err := sdk.Of(app).CompileAll(t.Context(), env)
 		got := ""
 		if refusal, is := errors.AsType[*compile.Refusal](err); is {
 			got = refusal.Error()

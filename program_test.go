@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -184,24 +185,20 @@ func TestRelations(t *testing.T) {
 	}, &corev1.Secret{})
 	compiled := compileApp(t, app, Options{Namespace: "home"})
 	req := compiled[0].Programs[0].Customize
-	got, err := req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"token"}}`)})).In(t)
 	want := []hook.RelatedRule{{APIVersion: "v1", Resource: "secrets", Namespace: "a", Names: []string{"token"}}}
 	if diff := cmp.Diff(want, got.Related); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"sibling"}}`)}); err != nil {
-		t.Errorf("a kind of the children: %v", err)
-	}
-	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
-	if err == nil || !strings.Contains(err.Error(), "declare Pod of v1 in Customize") {
-		t.Errorf("a kind that is not declared: %v", err)
-	}
-	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"spaced"}}`)})
-	if err == nil || !strings.Contains(err.Error(), "NamespaceLabels: declare Namespace of v1 in Customize") {
-		t.Errorf("labels of namespaces: %v", err)
+	for name, want := range map[string]string{
+		"sibling":  "<nil>", // A kind of the children.
+		"stranger": "declare Pod of v1 in Customize",
+		"spaced":   "NamespaceLabels: declare Namespace of v1 in Customize",
+	} {
+		_, err := req.Customize(t.Context(), &hook.CustomizeRequest{Parent: fmt.Appendf(nil, `{"metadata":{"name":%q}}`, name)})
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	rules, err := app.RBAC(t.Context(), "me", Options{})
 	if err != nil || !strings.Contains(string(rules), "secrets]") {

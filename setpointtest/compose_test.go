@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
@@ -59,9 +60,7 @@ func TestSyncReturnsDesiredChildren(t *testing.T) {
 		f.Requeue(time.Minute)
 		return nil
 	}, rate(), setpointtest.Owned(named("a"), named("b")), setpointtest.Related(secret))
-	if got.Err != nil {
-		t.Fatal(got.Err)
-	}
+	must.Succeed(t, got.Err)
 	if got.Parent.Status.Rate != "2" || len(got.Parent.Status.Places) != 2 || got.Message != "it is 2" || got.Requeue != time.Minute {
 		t.Errorf("got %+v", got)
 	}
@@ -86,9 +85,7 @@ func TestUnknownStatusFieldsAreKept(t *testing.T) {
 		"status": map[string]any{"rate": "1", "unknown": map[string]any{"by": "others"}},
 	}
 	got := setpointtest.Compose(t, app, "sync", &whole)
-	if got.Err != nil {
-		t.Fatal(got.Err)
-	}
+	must.Succeed(t, got.Err)
 	want := map[string]any{"rate": "2", "unknown": map[string]any{"by": "others"}}
 	if diff := cmp.Diff(want, (*got.Parent)["status"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

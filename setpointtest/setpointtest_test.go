@@ -99,9 +99,7 @@ func TestChangesOfTheObjectArePatches(t *testing.T) {
 				want = called.Object
 				return nil
 			}, rate())
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
+			must.Succeed(t, r.Err)
 			equalJSON(t, "patch", r.Patch, c.patch)
 			equalJSON(t, "status", r.Status, c.status)
 			if diff := cmp.Diff(want, r.Object, cmpopts.EquateEmpty()); diff != "" {
@@ -135,9 +133,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 		"apiVersion": "example.com/v1", "kind": "Rate",
 	}
 	r := setpointtest.Handle(t, app, "move", &whole)
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
+	must.Succeed(t, r.Err)
 	equalJSON(t, "patch", r.Patch, `{"spec":{"source":{"host":"elsewhere"}}}`)
 	equalJSON(t, "status", r.Status, "null")
 }
@@ -213,9 +209,7 @@ func TestAppliedObjectsAreAdopted(t *testing.T) {
 		}
 		return nil
 	}, rate())
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
+	must.Succeed(t, r.Err)
 	equalJSON(t, "the first", r.Applied[0].Object, `{"apiVersion":"v1","kind":"ConfigMap","data":{"rate":"1.1"},
 		"metadata":{"name":"dollar","labels":{"app":"shop","tier":"front"}}}`)
 	equalJSON(t, "the second", r.Applied[1].Object, `{"apiVersion":"v1","kind":"ConfigMap",

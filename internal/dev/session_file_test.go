@@ -25,9 +25,7 @@ func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
 	}
 	stop := func(c Cluster) {
 		t.Helper()
-		if err := c.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, c.Stop(t.Context()))
 	}
 	first := connect("one")
 	before := must.Get(os.ReadFile(first.Kubeconfig())).In(t)

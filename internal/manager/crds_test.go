@@ -43,9 +43,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to create it again")
 	})
 	// A new leader election does not recreate it.
-	if err := m.CRDs.Install(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, m.CRDs.Install(t.Context()))
 	if applied, _ := s.counts(); applied != 1 {
 		t.Errorf("applied %d times", applied)
 	}

@@ -253,9 +253,7 @@ func startManager(t *testing.T, s http.Handler, o Options) *Manager {
 	go func() { ended <- m.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, <-ended)
 	})
 	return m
 }
@@ -397,9 +395,7 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	go func() { waited <- m.awaitCRDsAsStandby(t.Context()) }()
 	must.Eventually(t, "ready to stand by", func() bool { return readyz(m) == "ok" })
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
-	if err := <-waited; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-waited)
 	if got := readyz(m); got != "starting" {
 		t.Errorf("%q while caches sync", got)
 	}

@@ -79,9 +79,7 @@ func TestRestartedOperatorIsAnError(t *testing.T) {
 	instance.Store("one")
 	server := operatorServer(t, &instance)
 	op := must.Get(Open(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})).In(t)
-	if err := op.checkInstance(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, op.checkInstance(t.Context()))
 	op.checkHealth(t.Context())
 	if _, err := op.lastHealth(); err == nil || !strings.Contains(err.Error(), "the operator does not respond: GET "+server.URL+"/healthz returned 503") {
 		t.Error(err)

@@ -86,10 +86,7 @@ func newDeathMarker(t *testing.T) *deathMarker {
 // awaitOpen waits until another process holds it open.
 func (g *deathMarker) awaitOpen(t *testing.T) {
 	t.Helper()
-	file, err := os.Open(g.path) // Blocks until another process opens the other end.
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(g.path)).In(t) // Blocks until another process opens the other end.
 	t.Cleanup(func() { file.Close() })
 	g.file = file
 	must.Get(file.Read(make([]byte, 5))).In(t)

@@ -144,9 +144,7 @@ func TestRestart(t *testing.T) {
 	if e := s.next(t); !e.Ready || e.Cause != "sync.py changed" {
 		t.Fatalf("second: %+v", e)
 	}
-	if err := s.WaitReady(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.WaitReady(t.Context()))
 }
 
 func TestRestartSkipsBackoff(t *testing.T) {

@@ -177,10 +177,7 @@ type fenced struct {
 func startFenced(t *testing.T, memory int64) *fenced {
 	t.Helper()
 	path := must.Get(os.Executable()).In(t)
-	inherited, err := os.Open(path) // A file that the parent has passed on.
-	if err != nil {
-		t.Fatal(err)
-	}
+	inherited := must.Get(os.Open(path)).In(t) // A file that the parent has passed on.
 	defer inherited.Close()
 	f := &fenced{cmd: exec.Command(path)}
 	f.cmd.Env = []string{fmt.Sprint(fencedVariable, "=", memory), "SECRET=swordfish"}
@@ -285,7 +282,5 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	f := startFenced(t, raceMemory)
 	must.Get(io.WriteString(f.in, "{\"function\":\"hang\"}\n{}\n")).In(t)
 	f.in.Close()
-	if err := f.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.cmd.Wait())
 }

@@ -64,10 +64,7 @@ func TestPathsOfProvidedCertificates(t *testing.T) {
 // issued returns what a user stores: a serving certificate of a new CA.
 func issued(t *testing.T, now time.Time, life time.Duration, names ...string) secretData {
 	t.Helper()
-	authority, err := newAuthority(now, 2*life)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must.Get(newAuthority(now, 2*life)).In(t)
 	serving := must.Get(authority.sign(now, life, names)).In(t)
 	data := secretData{}
 	for key, certificate := range map[string]*x509.Certificate{servingCertKey: serving.cert, bundleKey: authority.cert} {

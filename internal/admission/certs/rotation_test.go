@@ -129,9 +129,7 @@ func TestPlanWithInvalidCertificates(t *testing.T) {
 			if !strings.HasPrefix(w.rotation.reason, c.why) {
 				t.Errorf("did %q", w.rotation.reason)
 			}
-			if err := trusts(w.keyring.authorities(), w.keyring.serving.cert, c.at); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, trusts(w.keyring.authorities(), w.keyring.serving.cert, c.at))
 		})
 	}
 }

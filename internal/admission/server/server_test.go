@@ -503,9 +503,7 @@ func serveToTheEnd(t *testing.T, lameDuck time.Duration) error {
 	if err := <-underWay; err != nil || !refused {
 		t.Errorf("what was under way: %v; refused: %v", err, refused)
 	}
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-s.ended)
 	return failed
 }
 

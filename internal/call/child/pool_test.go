@@ -371,9 +371,7 @@ func TestSlowObjectsLeaveRoom(t *testing.T) {
 	}
 	await(t, func() bool { return refused.Load() > 0 }) // They do not hold the workers of the controller either.
 	for i := range 10 {
-		if err := about(fmt.Sprint("fast-", i), "hello", long); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, about(fmt.Sprint("fast-", i), "hello", long))
 	}
 	cancel()
 	again.Wait()

@@ -110,9 +110,7 @@ func TestBodyIsClosed(t *testing.T) {
 		body := endlessBody{make(chan struct{})}
 		response, err := roundtrip.Do(bodyTransport{body}, request(ctx, t))
 		must.Succeed(t, err)
-		if err := response.Body.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, response.Body.Close())
 		<-body.ended
 		cancel() // A second Close would panic.
 		synctest.Wait()

@@ -300,9 +300,7 @@ func mustServeTwoCalls(t *testing.T, w *webhook.Webhook, release chan struct{}) 
 	synctest.Wait()
 	close(release)
 	for range 2 {
-		if err := <-errs; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-errs)
 	}
 	synctest.Wait()
 }

@@ -12,10 +12,7 @@ import (
 // A program that is made from a clone uses the clone, since its module may not be where the Go command looks.
 func TestInitLocal(t *testing.T) {
 	f := &initFlags{language: "go", local: "../../..", group: "example.com", children: []string{"configmaps"}}
-	o, err := f.operator("shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(f.operator("shop")).In(t)
 	clone := must.Get(filepath.Abs("../../..")).In(t)
 	o.Release = "v1.2.3"
 	files := must.Get(scaffold.Files(o)).In(t)
@@ -27,8 +24,8 @@ func TestInitLocal(t *testing.T) {
 		t.Errorf("README.md:\n%s", files["README.md"])
 	}
 	o.Local = "/my code/setpoint"
-	if files, err = scaffold.Files(o); err != nil || !strings.Contains(string(files["go.mod"]), `=> "/my code/setpoint"`) {
-		t.Errorf("%v, go.mod:\n%s", err, files["go.mod"])
+	if files = must.Get(scaffold.Files(o)).In(t); !strings.Contains(string(files["go.mod"]), `=> "/my code/setpoint"`) {
+		t.Errorf("go.mod:\n%s", files["go.mod"])
 	}
 }
 

@@ -70,7 +70,5 @@ func TestHungServerTimesOut(t *testing.T) {
 // A slow response succeeds while others arrive.
 func TestSlowServerSucceeds(t *testing.T) {
 	_, client := newHungServer(t)
-	if _, err := client.Get(t.Context(), pods, "shop", "a"); err != nil {
-		t.Error(err)
-	}
+	must.Get(client.Get(t.Context(), pods, "shop", "a")).In(t)
 }

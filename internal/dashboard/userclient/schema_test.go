@@ -66,14 +66,11 @@ func TestNoSchemasWithoutOpenAPI(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer server.Close()
-	api, err := New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(New(&rest.Config{Host: server.URL})).In(t)
 	client := must.Get(api.As(User{OwnCredentials: true})).In(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, _, err = client.Schema(ctx, object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
+	_, _, err := client.Schema(ctx, object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
 	if !errors.Is(err, failure.ErrNotFound) || requests.Load() > 2 {
 		t.Errorf("%v, after %d requests", err, requests.Load())
 	}

@@ -76,9 +76,7 @@ processes:
 }
 
 func TestEmptyFileIsAProject(t *testing.T) {
-	if _, err := project.Load(write(t, "# nothing yet\n")); err != nil {
-		t.Error(err)
-	}
+	must.Get(project.Load(write(t, "# nothing yet\n"))).In(t)
 }
 
 func TestLoadErrors(t *testing.T) {

@@ -27,11 +27,8 @@ func TestInvalidResponse(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	}))
 	defer server.Close()
-	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = NewClient("another", base, nil, Token("")).Controllers(t.Context())
+	base := must.Get(url.Parse(server.URL)).In(t)
+	_, err := NewClient("another", base, nil, Token("")).Controllers(t.Context())
 	if err == nil || err.Error() != "read the process another: 101 Switching Protocols in place of a response" {
 		t.Errorf("%v", err)
 	}

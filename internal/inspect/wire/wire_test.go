@@ -335,11 +335,8 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 				return secret.Admit(t.Context(), given)
 			})))
 			defer server.Close()
-			base, err := url.Parse(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = NewClient("canned", base, nil, test.credential).Process(t.Context())
+			base := must.Get(url.Parse(server.URL)).In(t)
+			_, err := NewClient("canned", base, nil, test.credential).Process(t.Context())
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || called != test.calls {
 				t.Errorf("called %d times: %v; want %d times: %s", called, err, test.calls, test.want)
 			}

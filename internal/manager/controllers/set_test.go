@@ -119,9 +119,7 @@ func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&serving.Collector{Cache: s, Controllers: New(Dependencies{}).Gauges})
-	if _, err := registry.Gather(); err != nil {
-		t.Error(err)
-	}
+	must.Get(registry.Gather()).In(t)
 }
 
 func controllerObject(t *testing.T, metadata string) *object.Object {

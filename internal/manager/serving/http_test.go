@@ -64,9 +64,7 @@ func TestWritesFinishOnShutdown(t *testing.T) {
 	if got := <-writing; got != "200 OK: written" {
 		t.Errorf("write returned %q", got)
 	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-served)
 }
 
 // responseText describes the response to a request.

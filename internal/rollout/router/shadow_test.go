@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -21,10 +22,7 @@ import (
 
 // A failure that is retried shows before it counts as one, also of a parent that was compared before.
 func TestShadowObservesRetriedFailures(t *testing.T) {
-	shop, err := object.Parse([]byte(`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shop := must.Get(object.Parse([]byte(`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a"}}`))).In(t)
 	refused := shadowResult{failure: "refused"}
 	failed := rollout.Shadow{Compared: 1, Failed: 1, Failure: "Shop a: refused"}
 	for name, c := range map[string]struct {
@@ -85,11 +83,7 @@ func (loop) NewMemory() controller.Remembered { return nil }
 // Values of a Secret that only one of the versions selects are tokens in both responses.
 func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 	parse := func(text string) *object.Object {
-		o, err := object.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return must.Get(object.Parse([]byte(text))).In(t)
 	}
 	secret := parse(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":"shop"},"data":{"password":"aHVudGVyMmh1bnRlcg=="}}`)
 	selected := []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{{Namespace: "shop", Name: "db", Object: secret.JSON()}}}}
@@ -102,10 +96,7 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 	} {
 		c.Router = New(controller.New(loop{}, controller.Options{}, controller.Tools{Log: slog.New(slog.DiscardHandler)}), Options{})
 		c.parent, c.before = parent, response
-		compared, err := c.compareWith(response, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compared := must.Get(c.compareWith(response, nil)).In(t)
 		for side, text := range map[string]string{"before": fmt.Sprint(compared.Before), "after": fmt.Sprint(compared.After)} {
 			if strings.Contains(text, "hunter2") {
 				t.Errorf("%s: the response %s has the value: %s", name, side, text)

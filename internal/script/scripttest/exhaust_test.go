@@ -48,9 +48,7 @@ func TestOnlyTheParentStops(t *testing.T) {
 			if !lines.Scan() || lines.Text() != "log: begins" {
 				t.Errorf("the first line is %q", lines.Text())
 			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, cmd.Process.Kill())
 			for lines.Scan() {
 				t.Errorf("it went on: %s", lines.Text())
 			}

@@ -328,10 +328,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	var log bytes.Buffer
 	server := httptest.NewServer(wire.Handler(process{}, n.guard(&log)))
 	defer server.Close()
-	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(url.Parse(server.URL)).In(t)
 	user := wire.NewClient("setpoint", base, nil, token.NewCredential(n, "shop"))
 	if _, err := user.Process(t.Context()); err != nil {
 		t.Errorf("before there is a Secret: %v", err)
@@ -339,7 +336,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	n.set("another-token-of-an-admin")
 	stranger := &fakeSecrets{}
 	stranger.set("a-token-of-another-cluster")
-	_, err = wire.NewClient("setpoint", base, nil, token.NewCredential(stranger, "shop")).Process(t.Context())
+	_, err := wire.NewClient("setpoint", base, nil, token.NewCredential(stranger, "shop")).Process(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "the process setpoint denied the request: missing or invalid token") {
 		t.Errorf("with the token of another cluster: %v", err)
 	}
