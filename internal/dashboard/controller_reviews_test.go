@@ -17,15 +17,11 @@ import (
 
 const policyName = "admissioncontroller.setpoint.dev/policy"
 
-func webPod(name string) object.Ref {
-	return object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
-}
-
 // reviewRun is a review of a Pod.
 func reviewRun(id uint64, name, outcome string, review inspect.Review) inspect.Run {
 	review.Operation, review.User = "create", "ann"
 	return inspect.Run{
-		ID: id, Controller: policyName, Process: "setpoint", Object: webPod(name), Outcome: outcome,
+		ID: id, Controller: policyName, Process: "setpoint", Object: podRef(name), Outcome: outcome,
 		Began: time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC), Took: 2 * time.Millisecond, Causes: []string{"create by ann"},
 		Steps: []inspect.Step{{Call: &inspect.Call{Name: "digests", Review: &review, Request: json.RawMessage(`{"name":"web"}`)}}},
 	}
@@ -33,7 +29,7 @@ func reviewRun(id uint64, name, outcome string, review inspect.Review) inspect.R
 
 func reviewServer(t *testing.T, runs ...inspect.Run) *Server {
 	t.Helper()
-	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{podRef("").Kind}}
 	policy.Calls = []inspect.CallStats{{Name: "digests", Outcome: "denied", Count: 12_345}}
 	return newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: runs})
 }
@@ -47,12 +43,9 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 	s := reviewServer(t, mutated, denied)
 	at := web.ControllerURL("setpoint", policyName)
 	all := get(t, s, at).Body.String()
-	wantTexts(t, all, "/resources/pods/shop/web", "image :latest is not pinned", "changed spec.image", "web-*", "dry run", at+"/reviews/7", "Denied <b>1</b>", "Mutated <b>1</b>")
-	for _, never := range []string{"waits for", "first Pod", `href="/resources/pods/shop/"`} {
-		if strings.Contains(all, never) {
-			t.Errorf("the page has %q", never)
-		}
-	}
+	wantTexts(t, all, "/resources/pods/shop/web", "image :latest is not pinned", "changed spec.image", "web-*", "dry run", at+"/reviews/7",
+		"Denied <b>1</b>", "Mutated <b>1</b>",
+		"!waits for", "!first Pod", `!href="/resources/pods/shop/"`)
 	for query, want := range map[string][2]bool{
 		"?result=denied": {true, false}, "?result=mutated": {false, true}, "?result=nonsense": {true, true},
 		"?operation=delete": {}, "?user=ann": {true, true}, "?user=bob": {}, "?name=web": {true, false}, "?kind=Pod&ns=shop&name=web": {true, false},
@@ -82,10 +75,8 @@ func TestReviewPages(t *testing.T) {
 	s := reviewServer(t, runs...)
 	at := web.ControllerURL("setpoint", policyName)
 	page := get(t, s, at+"?offset=200&user=ann").Body.String()
-	wantTexts(t, page, "201–250 of 250", "offset=100&amp;user=ann", "web200")
-	if strings.Contains(page, "web199<") || strings.Contains(page, "result=allowed&amp;offset") || strings.Contains(page, "offset=200&amp;user=ann&amp;result=allowed") {
-		t.Error("the page or its filters are wrong")
-	}
+	wantTexts(t, page, "201–250 of 250", "offset=100&amp;user=ann", "web200",
+		"!web199<", "!result=allowed&amp;offset", "!offset=200&amp;user=ann&amp;result=allowed")
 }
 
 // A controller with objects and reviews has a page of each.
@@ -106,16 +97,11 @@ func TestReviewsRequirePermission(t *testing.T) {
 	})
 	hidden := reviewRun(8, "vault", "denied", inspect.Review{Denied: true, Message: "the vault is closed"})
 	hidden.Object.Namespace = "bank"
-	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	policy := inspect.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{podRef("").Kind}}
 	process := &fakeSource{name: "setpoint", controllers: []inspect.Controller{policy}, runs: []inspect.Run{hidden, reviewRun(7, "web", "allowed", inspect.Review{})}}
 	load, at := newProxyServer(t, api, process), web.ControllerURL("setpoint", policyName)
 	for _, path := range []string{at, at + "/reviews?name=vault", at + "/reviews?result=denied", at + "/reviews/8", at + "/reviews/8?show=request&step=0"} {
-		body := load(path).Body.String()
-		for _, secret := range []string{"bank", "closed", "Denied <b>1", "/reviews/8\""} {
-			if strings.Contains(body, secret) {
-				t.Errorf("%s shows %q to who may not read the object", path, secret)
-			}
-		}
+		wantTexts(t, load(path).Body.String(), "!bank", "!closed", "!Denied <b>1", "!/reviews/8\"")
 	}
 	wantTexts(t, load(at).Body.String(), "/reviews/7", "All <b>1</b>", "Reviews of objects that you cannot get are not shown.")
 	if w := load(at + "/reviews/8"); w.Code != http.StatusNotFound {

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"strings"
 	"testing"
 
 	authorization "k8s.io/api/authorization/v1"
@@ -24,13 +23,8 @@ func TestWatchesRequireListPermission(t *testing.T) {
 		{Selection: "of another version", Objects: 1000, Bytes: 1},
 	}
 	body := newProxyServer(t, api, process)("/").Body.String()
-	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "that you may list", "3 watches are not shown")
-	for _, secret := range []string{"bank", "vaults", "gold", "another version", "1,000", "1003"} {
-		if strings.Contains(body, secret) {
-			t.Errorf("%q is shown to who may not list it", secret)
-		}
-	}
-	if all := get(t, newServer(t, process), "/").Body.String(); !strings.Contains(all, "vaults.v1.example.org with tier=gold") || !strings.Contains(all, "another version") {
-		t.Errorf("the process itself may see all:\n%s", all)
-	}
+	wantTexts(t, body, "teams.v1.example.org in shop", "3 objects, 1 B", "that you may list", "3 watches are not shown",
+		"!bank", "!vaults", "!gold", "!another version", "!1,000", "!1003")
+	// The process itself may see all.
+	wantTexts(t, get(t, newServer(t, process), "/").Body.String(), "vaults.v1.example.org with tier=gold", "another version")
 }

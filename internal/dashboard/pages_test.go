@@ -132,10 +132,7 @@ func TestSignInRedirect(t *testing.T) {
 	if w := get(t, s, "/live"); !strings.Contains(w.Body.String(), "event: expired") {
 		t.Errorf("/live: %s", w.Body)
 	}
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	r.Header.Set("Hx-Request", "true")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	w := send(s, http.MethodGet, "/", http.NoBody, "Hx-Request", "true")
 	if w.Code != http.StatusUnauthorized || w.Header().Get("Hx-Redirect") == "" {
 		t.Errorf("a script: %d %v", w.Code, w.Header())
 	}
@@ -149,11 +146,7 @@ func TestWritesOfOtherSitesAreRejected(t *testing.T) {
 			continue
 		}
 		path = strings.NewReplacer("{", "", "}", "").Replace(path)
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody)
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-		s.ServeHTTP(w, r)
-		if w.Code != http.StatusForbidden {
+		if w := send(s, http.MethodPost, path, http.NoBody, "Sec-Fetch-Site", "cross-site"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}

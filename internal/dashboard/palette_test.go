@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,11 +26,7 @@ func paletteSource() *fakeSource {
 // searchPalette returns what a dialog shows for a query.
 func searchPalette(t *testing.T, s *Server, query string) string {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/palette?q="+url.QueryEscape(query), http.NoBody)
-	r.Header.Set("Hx-Request", "true")
-	r.Header.Set("Hx-Target", "palette-results")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	w := send(s, http.MethodGet, "/palette?q="+url.QueryEscape(query), http.NoBody, "Hx-Request", "true", "Hx-Target", "palette-results")
 	if w.Code != http.StatusOK {
 		t.Errorf("%q: %d %s", query, w.Code, w.Body)
 	}

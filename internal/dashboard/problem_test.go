@@ -48,11 +48,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 	for from, back := range map[string]string{
 		"http://localhost/resources/pods/shop/a": `href="/resources/pods/shop/a"`, "http://evil.example.org/x": `href="/"`, "": `href="/"`,
 	} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/pods/shop/a/annotate", http.NoBody)
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Referer", from)
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
+		w := send(s, http.MethodPost, "/resources/pods/shop/a/annotate", http.NoBody, "Referer", from)
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") != "" || strings.Contains(w.Body.String(), "by itself") {
 			t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
 		}

@@ -28,12 +28,7 @@ func newProxyServer(t *testing.T, api string, sources ...inspect.Source) func(pa
 	t.Helper()
 	s := serverOf(t, api, Options{Access: access.Options{Headers: access.Headers{User: "X-User"}}}, sources...)
 	return func(path string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
-		r.RemoteAddr = "127.0.0.1:1234"
-		r.Header.Set("X-User", "ann")
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		return w
+		return send(s, http.MethodGet, path, http.NoBody, "X-User", "ann")
 	}
 }
 

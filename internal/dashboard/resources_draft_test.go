@@ -24,20 +24,11 @@ import (
 
 // A form that arrives without a schema can be sent again, and is not read as YAML.
 func TestFormWithoutSchema(t *testing.T) {
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Path {
-		case "/api", "/openapi/v3":
-			_, _ = w.Write([]byte(`{"items":[],"paths":{}}`))
-		case "/apis":
-			_, _ = w.Write([]byte(`{"items":[{"metadata":{"name":"example.org"},"versions":[{"version":"v1",
-				"resources":[{"resource":"shops","responseKind":{"kind":"Shop"},"scope":"Cluster","verbs":["list"]}]}]}]}`))
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	defer api.Close()
-	s := signedIn(serverOf(t, api.URL, Options{Access: access.Options{Token: testToken}}))
+	s := newFakeAPI(t, map[string]string{
+		"/api": `{"items":[]}`, "/openapi/v3": `{"paths":{}}`,
+		"/apis": `{"items":[{"metadata":{"name":"example.org"},"versions":[{"version":"v1",
+			"resources":[{"resource":"shops","responseKind":{"kind":"Shop"},"scope":"Cluster","verbs":["list"]}]}]}]}`,
+	}).newServer(t)
 	sent := url.Values{"as": {"form"}, "do": {"save"}, ".spec.name": {`"old" & new`}}
 	w := post(t, s, "/resources/shops.example.org/new", sent)
 	wantTexts(t, html.UnescapeString(w.Body.String()), `name="as" value="form"`, `name="do" value="save"`, `name=".spec.name" value=""old" & new"`, "Send again")
@@ -87,13 +78,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 	t.Cleanup(server.Close)
 	s := serverOf(t, server.URL, Options{Access: access.Options{Headers: access.Headers{User: "X-User"}}})
 	return func(path string, form url.Values) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(form.Encode()))
-		r.RemoteAddr = "127.0.0.1:1234"
-		r.Header.Set("X-User", "ann")
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		return w
+		return send(s, http.MethodPost, path, strings.NewReader(form.Encode()), "X-User", "ann")
 	}
 }
 
@@ -170,15 +155,9 @@ func TestConcurrentDraftLimit(t *testing.T) {
 func TestForbiddenCreateKeepsDraft(t *testing.T) {
 	send := newRBACServer(t, &rbacServer{allowed: []string{"create configmaps in other"}})
 	form := url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}
-	page := send("/resources/configmaps/new", form).Body.String()
-	for _, want := range []string{
+	wantTexts(t, send("/resources/configmaps/new", form).Body.String(),
 		"User &#34;ann&#34; cannot create resource &#34;configmaps&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", `name=".metadata.name" value="b"`,
-		"kubectl create role configmaps-create --verb=create --resource=configmaps -n shop",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q:\n%s", want, page)
-		}
-	}
+		"kubectl create role configmaps-create --verb=create --resource=configmaps -n shop")
 	for _, form := range []url.Values{
 		{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"other"}, ".metadata.name": {"b"}, "turn": {"yaml"}},
 		{"as": {"yaml"}, "text": {"metadata: {name: b, namespace: other}"}, "turn": {"form"}},
@@ -226,11 +205,8 @@ func TestPreviewWritesNothing(t *testing.T) {
 	fields.Set("do", "preview")
 	w := post(t, s, editPath, fields)
 	page := w.Body.String()
-	for _, text := range []string{"diff-del\">  size: old", "diff-add\">  size: new", "diff-add\">  mode: default", "Set by the API server", "plan-del\">- Pod shop/b", `value="save-previewed"`} {
-		if !strings.Contains(page, text) {
-			t.Errorf("the preview has no %s:\n%s", text, page)
-		}
-	}
+	wantTexts(t, page, `diff-del"> size: old`, `diff-add"> size: new`, `diff-add"> mode: default`, "Set by the API server",
+		`plan-del">- Pod shop/b`, `value="save-previewed"`)
 	if w.Code != http.StatusOK || len(k.patches) != 0 || !strings.Contains(source.planned[len(source.planned)-1], `"size":"new"`) {
 		t.Errorf("status %d, patches %q, planned %q", w.Code, k.patches, source.planned)
 	}
@@ -277,11 +253,7 @@ func TestPreviewFailures(t *testing.T) {
 			if w.Code != c.status || len(k.patches) != 0 {
 				t.Errorf("status %d, patches %q", w.Code, k.patches)
 			}
-			for _, text := range c.want {
-				if !strings.Contains(w.Body.String(), text) {
-					t.Errorf("the page has no %s:\n%s", text, w.Body)
-				}
-			}
+			wantTexts(t, w.Body.String(), c.want...)
 		})
 	}
 }

@@ -213,11 +213,7 @@ func formFields(page string) url.Values {
 
 func post(t *testing.T, s *Server, path string, fields url.Values) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(fields.Encode()))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w
+	return send(s, http.MethodPost, path, strings.NewReader(fields.Encode()))
 }
 
 func v1Object(kind string, data map[string]any) map[string]any {
@@ -266,10 +262,7 @@ func (stalledBody) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded 
 func TestIncompleteBodies(t *testing.T) {
 	_, s := newObjectServer(t, v1Object("ConfigMap", nil))
 	for want, body := range map[int]io.Reader{http.StatusRequestTimeout: stalledBody{}, http.StatusBadRequest: strings.NewReader("a=%zz")} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/resources/configmaps/shop/a/edit", io.NopCloser(body))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
+		w := send(s, http.MethodPost, "/resources/configmaps/shop/a/edit", io.NopCloser(body))
 		if w.Code != want || !strings.Contains(w.Body.String(), "Nothing was changed") {
 			t.Errorf("status %d, not %d: %s", w.Code, want, w.Body)
 		}
@@ -394,12 +387,8 @@ func TestDeleteNamespaceListsContents(t *testing.T) {
 	a.responses["/api/v1/namespaces/shop/things"] = "forbidden"
 	body := get(t, a.newServer(t), "/resources/namespaces/-/shop/delete").Body.String()
 	wantTexts(t, body, "Everything in this namespace is deleted with it.", `<a href="/resources/pods?namespace=shop">Pod</a>`,
-		"1,234", "things <span class=\"muted small\">(forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;)</span>", "Type shop to confirm")
-	for _, not := range []string{"ConfigMap", "None found", "Orphan"} {
-		if strings.Contains(body, not) {
-			t.Errorf("it says %q", not)
-		}
-	}
+		"1,234", "things <span class=\"muted small\">(forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;)</span>", "Type shop to confirm",
+		"!ConfigMap", "!None found", "!Orphan")
 }
 
 func TestDeleteCRDCountsObjects(t *testing.T) {
@@ -438,16 +427,12 @@ func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
 	ref := object.Ref{Kind: webKind(), Namespace: "shop", Name: "a", UID: "u"}
 	source.states = []inspect.ObjectState{{Ref: ref, Controller: c.Name, Process: "setpoint", State: inspect.StateFailing, Error: "hook finalize: 503"}}
 	body = get(t, a.newServer(t, source), toDelete).Body.String()
-	wantTexts(t, body, "fails for this object now. While its finalize hook fails, the object stays:", "hook finalize: 503")
-	if strings.Contains(body, "manages this kind") {
-		t.Error("it says twice that the controller fails")
-	}
+	wantTexts(t, body, "fails for this object now. While its finalize hook fails, the object stays:", "hook finalize: 503",
+		"!manages this kind")
 
 	c.Failing = 0
 	source.controllers, source.states = []inspect.Controller{c}, nil
 	for _, page := range []string{toDelete, toCreate} {
-		if body := get(t, a.newServer(t, source), page).Body.String(); strings.Contains(body, "manages this kind") || strings.Contains(body, "fails for") {
-			t.Errorf("%s warns of a controller that is well", page)
-		}
+		wantTexts(t, get(t, a.newServer(t, source), page).Body.String(), "!manages this kind", "!fails for")
 	}
 }

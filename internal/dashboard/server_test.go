@@ -126,11 +126,24 @@ func fromOwner(s *Server, r *http.Request) *http.Request {
 	return r
 }
 
+// send sends a request of a browser on this machine, with the names and values of headers.
+func send(s http.Handler, method, path string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, body)
+	r.RemoteAddr = "127.0.0.1:1234"
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
 func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody))
-	return w
+	return send(s, http.MethodGet, path, http.NoBody)
 }
 
 // Fault U12: responses are compressed, except pages that another site requests, since their
@@ -153,11 +166,7 @@ func TestCompression(t *testing.T) {
 		{asset, "gzip", "", true},
 		{asset, "", "", false},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost"+test.path, http.NoBody)
-		r.Header.Set("Accept-Encoding", test.accept)
-		r.Header.Set("Sec-Fetch-Site", test.site)
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
+		w := send(s, http.MethodGet, test.path, http.NoBody, "Accept-Encoding", test.accept, "Sec-Fetch-Site", test.site)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != test.compressed || w.Code != http.StatusOK {
 			t.Errorf("%+v: status %d, %v", test, w.Code, w.Header())
 			continue
