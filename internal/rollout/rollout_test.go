@@ -70,6 +70,16 @@ func (m *model) until(t *testing.T, phase api.RolloutPhase, percent int32) *api.
 	return nil
 }
 
+// expect compares a status: its phase, the versions, the step and the moved parents.
+func expect(t *testing.T, when string, s *api.RolloutStatus, want string) {
+	t.Helper()
+	got := fmt.Sprintf("%s from %q to %q after %q, step %d at %d %%, moved %d",
+		s.Phase, s.From, s.To, s.Previous, s.Step, s.Percent, s.Moved)
+	if got != want {
+		t.Errorf("%s:\ngot  %s\nwant %s", when, got, want)
+	}
+}
+
 func steps(percents ...int32) []api.RolloutStep {
 	var all []api.RolloutStep
 	for _, percent := range percents {
@@ -88,9 +98,7 @@ func TestNextMovesInSteps(t *testing.T) {
 		t.Errorf("before the rollout begins, the position is %d, not 0", got)
 	}
 	began := m.now
-	if s := m.tick(); s.Phase != api.RolloutStepping || s.From != "v1" || s.To != "v2" || s.Step != 1 || s.Moved != 0 {
-		t.Errorf("begin: %+v", s)
-	}
+	expect(t, "begin", m.tick(), `Stepping from "v1" to "v2" after "", step 1 at 5 %, moved 0`)
 	m.tick()
 	if s := m.tick(); s.Moved != 3 || s.Reconciled != 3 || s.Total != 60 || s.PausedSince == nil {
 		t.Errorf("5 %% of 60: %+v", s)
@@ -114,17 +122,13 @@ func TestNextHasAtLeastOneParentInAStep(t *testing.T) {
 	m := newModel(4, api.Rollout{})
 	m.version = "v2"
 	m.tick()
-	if s := m.tick(); s.Moved != 1 {
-		t.Errorf("5 %% of 4 are %d parents", s.Moved)
-	}
+	expect(t, "5 % of 4", m.tick(), `Stepping from "v1" to "v2" after "", step 1 at 5 %, moved 1`)
 }
 
 func TestNextWithoutParents(t *testing.T) {
 	m := newModel(0, api.Rollout{})
 	m.version = "v2"
-	if s := m.until(t, api.RolloutComplete, 0); s.To != "v2" {
-		t.Errorf("%+v", s)
-	}
+	expect(t, "no parents", m.until(t, api.RolloutComplete, 0), `Complete from "" to "v2" after "v1", step 0 at 0 %, moved 0`)
 }
 
 func TestNextRollsBack(t *testing.T) {
@@ -197,16 +201,12 @@ func TestNextGoesOnWhenItIsNotBlockedAnyMore(t *testing.T) {
 	m := newModel(60, api.Rollout{Steps: steps(5, 100)})
 	m.version = "v2"
 	m.until(t, api.RolloutStepping, 5)
-	m.blocked = "no such key"
-	for range 100 {
-		if s := m.tick(); s.Percent != 5 {
-			t.Fatalf("%+v", s)
-		}
-	}
-	m.blocked, m.spec.Paused = "", true
-	for range 100 {
-		if s := m.tick(); s.Percent != 5 {
-			t.Fatalf("%+v", s)
+	for _, blocked := range []string{"no such key", ""} {
+		m.blocked, m.spec.Paused = blocked, blocked == ""
+		for range 100 {
+			if s := m.tick(); s.Percent != 5 {
+				t.Fatalf("%+v", s)
+			}
 		}
 	}
 	if _, reason, _ := Condition(m.spec, m.status); reason != api.ReasonRolloutPaused {
@@ -231,19 +231,13 @@ func TestNextAfterARollback(t *testing.T) {
 	}
 	m := rolledBack()
 	m.retryAt = "now"
-	if s := m.tick(); s.Phase != api.RolloutStepping || s.From != "v1" || s.To != "v2" || s.Moved != 0 {
-		t.Errorf("retry: %+v", s)
-	}
+	expect(t, "retry", m.tick(), `Stepping from "v1" to "v2" after "", step 1 at 5 %, moved 0`)
 	m = rolledBack()
 	m.version = "v3"
-	if s := m.tick(); s.Phase != api.RolloutStepping || s.From != "v1" || s.To != "v3" {
-		t.Errorf("a third version: %+v", s)
-	}
+	expect(t, "a third version", m.tick(), `Stepping from "v1" to "v3" after "", step 1 at 5 %, moved 0`)
 	m = rolledBack()
 	m.version = "v1"
-	if s := m.tick(); s.Phase != api.RolloutComplete || s.To != "v1" || s.Previous != "" {
-		t.Errorf("undone: %+v", s)
-	}
+	expect(t, "undone", m.tick(), `Complete from "" to "v1" after "", step 0 at 0 %, moved 0`)
 }
 
 // The version before a complete one is the one that was complete before it, never one that was taken back.
@@ -252,9 +246,8 @@ func TestPreviousVersion(t *testing.T) {
 	rollOut := func(version, previous string) {
 		t.Helper()
 		m.version = version
-		if s := m.until(t, api.RolloutComplete, 0); s.To != version || s.Previous != previous {
-			t.Errorf("%s: %+v", version, s)
-		}
+		want := fmt.Sprintf(`Complete from "" to %q after %q, step 0 at 0 %%, moved 0`, version, previous)
+		expect(t, version, m.until(t, api.RolloutComplete, 0), want)
 	}
 	m.version = "v2"
 	m.tick()
@@ -264,9 +257,7 @@ func TestPreviousVersion(t *testing.T) {
 		t.Errorf("taken back: %+v", s)
 	}
 	m.version, m.failed = "v3", 0
-	if s := m.tick(); s.From != "v2" || s.Previous != "v1" {
-		t.Errorf("in the middle: %+v", s)
-	}
+	expect(t, "in the middle", m.tick(), `Stepping from "v2" to "v3" after "v1", step 1 at 100 %, moved 0`)
 	rollOut("v3", "v2")
 }
 
@@ -277,9 +268,7 @@ func TestNextWhenTheSpecIsEdited(t *testing.T) {
 	m.tick()
 
 	m.spec.Steps = steps(10, 20, 80, 100)
-	if s := m.tick(); s.Percent != 50 || s.Step != 2 || s.Moved != 30 {
-		t.Errorf("other steps: %+v", s)
-	}
+	expect(t, "other steps", m.tick(), `Stepping from "v1" to "v2" after "", step 2 at 50 %, moved 30`)
 	m.until(t, api.RolloutStepping, 80)
 
 	m.version = "v3"
@@ -556,9 +545,7 @@ func TestShadowAfterARestart(t *testing.T) {
 			t.Fatalf("3 of 20 are compared: %+v", s)
 		}
 	}
-	if s := m.tickWith(Shadow{Compared: 20}); s.Phase != api.RolloutStepping {
-		t.Errorf("all are compared again: %+v", s)
-	}
+	expect(t, "all are compared again", m.tickWith(Shadow{Compared: 20}), `Stepping from "v1" to "v2" after "", step 1 at 5 %, moved 0`)
 }
 
 func TestShadowStops(t *testing.T) {
@@ -600,13 +587,9 @@ func TestShadowStops(t *testing.T) {
 func TestShadowIsLeft(t *testing.T) {
 	m := inShadow(t, api.Rollout{})
 	m.version = "v3"
-	if s := m.tick(); s.Phase != api.RolloutInShadow || s.To != "v3" || s.From != "v1" {
-		t.Errorf("another change: %+v", s)
-	}
+	expect(t, "another change", m.tick(), `Shadow from "v1" to "v3" after "", step 0 at 0 %, moved 0`)
 	m.spec.Shadow = nil
-	if s := m.tick(); s.Phase != api.RolloutStepping || s.Step != 1 {
-		t.Errorf("spec.rollout.shadow is removed: %+v", s)
-	}
+	expect(t, "spec.rollout.shadow is removed", m.tick(), `Stepping from "v1" to "v3" after "", step 1 at 5 %, moved 0`)
 	m = inShadow(t, api.Rollout{})
 	m.version = "v1"
 	if s := m.tick(); s.Phase != api.RolloutComplete || s.Shadow != nil {
