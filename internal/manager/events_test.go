@@ -3,13 +3,10 @@ package manager
 import (
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/must"
@@ -28,16 +25,14 @@ func TestEventsNameTheProgram(t *testing.T) {
 			agent string
 		}
 		requests := make(chan eventRequest, 1)
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := newManager(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body) // What is missing is not eventRequest.
 			one := eventRequest{agent: r.UserAgent()}
 			_ = json.Unmarshal(body, &one.Event)
 			requests <- one
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(body)
-		}))
-		t.Cleanup(server.Close)
-		m := must.Get(New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), Name: name, Version: "v1.2"})).In(t)
+		}), Options{Name: name, Version: "v1.2"})
 		t.Cleanup(m.Close)
 		o := must.Get(object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`))).In(t)
 		m.Events.Event(o, hook.Event{Type: "Normal", Reason: "Published", Message: "a"})

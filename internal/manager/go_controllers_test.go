@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -241,13 +243,19 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}
 `
 
-// startManager runs a Manager until the test ends.
-func startManager(t *testing.T, s http.Handler, o Options) *Manager {
+// newManager returns a Manager of an API server.
+func newManager(t *testing.T, s http.Handler, o Options) *Manager {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	o.Config, o.Log = &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler)
-	m := must.Get(New(o)).In(t)
+	o.Config, o.Log = &rest.Config{Host: server.URL}, cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return must.Get(New(o)).In(t)
+}
+
+// startManager runs a Manager until the test ends.
+func startManager(t *testing.T, s http.Handler, o Options) *Manager {
+	t.Helper()
+	m := newManager(t, s, o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
@@ -354,13 +362,8 @@ func TestGoControllersAreValidated(t *testing.T) {
 func TestCRDUpgrades(t *testing.T) {
 	upgrade := strings.Replace(shopsManifest, "a: {type: string}", "b: {type: string}", 1)
 	s := &fakeAPIServer{}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
 	install := func(text string, breaking bool) error {
-		m := must.Get(New(Options{
-			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), SkipCRDs: true,
-			CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking,
-		})).In(t)
+		m := newManager(t, s, Options{SkipCRDs: true, CRDs: [][]byte{[]byte(text)}, AllowBreakingCRDs: breaking})
 		defer m.Close()
 		return m.CRDs.Install(t.Context())
 	}
@@ -381,12 +384,10 @@ func TestCRDUpgrades(t *testing.T) {
 // not install its CRDs; otherwise a rolling update would block.
 func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	s := &fakeAPIServer{}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	m := must.Get(New(Options{
-		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
-		GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: leader.Election{Enabled: true},
-	})).In(t)
+	m := newManager(t, s, Options{
+		GoControllers: []controllers.GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)},
+		LeaderElection: leader.Election{Enabled: true},
+	})
 	defer m.Close()
 	if got := readyz(m); got != "starting" {
 		t.Errorf("%q at the start", got)
@@ -401,28 +402,8 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer for concurrent use.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // A task that ignores its context is logged and does not block the exit.
 func TestShutdownTimeout(t *testing.T) {
-	server := httptest.NewServer(&fakeAPIServer{})
-	t.Cleanup(server.Close)
 	begun, never := make(chan bool), make(chan bool)
 	t.Cleanup(func() { close(never) })
 	stuck := controllers.GoController{Name: "stuck", Compile: func(context.Context, compile.Environment) (*compile.Compiled, error) {
@@ -430,19 +411,18 @@ func TestShutdownTimeout(t *testing.T) {
 		<-never
 		return nil, errors.New("too late")
 	}}
-	log := &syncBuffer{} // What did not stop may go on logging.
-	m, err := New(Options{
-		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), GoControllers: []controllers.GoController{stuck},
+	log := must.Get(os.Create(filepath.Join(t.TempDir(), "log"))).In(t) // What did not stop may go on logging.
+	t.Cleanup(func() { log.Close() })
+	m := newManager(t, &fakeAPIServer{}, Options{
+		Log: slog.New(slog.NewTextHandler(log, nil)), GoControllers: []controllers.GoController{stuck},
 		ShutdownTimeout: 50 * time.Millisecond, UnfinishedTasks: func() []string { return []string{"daemon watch of Shop town/books"} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- m.Run(ctx) }()
 	<-begun
 	stop()
+	var err error
 	select {
 	case err = <-ended:
 	case <-time.After(time.Minute):
@@ -451,7 +431,8 @@ func TestShutdownTimeout(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did not stop within the shutdown timeout of 50ms") {
 		t.Errorf("got %v", err)
 	}
-	if want := `msg="did not stop within the shutdown timeout" what="daemon watch of Shop town/books"`; !strings.Contains(log.String(), want) {
-		t.Errorf("logged %s, want %s", log.String(), want)
+	logged := string(must.Get(os.ReadFile(log.Name())).In(t))
+	if want := `msg="did not stop within the shutdown timeout" what="daemon watch of Shop town/books"`; !strings.Contains(logged, want) {
+		t.Errorf("logged %s, want %s", logged, want)
 	}
 }

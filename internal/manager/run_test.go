@@ -2,14 +2,9 @@ package manager
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-
-	"github.com/setpoint-dev/setpoint/internal/must"
-	"k8s.io/client-go/rest"
 )
 
 func TestOldKubernetesIsRefused(t *testing.T) {
@@ -30,14 +25,12 @@ func TestOldKubernetesIsRefused(t *testing.T) {
 func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	var others atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	m := newManager(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/version" {
 			others.Add(1)
 		}
 		_, _ = io.WriteString(w, `{"major":"1","minor":"29","gitVersion":"v1.29.15"}`)
-	}))
-	defer server.Close()
-	m := must.Get(New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})).In(t)
+	}), Options{})
 	err := m.Run(t.Context())
 	if want := "the cluster runs Kubernetes v1.29.15, and Setpoint supports 1.30 and newer: upgrade the cluster, or use an older Setpoint"; err == nil || err.Error() != want {
 		t.Errorf("Run returns %v, want %s", err, want)
