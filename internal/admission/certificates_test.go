@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
-	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -27,7 +26,7 @@ const (
 	day        = 24 * time.Hour
 )
 
-// certificateTest is a Keeper at work.
+// certificateTest is a Keeper at work, which follows what is stored.
 type certificateTest struct {
 	*certs.Manager
 
@@ -38,7 +37,13 @@ func newTestManager(t *testing.T, o certs.Options) *certificateTest {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Now())
 	o.Names, o.Clock, o.Log = []string{"setpoint.ops.svc"}, fake, slog.New(slog.DiscardHandler)
-	return &certificateTest{certs.New(o), fake}
+	k := &certificateTest{certs.New(o), fake}
+	run(t, func(ctx context.Context) {
+		if err := k.Watch(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
 }
 
 // newSecretManager is a Keeper of a replica in the cluster.
@@ -58,15 +63,6 @@ func run(t *testing.T, do func(context.Context)) (stop func()) {
 	stop = func() { cancel(); done.Wait() }
 	t.Cleanup(stop)
 	return stop
-}
-
-func (k *certificateTest) follow(t *testing.T) {
-	t.Helper()
-	run(t, func(ctx context.Context) {
-		if err := k.Watch(ctx); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // isTrusted says whether there is a certificate that the bundle vouches for.
@@ -99,8 +95,6 @@ func (k *certificateTest) authorities() int {
 func TestCertificatesInASecret(t *testing.T) {
 	c := newFakeAPIServer(t)
 	leader, standby := newSecretManager(t, c), newSecretManager(t, c)
-	leader.follow(t)
-	standby.follow(t)
 	if _, err := standby.Certificate(); err == nil {
 		t.Error("a certificate exists before one was issued")
 	}
@@ -136,14 +130,12 @@ func TestCertificatesInASecret(t *testing.T) {
 func TestExpiredCertificates(t *testing.T) {
 	c := newFakeAPIServer(t)
 	first := newSecretManager(t, c)
-	first.follow(t)
 	stop := run(t, first.Renew)
 	must.Eventually(t, "there is one", first.isTrusted)
 	stop()
 	for _, later := range []time.Duration{91 * day, 1000 * day} {
 		next := newSecretManager(t, c)
 		next.clock.Step(later)
-		next.follow(t)
 		must.Eventually(t, "the stored one is read", func() bool { return next.serial() == first.serial() })
 		if next.isTrusted() {
 			t.Errorf("it is valid after %s", later)
@@ -160,7 +152,6 @@ func TestExpiredCertificates(t *testing.T) {
 func TestCARotation(t *testing.T) {
 	c := newFakeAPIServer(t)
 	k := newSecretManager(t, c)
-	k.follow(t)
 	run(t, k.Renew)
 	must.Eventually(t, "there is one", k.isTrusted)
 	k.clock.Step(500 * day)
@@ -186,11 +177,7 @@ func TestCARotation(t *testing.T) {
 // still trust the served certificate.
 func TestSecretIsRepaired(t *testing.T) {
 	data := func(key, value string) func(*fakeAPIServer) {
-		return func(c *fakeAPIServer) {
-			c.edit(secretPath, func(o *unstructured.Unstructured) {
-				_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
-			})
-		}
+		return func(c *fakeAPIServer) { c.setSecret(key, value) }
 	}
 	for name, spoil := range map[string]func(*fakeAPIServer){
 		"deleted":   func(c *fakeAPIServer) { c.remove(secretPath) },
@@ -205,8 +192,6 @@ func TestSecretIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newFakeAPIServer(t)
 			leader, standby := newSecretManager(t, c), newSecretManager(t, c)
-			leader.follow(t)
-			standby.follow(t)
 			run(t, leader.Renew)
 			must.Eventually(t, "both have one", func() bool { return leader.isTrusted() && standby.isTrusted() })
 			trusted, writes := leader.Bundle(), len(c.written())
@@ -224,7 +209,6 @@ func TestSecretIsRepaired(t *testing.T) {
 				t.Error("who trusted the bundle before does not trust what is served now")
 			}
 			newcomer := newSecretManager(t, c)
-			newcomer.follow(t)
 			must.Eventually(t, "another one can read it", newcomer.isTrusted)
 		})
 	}
@@ -235,9 +219,7 @@ func TestCertificateManagersRace(t *testing.T) {
 	c := newFakeAPIServer(t)
 	var keepers []*certificateTest
 	for range 4 {
-		k := newSecretManager(t, c)
-		k.follow(t)
-		keepers = append(keepers, k)
+		keepers = append(keepers, newSecretManager(t, c))
 	}
 	for _, k := range keepers {
 		run(t, k.Renew)
@@ -277,7 +259,6 @@ func TestCertificateManagerForbidden(t *testing.T) {
 				return nil
 			}
 			k := newSecretManager(t, cluster)
-			k.follow(t)
 			run(t, k.Renew)
 			must.Eventually(t, "it is said", func() bool { return k.Err() != nil && strings.HasPrefix(k.Err().Error(), c.want) })
 			if _, err := k.Certificate(); err == nil || err.Error() != k.Err().Error() {
@@ -297,7 +278,6 @@ func TestForeignSecretsAreKept(t *testing.T) {
 	c := newFakeAPIServer(t)
 	c.create(secretPath, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ops","name":"setpoint-admission"},"data":{"tls.crt":"YQ=="}}`)
 	k := newSecretManager(t, c)
-	k.follow(t)
 	run(t, k.Renew)
 	must.Eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "does not belong to Setpoint") })
 	if n := c.written(); len(n) != 0 {
@@ -309,7 +289,6 @@ func TestForeignSecretsAreKept(t *testing.T) {
 
 func TestCertificatesInMemory(t *testing.T) {
 	k := newTestManager(t, certs.Options{Lifetimes: certs.Lifetimes{Certificate: time.Hour}})
-	k.follow(t)
 	must.Eventually(t, "there is one", k.isTrusted)
 	first := k.serial()
 	stop := run(t, k.Renew)
@@ -328,8 +307,6 @@ func TestCertificatesInMemory(t *testing.T) {
 func TestReplicasShareOnePathKey(t *testing.T) {
 	c := newFakeAPIServer(t)
 	leader, standby := newSecretManager(t, c), newSecretManager(t, c)
-	leader.follow(t)
-	standby.follow(t)
 	run(t, leader.Renew)
 	both := func(k *certificateTest) admission.PathKey {
 		key := leader.PathKeys().Key
@@ -341,12 +318,7 @@ func TestReplicasShareOnePathKey(t *testing.T) {
 	must.Eventually(t, "both have a key", func() bool { return both(standby) != "" })
 	first := both(standby)
 
-	set := func(value string) {
-		c.edit(secretPath, func(o *unstructured.Unstructured) {
-			_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", "path.key")
-		})
-	}
-	set("") // As it was before there were keys, or for who wants another one.
+	c.setSecret("path.key", "") // As it was before there were keys, or for who wants another one.
 	must.Eventually(t, "both have another key", func() bool { return both(standby) != "" && both(standby) != first })
 	for _, k := range []*certificateTest{leader, standby} {
 		if former := k.PathKeys().Previous; !slices.Equal(former, []admission.PathKey{first}) {
@@ -358,7 +330,6 @@ func TestReplicasShareOnePathKey(t *testing.T) {
 		}
 	}
 	newcomer := newSecretManager(t, c)
-	newcomer.follow(t)
 	must.Eventually(t, "another one has it too", func() bool { return both(newcomer) != "" })
 
 	c.remove(secretPath)

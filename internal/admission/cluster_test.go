@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,11 +66,10 @@ func newFakeAPIServer(t *testing.T) *fakeAPIServer {
 
 func (c *fakeAPIServer) client() rest.Interface {
 	c.t.Helper()
-	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
+	return must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: c.http.URL, QPS: -1,
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 	})).In(c.t)
-	return client
 }
 
 func (c *fakeAPIServer) store() *cache.Cache {
@@ -108,6 +108,13 @@ func (c *fakeAPIServer) edit(path string, change func(o *unstructured.Unstructur
 		o := c.objects[path].DeepCopy()
 		change(o)
 		c.put(path, o)
+	})
+}
+
+// setSecret changes a key of the Secret, as another client does.
+func (c *fakeAPIServer) setSecret(key, value string) {
+	c.edit(secretPath, func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
 	})
 }
 

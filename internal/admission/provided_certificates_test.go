@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
@@ -21,8 +20,6 @@ import (
 func TestProvidedSecret(t *testing.T) {
 	c := newFakeAPIServer(t)
 	leader, standby := newProvidedManager(t, c), newProvidedManager(t, c)
-	leader.follow(t)
-	standby.follow(t)
 	run(t, leader.Renew)
 	must.Eventually(t, "it is said", func() bool {
 		return strings.HasPrefix(fmt.Sprint(leader.Err()), "Secret ops/setpoint-admission does not exist: create it with tls.crt, tls.key and ca.crt")
@@ -35,12 +32,7 @@ func TestProvidedSecret(t *testing.T) {
 		t.Errorf("%v; keys %q and %q", leader.Err(), leader.PathKeys().Key, standby.PathKeys().Key)
 	}
 	first, data := leader.serial(), certificateFrom(t)
-	edit := func(key, value string) {
-		c.edit(secretPath, func(o *unstructured.Unstructured) {
-			_ = unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
-		})
-	}
-	edit("tls.crt", data["tls.crt"])
+	c.setSecret("tls.crt", data["tls.crt"])
 	must.Eventually(t, "the half is refused", func() bool {
 		return strings.HasPrefix(fmt.Sprint(leader.Err()), "Secret ops/setpoint-admission: tls.crt and tls.key:")
 	})
@@ -48,7 +40,7 @@ func TestProvidedSecret(t *testing.T) {
 		t.Error("the previous certificate is not in use")
 	}
 	for key, value := range data {
-		edit(key, value)
+		c.setSecret(key, value)
 	}
 	must.Eventually(t, "the whole is used", func() bool { return agree() && leader.serial() != first && leader.Err() == nil })
 

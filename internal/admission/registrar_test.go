@@ -41,7 +41,6 @@ type registrarTest struct {
 func registrar(t *testing.T, c *fakeAPIServer) *registrarTest {
 	t.Helper()
 	k := newTestManager(t, certs.Options{})
-	k.follow(t)
 	run(t, k.Renew)
 	return &registrarTest{register.New(register.Options{
 		Registration: register.Registration{

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,14 +38,8 @@ func TestEventsOfReviews(t *testing.T) {
 		if w := post(s, "/admit/web/check", reviewOf(c.members)); w.Code != http.StatusOK {
 			t.Fatalf("%s: %d, %s", name, w.Code, w.Body)
 		}
-		if got := observer.events; len(got) != len(c.want) {
-			t.Errorf("%s: %+v", name, got)
-			continue
-		}
-		for i, want := range c.want {
-			if observer.events[i] != want {
-				t.Errorf("%s: %+v, want %+v", name, observer.events[i], want)
-			}
+		if !slices.Equal(observer.events, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, observer.events, c.want)
 		}
 	}
 }
@@ -52,15 +47,15 @@ func TestEventsOfReviews(t *testing.T) {
 // Fault S5: where the API server shows a certificate, a caller without one of its CA gets no response.
 func TestClientCertificates(t *testing.T) {
 	ca, others := newIssuer(t), newIssuer(t)
-	observer := &recordedReviews{}
+	observer := &recordingObserver{}
 	s := serve(t, Options{Observer: observer, ClientCAs: func() (*x509.CertPool, error) { return ca.pool, nil }}, programOf(allow))
 	show := func(by *issuer) *http.Client {
 		client := s.client(t)
 		if by != nil {
-			der, key := by.sign(t, &x509.Certificate{
+			der := by.sign(t, &x509.Certificate{
 				SerialNumber: by.cert.SerialNumber, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 			})
-			client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+			client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: by.key}}
 		}
 		return client
 	}
@@ -77,9 +72,3 @@ func TestClientCertificates(t *testing.T) {
 		t.Errorf("%+v", observer.records)
 	}
 }
-
-// recordedReviews keeps what is recorded, of one call at a time.
-type recordedReviews struct{ records []admission.ReviewRecord }
-
-func (o *recordedReviews) Reviewed(one admission.ReviewRecord) { o.records = append(o.records, one) }
-func (*recordedReviews) EventAt(string, hook.ObjectEvent)      {}

@@ -37,19 +37,14 @@ import (
 type recordingObserver struct {
 	sync.Mutex
 
-	results []string
-	errs    []error
+	records []admission.ReviewRecord
 	events  []hook.ObjectEvent
 }
 
 func (s *recordingObserver) Reviewed(o admission.ReviewRecord) {
 	s.Lock()
 	defer s.Unlock()
-	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", o.Program, o.Webhook, o.Operation, o.Result))
-	s.errs = append(s.errs, o.Err)
-	if o.Duration < 0 {
-		s.errs = append(s.errs, errors.New("it took less than nothing"))
-	}
+	s.records = append(s.records, o)
 }
 
 func (s *recordingObserver) EventAt(_ string, event hook.ObjectEvent) {
@@ -61,15 +56,26 @@ func (s *recordingObserver) EventAt(_ string, event hook.ObjectEvent) {
 func (s *recordingObserver) last() string {
 	s.Lock()
 	defer s.Unlock()
-	if len(s.results) == 0 {
+	if len(s.records) == 0 {
 		return ""
 	}
-	return s.results[len(s.results)-1]
+	o := s.records[len(s.records)-1]
+	return fmt.Sprintf("%s/%s %s %s", o.Program, o.Webhook, o.Operation, o.Result)
 }
 
 // programOf has one webhook that mutates.
 func programOf(do hook.AdmitterFunc) *admission.Program {
 	return &admission.Program{Name: "web", Object: json.RawMessage(`{"kind":"C"}`), Webhooks: []admission.Webhook{{Name: "check", Mutates: true, Admitter: do}}}
+}
+
+// blocked has a webhook that says when it is called, and waits.
+func blocked() (p *admission.Program, entered, release chan struct{}) {
+	entered, release = make(chan struct{}, 3), make(chan struct{})
+	return programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		entered <- struct{}{}
+		<-release
+		return &hook.ReviewResponse{}, nil
+	}), entered, release
 }
 
 func allow(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
@@ -109,7 +115,7 @@ func TestServerCallsWebhooks(t *testing.T) {
 	if called.Webhook != "check" || string(called.Controller) != `{"kind":"C"}` || string(called.Object) != `{"a":1}` || string(called.OldObject) != `{"a":0}` {
 		t.Errorf("called %+v", called)
 	}
-	if received.last() != "web/check UPDATE mutated" || received.errs[0] != nil || len(received.events) != 1 {
+	if received.last() != "web/check UPDATE mutated" || received.records[0].Err != nil || received.records[0].Duration < 0 || len(received.events) != 1 {
 		t.Errorf("received %+v", received)
 	}
 	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
@@ -169,17 +175,15 @@ func TestServerRefusesMalformedReviews(t *testing.T) {
 }
 
 func TestServerHasNoResponse(t *testing.T) {
+	fails := func(text string) hook.AdmitterFunc {
+		return func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, errors.New(text) }
+	}
 	for name, c := range map[string]struct {
 		do   hook.AdmitterFunc
 		want string
 	}{
-		"an error": {
-			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-				return nil, errors.New("no\nanswer")
-			},
-			"webhook check of web: no; answer",
-		},
-		"a panic": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { panic("ouch") }, "it panicked: ouch"},
+		"an error": {fails("no\nanswer"), "webhook check of web: no; answer"},
+		"a panic":  {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { panic("ouch") }, "it panicked: ouch"},
 		// Fault H4.
 		"an exit": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 			runtime.Goexit()
@@ -201,11 +205,7 @@ func TestServerHasNoResponse(t *testing.T) {
 				return &hook.ReviewResponse{}, nil
 			}, "no response within ",
 		},
-		"a long error": {
-			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-				return nil, errors.New(strings.Repeat("long ", 1000))
-			}, "…",
-		},
+		"a long error": {fails(strings.Repeat("long ", 1000)), "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -220,7 +220,7 @@ func TestServerHasNoResponse(t *testing.T) {
 			if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), c.want) || strings.Count(w.Body.String(), "\n") != 1 {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
-			if received.last() != "web/check DELETE error" || received.errs[0] == nil {
+			if received.last() != "web/check DELETE error" || received.records[0].Err == nil {
 				t.Errorf("received %+v", received)
 			}
 			if !strings.Contains(log.String(), "webhook failed") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
@@ -274,13 +274,9 @@ func TestResponseTimeout(t *testing.T) {
 // TestServerBoundsReviewsInFlight: those above the bound wait for their turn, as long
 // as they have time.
 func TestServerBoundsReviewsInFlight(t *testing.T) {
-	entered, release := make(chan struct{}, 3), make(chan struct{})
+	program, entered, release := blocked()
 	s := New(Options{MaxReviews: 1})
-	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-		entered <- struct{}{}
-		<-release
-		return &hook.ReviewResponse{}, nil
-	})})
+	s.Set([]*admission.Program{program})
 	first := make(chan int)
 	go func() { first <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
 	<-entered
@@ -296,7 +292,7 @@ func TestServerBoundsReviewsInFlight(t *testing.T) {
 	}
 }
 
-// issuer signs certificates for 127.0.0.1.
+// issuer signs certificates for 127.0.0.1, all of one key.
 type issuer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -305,36 +301,26 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	a := &issuer{pool: x509.NewCertPool()}
-	template := &x509.Certificate{
+	a := &issuer{key: must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t), pool: x509.NewCertPool()}
+	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	a.cert, a.key = template, nil
-	der, key := a.sign(t, template)
-	cert := must.Get(x509.ParseCertificate(der)).In(t)
-	a.cert, a.key = cert, key
-	a.pool.AddCert(cert)
+	a.cert = must.Get(x509.ParseCertificate(a.sign(t, a.cert))).In(t)
+	a.pool.AddCert(a.cert)
 	return a
 }
 
-func (a *issuer) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+func (a *issuer) sign(t *testing.T, template *x509.Certificate) []byte {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(t)
-	signer := a.key
-	if signer == nil {
-		signer = key
-	}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)).In(t)
-	return der, key
+	return must.Get(x509.CreateCertificate(rand.Reader, template, a.cert, a.key.Public(), a.key)).In(t)
 }
 
 func (a *issuer) serving(t *testing.T, serial int64) *tls.Certificate {
 	t.Helper()
-	der, key := a.sign(t, &x509.Certificate{
+	return &tls.Certificate{PrivateKey: a.key, Certificate: [][]byte{a.sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	})
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	})}}
 }
 
 // serving is a server on loopback, and a client that trusts it.
@@ -469,12 +455,7 @@ func TestServeEnds(t *testing.T) {
 // serveToTheEnd returns an error if the server does not respond while it is a lame duck.
 func serveToTheEnd(t *testing.T, lameDuck time.Duration) error {
 	t.Helper()
-	entered, release := make(chan struct{}), make(chan struct{})
-	slow := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-		close(entered)
-		<-release
-		return &hook.ReviewResponse{}, nil
-	})
+	slow, entered, release := blocked()
 	quick := &admission.Program{Name: "quick", Webhooks: []admission.Webhook{{Name: "check", Admitter: hook.AdmitterFunc(allow)}}}
 	s := serve(t, Options{LameDuck: lameDuck}, slow, quick)
 	underWay := make(chan error, 1)
@@ -508,12 +489,8 @@ func serveToTheEnd(t *testing.T, lameDuck time.Duration) error {
 }
 
 func TestServeInterruptsStuckReviews(t *testing.T) {
-	entered, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, Options{Drain: 10 * time.Millisecond}, programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-		close(entered)
-		<-release
-		return &hook.ReviewResponse{}, nil
-	}))
+	program, entered, release := blocked()
+	s := serve(t, Options{Drain: 10 * time.Millisecond}, program)
 	underWay := make(chan error, 1)
 	go func() {
 		_, err := s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
