@@ -143,18 +143,10 @@ func TestFailedCalls(t *testing.T) {
 
 // A line that comes too late must not be the response to the next call.
 func TestLateLines(t *testing.T) {
-	var mu sync.Mutex
-	var logged []string
-	p := newPool(t, func(c *child.Config) {
-		c.Log = func(_ []byte, line string) {
-			mu.Lock()
-			defer mu.Unlock()
-			logged = append(logged, line)
-		}
-	})
+	p := newPool(t, nil)
 	pid := mustDo(t, p, "hello")[1]
 	_, _ = do(t.Context(), p, "late")
-	await(t, func() bool { // Each call has its own response until the late line is there.
+	must.Eventually(t, "another child", func() bool { // Each call has its own response until the late line is there.
 		fields, err := do(t.Context(), p, "hello "+strconv.Itoa(pid))
 		if err != nil && !strings.Contains(err.Error(), "more than one line") && !strings.Contains(err.Error(), "expected integer") {
 			t.Fatal(err)
@@ -252,7 +244,7 @@ func TestLogLines(t *testing.T) {
 	}
 	call := child.Call{Object: []byte("shop/a"), Timeout: long, MaxBytes: 1 << 20}
 	must.Get(doWithin(t.Context(), p, "log hello", call)).In(t)
-	await(t, func() bool { return len(lines()) == 2 })
+	must.Eventually(t, "two lines", func() bool { return len(lines()) == 2 })
 	if got := lines(); !strings.HasSuffix(got[0], ": hello") || len(got[1]) > 5000 {
 		t.Errorf("%.50q", got)
 	}
@@ -285,7 +277,7 @@ func TestCallsWait(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	await(t, func() bool {
+	must.Eventually(t, "all are in use", func() bool {
 		short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer end()
 		_, err := do(short, p, "hello")
@@ -321,7 +313,7 @@ func TestOwnersHaveShares(t *testing.T) {
 		}
 		return n
 	}
-	await(t, func() bool { return running("greedy-") == 3 })
+	must.Eventually(t, "three processes", func() bool { return running("greedy-") == 3 })
 	mustDo(t, with("shop/a", "a"), "hello")
 	mustDo(t, with("shop/b", "b"), "hello")
 	if n := running("greedy-"); n != 3 {
@@ -341,16 +333,16 @@ func TestOwnersHaveShares(t *testing.T) {
 // Objects whose calls take long leave a process of the hook to the others, also if there are many of them.
 func TestSlowObjectsLeaveRoom(t *testing.T) {
 	p := newPool(t, func(c *child.Config) { c.Limiter = child.NewLimiter(0) })
-	about := func(uid, line string, timeout time.Duration) error {
+	about := func(ctx context.Context, uid, line string, timeout time.Duration) error {
 		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, uid, uid)
-		_, err := doWithin(t.Context(), p, line, child.Call{Object: []byte(object), Timeout: timeout, MaxBytes: 1 << 20})
+		_, err := doWithin(ctx, p, line, child.Call{Object: []byte(object), Timeout: timeout, MaxBytes: 1 << 20})
 		return err
 	}
 	const slow = 16 // More than may wait for each other.
 	var first sync.WaitGroup
 	for i := range slow { // All are known as slow after this.
 		first.Go(func() {
-			for !isA[*child.TimeoutError](about(fmt.Sprint("slow-", i), "hang", 1100*time.Millisecond)) {
+			for !isA[*child.TimeoutError](about(t.Context(), fmt.Sprint("slow-", i), "hang", 1100*time.Millisecond)) {
 				if t.Context().Err() != nil {
 					return
 				}
@@ -363,21 +355,18 @@ func TestSlowObjectsLeaveRoom(t *testing.T) {
 	var refused atomic.Int32
 	for i := range slow {
 		again.Go(func() {
-			object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","uid":"slow-%d"}}`, i)
-			if _, err := doWithin(ctx, p, "hang", child.Call{Object: []byte(object), Timeout: long}); err != nil && strings.Contains(err.Error(), "wait for each other") {
+			if err := about(ctx, fmt.Sprint("slow-", i), "hang", long); err != nil && strings.Contains(err.Error(), "wait for each other") {
 				refused.Add(1)
 			}
 		})
 	}
-	await(t, func() bool { return refused.Load() > 0 }) // They do not hold the workers of the controller either.
+	must.Eventually(t, "a refusal", func() bool { return refused.Load() > 0 }) // They do not hold the workers of the controller either.
 	for i := range 10 {
-		must.Succeed(t, about(fmt.Sprint("fast-", i), "hello", long))
+		must.Succeed(t, about(t.Context(), fmt.Sprint("fast-", i), "hello", long))
 	}
 	cancel()
 	again.Wait()
-	if err := about("slow-1", "hello", long); err != nil { // It is fast now, so the next call waits for none.
-		t.Error(err)
-	}
+	must.Succeed(t, about(t.Context(), "slow-1", "hello", long)) // It is fast now, so the next call waits for none.
 }
 
 // Pools share a limit: idle children make room, and children that make calls take turns.
@@ -422,7 +411,7 @@ func TestCloseEndsCallsAndChildren(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	await(t, func() bool { // Until it hangs.
+	must.Eventually(t, "it hangs", func() bool {
 		mustDo(t, p, "hello")
 		return limiter.Figures()["test"].Processes == 2
 	})
@@ -451,22 +440,9 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.After(long); !done(); {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatal("it did not happen")
-		}
-	}
-}
-
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	await(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+	must.Eventually(t, "the child is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
 func isA[E error](err error) bool {
