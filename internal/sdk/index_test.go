@@ -129,9 +129,7 @@ func TestMemoriesAreDropped(t *testing.T) {
 func TestHandlersWaitForIndexes(t *testing.T) {
 	app := NewApp("app")
 	NewIndex(&podsOf(app).Controller, secretsOf)
-	if err := app.waitForIndexes(context.Background()); err != nil {
-		t.Errorf("called by hand: %v", err)
-	}
+	must.Succeed(t, app.waitForIndexes(context.Background())) // Called by hand.
 	app.running = true
 	if err := app.waitForIndexes(context.Background()); err == nil {
 		t.Error("nothing is watched yet, and it is filled")

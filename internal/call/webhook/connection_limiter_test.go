@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // connCounter counts open connections.
@@ -92,7 +93,5 @@ func TestConnectionLimiterWaits(t *testing.T) {
 	stop()
 	calls.Wait()
 	free := open(t, webhook.Config{URL: server.URL, ConnectionLimiter: bound, Timeout: time.Minute})
-	if _, err := free.Call(t.Context(), request()); err != nil {
-		t.Errorf("once it is free: %v", err)
-	}
+	must.Get(free.Call(t.Context(), request())).In(t) // Once it is free.
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -28,9 +29,7 @@ func TestOutageIsNotForbidden(t *testing.T) {
 	if err := perms.TakeErr(); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("sure: %v", err)
 	}
-	if err := perms.TakeErr(); err != nil {
-		t.Errorf("once it was said: %v", err)
-	}
+	must.Succeed(t, perms.TakeErr()) // Once it was said.
 	if _, err := perms.Listable(t.Context(), said.Kinds, "shop"); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("a list: %v", err)
 	}

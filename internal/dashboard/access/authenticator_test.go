@@ -253,9 +253,7 @@ func TestPrivate(t *testing.T) {
 	if !errors.Is(err, userclient.ErrBadToken) {
 		t.Error(err)
 	}
-	if err := owner.signIn(token); err != nil {
-		t.Errorf("others delay the owner: %v", err)
-	}
+	must.Succeed(t, owner.signIn(token)) // Others do not delay the owner.
 }
 
 func TestProxies(t *testing.T) {

@@ -43,9 +43,7 @@ func TestSchemasDuringOutage(t *testing.T) {
 		t.Errorf("never described: %v", err)
 	}
 	index.Store(described)
-	if err := read(); err != nil {
-		t.Errorf("described a moment later: %v", err)
-	}
+	must.Succeed(t, read()) // Described a moment later.
 	for _, now := range []string{described, `{"paths":{}}`, described} {
 		index.Store(now)
 		if err := read(); err != nil {
@@ -53,9 +51,7 @@ func TestSchemasDuringOutage(t *testing.T) {
 		}
 	}
 	server.Close()
-	if err := read(); err != nil {
-		t.Errorf("no listener: %v", err)
-	}
+	must.Succeed(t, read()) // No listener.
 }
 
 // An API server without OpenAPI has no schemas, which is known after one request.

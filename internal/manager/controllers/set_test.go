@@ -95,18 +95,14 @@ func TestNotReadyWhileControllerStarts(t *testing.T) {
 		t.Error("ready before the start")
 	}
 	cs.started.Store(true)
-	if err := cs.checkSynced(); err != nil {
-		t.Fatalf("with nothing to do: %v", err)
-	}
+	must.Succeed(t, cs.checkSynced()) // With nothing to do.
 	cs.queue.Add(queue.Key{Name: "one"}, queue.Cause{Kind: queue.ParentChanged})
 	item, _ := cs.queue.Next(t.Context())
 	if cs.checkSynced() == nil {
 		t.Error("ready while it is being reconciled")
 	}
 	cs.queue.Done(item.Key, queue.NoRequeue())
-	if err := cs.checkSynced(); err != nil {
-		t.Errorf("when it is done: %v", err)
-	}
+	must.Succeed(t, cs.checkSynced()) // When it is done.
 }
 
 // Objects may be watched both whole and by metadata. That is one series: two equal series

@@ -61,9 +61,7 @@ func TestLeaseDurationsAreValidated(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", e, err, want)
 		}
 		e.Enabled = false
-		if err := e.WithDefaults("", "").Check(); err != nil {
-			t.Errorf("disabled, but: %v", err)
-		}
+		must.Succeed(t, e.WithDefaults("", "").Check()) // Disabled.
 	}
 }
 

@@ -139,9 +139,7 @@ func TestOnlyTheRightTokenIsAdmitted(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if err := guard.Admit(t.Context(), right); err != nil {
-			t.Errorf("the right one: %v", err)
-		}
+		must.Succeed(t, guard.Admit(t.Context(), right)) // The right one.
 		if strings.Contains(log.String(), right) || log.Len() > 0 {
 			t.Errorf("the log says %s", log.String())
 		}
@@ -249,9 +247,7 @@ func TestAdmitsNothingWithoutToken(t *testing.T) {
 				n.deny = nil
 				n.mu.Unlock()
 				n.set("a-token-that-an-admin-wrote")
-				if err := guard.Admit(t.Context(), "a-token-that-an-admin-wrote"); err != nil {
-					t.Errorf("once it may, and there is one: %v", err)
-				}
+				must.Succeed(t, guard.Admit(t.Context(), "a-token-that-an-admin-wrote")) // Once it may, and there is one.
 			})
 		})
 	}
@@ -267,9 +263,7 @@ func TestAdmitsNothingWithoutAPIServer(t *testing.T) {
 		n.mu.Lock()
 		n.deny = map[string]error{"get": errors.New("connection refused")}
 		n.mu.Unlock()
-		if err := guard.Admit(t.Context(), right); err != nil {
-			t.Errorf("just read: %v", err)
-		}
+		must.Succeed(t, guard.Admit(t.Context(), right)) // Just read.
 		<-time.After(5 * time.Second)
 		if err := guard.Admit(t.Context(), right); err == nil {
 			t.Error("admitted although the Secret cannot be read")
@@ -330,9 +324,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	defer server.Close()
 	base := must.Get(url.Parse(server.URL)).In(t)
 	user := wire.NewClient("setpoint", base, nil, token.NewCredential(n, "shop"))
-	if _, err := user.Process(t.Context()); err != nil {
-		t.Errorf("before there is a Secret: %v", err)
-	}
+	must.Get(user.Process(t.Context())).In(t) // Before there is a Secret.
 	n.set("another-token-of-an-admin")
 	stranger := &fakeSecrets{}
 	stranger.set("a-token-of-another-cluster")
@@ -340,9 +332,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the process setpoint denied the request: missing or invalid token") {
 		t.Errorf("with the token of another cluster: %v", err)
 	}
-	if _, err := user.Process(t.Context()); err != nil {
-		t.Errorf("after the rotation: %v", err)
-	}
+	must.Get(user.Process(t.Context())).In(t) // After the rotation.
 	response, err := http.Get(server.URL + wire.Prefix + "process")
 	if err != nil {
 		t.Fatal(err)
