@@ -111,9 +111,7 @@ func TestNoCallWithoutCredentials(t *testing.T) {
 	held := credentialStore{err: errors.New("Secret ops/hook-token not found")}
 	var trace call.Result
 	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Credentials: held.current, Observe: func(e call.Result) { trace = e }})
-	if got, want := callError(t, w, "http://hook.nowhere/sync"), "credentials: Secret ops/hook-token not found"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expectError(t, w, "http://hook.nowhere/sync", "credentials: Secret ops/hook-token not found")
 	if trace.Code != 0 || !errors.Is(trace.Err, held.err) {
 		t.Errorf("observed %+v", trace)
 	}

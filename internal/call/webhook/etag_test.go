@@ -94,9 +94,7 @@ func TestUnexpectedNotModifiedIsAnError(t *testing.T) {
 		server := serveResponse(t, code, nil, "")
 		for _, enabled := range []bool{false, true} {
 			w := open(t, webhook.Config{URL: server.URL, ETag: webhook.ETag{Enabled: enabled}})
-			if got := callError(t, w, server.URL); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			expectError(t, w, server.URL, want)
 		}
 	}
 }

@@ -174,9 +174,7 @@ func TestBrokenConnections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := serve(t, respondAndClose(c.raw))
-			if got := callError(t, open(t, webhook.Config{URL: url}), url); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			expectError(t, open(t, webhook.Config{URL: url}), url, c.want)
 		})
 	}
 }
@@ -186,9 +184,7 @@ func TestRefusedConnection(t *testing.T) {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	w := open(t, webhook.Config{URL: "http://" + address + "/sync?token=secret"})
-	if got, want := callError(t, w, "http://"+address+"/sync"), "connection refused by "+address; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expectError(t, w, "http://"+address+"/sync", "connection refused by "+address)
 	if _, err := w.Call(t.Context(), request()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%v is not ECONNREFUSED", err)
 	}
@@ -201,9 +197,7 @@ func TestUnknownHostNextToKnownHosts(t *testing.T) {
 			unknown := &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hok.web", IsNotFound: true}}
 			return nil, fmt.Errorf("%w%s", unknown, added)
 		}})
-		if got, want := callError(t, w, "http://hok.web/sync"), "no such host: hok.web"+added; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expectError(t, w, "http://hok.web/sync", "no such host: hok.web"+added)
 	}
 }
 
@@ -246,9 +240,7 @@ func TestSwitchingProtocols(t *testing.T) {
 			keeping(nth, conn)
 		})
 		start := time.Now()
-		if got, want := callError(t, w, "http://hook.default/sync"), "returned 101 Switching Protocols"; got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		expectError(t, w, "http://hook.default/sync", "returned 101 Switching Protocols")
 		<-hungUp
 		if took := time.Since(start); took != 0 || code != http.StatusSwitchingProtocols {
 			t.Errorf("took %v, observed code %d", took, code)
@@ -278,9 +270,7 @@ func TestTimeoutDropsIdleConnections(t *testing.T) {
 			}
 		})
 		mustServeTwoCalls(t, w, release)
-		if got, want := callError(t, w, "http://hook.default/sync"), "no response within 1s"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expectError(t, w, "http://hook.default/sync", "no response within 1s")
 		must.Get(w.Call(t.Context(), request())).In(t) // The call after that.
 	})
 }
@@ -364,9 +354,7 @@ func TestRequestThatCrashesTheHook(t *testing.T) {
 		})
 		mustServeTwoCalls(t, w, release)
 		deadly.Store(true)
-		if got, want := callError(t, w, "http://hook.default/sync"), "connection closed without a response"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expectError(t, w, "http://hook.default/sync", "connection closed without a response")
 	})
 	if got := requests.Load(); got != 2 {
 		t.Errorf("called %d times, want 2", got)
