@@ -61,6 +61,25 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(response))
 }
 
+// useClusterWith serves these responses by the ends of their paths, and as apiServer otherwise. None is not found.
+func useClusterWith(t *testing.T, responses map[string]string) {
+	t.Helper()
+	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for path, response := range responses {
+			if strings.HasSuffix(r.URL.Path, path) {
+				w.Header().Set("Content-Type", "application/json")
+				if response == "" {
+					w.WriteHeader(http.StatusNotFound)
+					response = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+				}
+				_, _ = w.Write([]byte(response))
+				return
+			}
+		}
+		apiServer(w, r)
+	}))
+}
+
 // completed are the words that a shell is given, and what else is written.
 func completed(t *testing.T, args ...string) (words, stderr string) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -14,19 +13,12 @@ import (
 // Fault U6: the ControllerRevisions in which handlers store the state of an object are in its
 // tree. No process has them in memory: the command reads them from the API server.
 func TestTreeHasControllerRevisions(t *testing.T) {
-	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Path {
-		case "/apis/example.com/v1/namespaces/shop/teams/red":
-			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`))
-		case "/apis/apps/v1/namespaces/shop/controllerrevisions":
-			_, _ = w.Write([]byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[
-				{"metadata":{"name":"red-kept","namespace":"shop","uid":"k","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"red","uid":"u"}]}},
-				{"metadata":{"name":"other","namespace":"shop","uid":"o","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"blue","uid":"v"}]}}]}`))
-		default:
-			apiServer(w, r)
-		}
-	}))
+	useClusterWith(t, map[string]string{
+		"/shop/teams/red": `{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}}`,
+		"/shop/controllerrevisions": `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[
+			{"metadata":{"name":"red-kept","namespace":"shop","uid":"k","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"red","uid":"u"}]}},
+			{"metadata":{"name":"other","namespace":"shop","uid":"o","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Team","name":"blue","uid":"v"}]}}]}`,
+	})
 	revisions := object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 	teams := object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
 	for _, keeps := range [][]object.Kind{{revisions}, nil} {

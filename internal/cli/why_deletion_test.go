@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -38,24 +37,12 @@ func (*historySource) Run(context.Context, uint64) (inspect.Run, error) {
 
 // Fault U7: a history ends with the deletion of its object.
 func TestWhyEndsWithTheDeletion(t *testing.T) {
-	clitest.UseCluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		const teams = "/apis/example.com/v1/namespaces/shop/teams/"
-		switch r.URL.Path {
-		case teams + "red":
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u","finalizers":["example.com/keep"],
-				"deletionTimestamp":"2026-03-01T12:00:30Z","deletionGracePeriodSeconds":0}}`))
-		case teams + "blue", teams + "green":
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
-		case teams + "rose":
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"rose","namespace":"shop","uid":"v"}}`))
-		default:
-			apiServer(w, r)
-		}
-	}))
+	useClusterWith(t, map[string]string{
+		"/shop/teams/red": `{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u",
+			"finalizers":["example.com/keep"],"deletionTimestamp":"2026-03-01T12:00:30Z","deletionGracePeriodSeconds":0}}`,
+		"/shop/teams/blue": "", "/shop/teams/green": "",
+		"/shop/teams/rose": `{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"rose","namespace":"shop","uid":"v"}}`,
+	})
 	serveProcess(t, &historySource{clitest.WithControllers(clitest.NewFakeProcess("setpoint"), nil)})
 	gone := time.Date(2026, 3, 1, 12, 0, 31, 0, time.UTC)
 	requested := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC).In(time.Now().Location()).Format("15:04:05.000")

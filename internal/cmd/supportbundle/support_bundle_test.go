@@ -131,6 +131,15 @@ func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing e
 	}
 }
 
+func wantSummary(t *testing.T, files map[string]string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(files["summary.txt"], text) {
+			t.Errorf("no %q in\n%s", text, files["summary.txt"])
+		}
+	}
+}
+
 func TestLargeClusterIsBounded(t *testing.T) {
 	files, names := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
 	for name, data := range files {
@@ -154,14 +163,9 @@ func TestLargeClusterIsBounded(t *testing.T) {
 			t.Errorf("%s has no %q: %.300s", file, text, files[file])
 		}
 	}
-	for _, text := range []string{
-		"logs: the processes do not run in pods", "processes/1/metrics.txt: cut to", "processes/1/goroutines.txt: unknown endpoint",
-		"1990 objects of c-0, beyond the first 10", "namespaces/setpoint-system/leases.json: all but the first 2 objects",
-	} {
-		if !strings.Contains(files["summary.txt"], text) {
-			t.Errorf("no %q in\n%s", text, files["summary.txt"])
-		}
-	}
+	wantSummary(t, files, "logs: the processes do not run in pods", "processes/1/metrics.txt: cut to",
+		"processes/1/goroutines.txt: unknown endpoint", "1990 objects of c-0, beyond the first 10",
+		"namespaces/setpoint-system/leases.json: all but the first 2 objects")
 	again, order := write(t, everything{}, serve(t, false), nil, largeProcess{}, largeProcess{})
 	if strings.Join(order, "\n") != strings.Join(names, "\n") ||
 		again["namespaces/setpoint-system/pods.json"] != files["namespaces/setpoint-system/pods.json"] {
@@ -171,11 +175,7 @@ func TestLargeClusterIsBounded(t *testing.T) {
 
 func TestLittleIsRead(t *testing.T) {
 	files, _ := write(t, everything{}, serve(t, true), errors.New("no process with controllers found"))
-	for _, text := range []string{"no process with controllers found", "namespaces/setpoint-system/pods.json: ", "is forbidden"} {
-		if !strings.Contains(files["summary.txt"], text) {
-			t.Errorf("no %q in\n%s", text, files["summary.txt"])
-		}
-	}
+	wantSummary(t, files, "no process with controllers found", "namespaces/setpoint-system/pods.json: ", "is forbidden")
 }
 
 // blind may read all controllers but one, and no object.
@@ -187,12 +187,8 @@ func (blind) CanI(_ context.Context, verb string, kind object.Kind, _, name stri
 
 func TestHidden(t *testing.T) {
 	files, _ := write(t, blind{}, serve(t, false), nil, largeProcess{})
-	for _, text := range []string{"controllers.json: 1 controllers that you may not read",
-		"failing.json: 2000 objects of c-1, beyond the first 10 or not yours to read"} {
-		if !strings.Contains(files["summary.txt"], text) {
-			t.Errorf("no %q in\n%s", text, files["summary.txt"])
-		}
-	}
+	wantSummary(t, files, "controllers.json: 1 controllers that you may not read",
+		"failing.json: 2000 objects of c-1, beyond the first 10 or not yours to read")
 	if strings.Contains(files["processes/1/failing.json"], "c-1") {
 		t.Error("an object is shown")
 	}
