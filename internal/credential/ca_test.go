@@ -12,6 +12,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 type testCA struct {
@@ -34,29 +36,15 @@ func newTestCA(t *testing.T) *testCA {
 // sign signs a certificate; the first one is the self-signed CA.
 func (a *testCA) sign(name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	template.SerialNumber, template.Subject = serial, pkix.Name{CommonName: name}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).In(a.t)
+	template.SerialNumber, template.Subject = must.Get(rand.Int(rand.Reader, big.NewInt(1<<62))).In(a.t), pkix.Name{CommonName: name}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(raw)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key
+	raw := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)).In(a.t)
+	return must.Get(x509.ParseCertificate(raw)).In(a.t), key
 }
 
 // issue returns a certificate for 127.0.0.1 or a client, and its key.
@@ -66,10 +54,7 @@ func (a *testCA) issue(name string) (cert, key string) {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
-	raw, err := x509.MarshalPKCS8PrivateKey(privateKey)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	raw := must.Get(x509.MarshalPKCS8PrivateKey(privateKey)).In(a.t)
 	return encodePEM("CERTIFICATE", signed.Raw), encodePEM("PRIVATE KEY", raw)
 }
 
@@ -77,11 +62,7 @@ func (a *testCA) issue(name string) (cert, key string) {
 func (a *testCA) pair(name string) tls.Certificate {
 	a.t.Helper()
 	cert, key := a.issue(name)
-	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return pair
+	return must.Get(tls.X509KeyPair([]byte(cert), []byte(key))).In(a.t)
 }
 
 func encodePEM(kind string, raw []byte) string {

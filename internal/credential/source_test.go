@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
@@ -231,13 +230,10 @@ func TestRevokedAccess(t *testing.T) {
 	o.expectHeader("Bearer a")
 	for _, allowed := range []bool{false, true} {
 		a.setAllowed("secrets/ops/hook", allowed)
-		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		must.Eventually(t, fmt.Sprint("allowed: ", allowed), func() bool {
 			_, err := o.Current(t.Context())
-			return (err == nil) == allowed, nil
+			return (err == nil) == allowed
 		})
-		if err != nil {
-			t.Errorf("allowed %t: %v", allowed, err)
-		}
 	}
 	o.expectHeader("Bearer a")
 }
@@ -273,12 +269,7 @@ func TestOnlyReferencedObjectsAreWatched(t *testing.T) {
 		t.Errorf("watched %s, want %s", got, want)
 	}
 	o.Close()
-	for deadline := time.Now().Add(10 * time.Second); len(a.watched()) > 0 && time.Now().Before(deadline); {
-		<-time.After(time.Millisecond)
-	}
-	if left := a.watched(); len(left) > 0 {
-		t.Errorf("still watched after Close: %s", left)
-	}
+	must.Eventually(t, "no watch after Close", func() bool { return len(a.watched()) == 0 })
 }
 
 func TestEmptySpec(t *testing.T) {
