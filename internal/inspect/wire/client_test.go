@@ -3,11 +3,8 @@ package wire
 import (
 	"context"
 	"errors"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +13,7 @@ import (
 // Fault S1: the address of a process that is gone may belong to any server, such as one
 // that switches protocols and keeps the connection.
 func TestInvalidResponse(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	source := connect(t, "another", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -25,10 +22,8 @@ func TestInvalidResponse(t *testing.T) {
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn)
-	}))
-	defer server.Close()
-	base := must.Get(url.Parse(server.URL)).In(t)
-	_, err := NewClient("another", base, nil, Token("")).Controllers(t.Context())
+	}), Token(""))
+	_, err := source.Controllers(t.Context())
 	if err == nil || err.Error() != "read the process another: 101 Switching Protocols in place of a response" {
 		t.Errorf("%v", err)
 	}
@@ -37,16 +32,13 @@ func TestInvalidResponse(t *testing.T) {
 // A process that was stopped accepts connections all the same.
 func TestStoppedProcessTimesOut(t *testing.T) {
 	over := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c, is := connect(t, "asleep", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-over:
 		case <-r.Context().Done():
 		}
-	}))
-	defer server.Close()
+	}), Token("")).(*client)
 	defer close(over)
-	base := must.Get(url.Parse(server.URL)).In(t)
-	c, is := NewClient("asleep", base, nil, Token("")).(*client)
 	if !is {
 		t.Fatal("another client")
 	}

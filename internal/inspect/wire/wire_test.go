@@ -102,10 +102,15 @@ const secret = Token("secret")
 // serve makes a client of a Source behind HTTP.
 func serve(t *testing.T, source inspect.Source) inspect.Source {
 	t.Helper()
-	server := httptest.NewServer(Handler(source, secret))
+	return connect(t, "canned", Handler(source, secret), secret)
+}
+
+// connect makes a client of a server.
+func connect(t *testing.T, name string, handler http.Handler, credential Credential) inspect.Source {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	base := must.Get(url.Parse(server.URL)).In(t)
-	return NewClient("canned", base, nil, secret)
+	return NewClient(name, must.Get(url.Parse(server.URL)).In(t), nil, credential)
 }
 
 // calls are all questions there are, with arguments.
@@ -330,13 +335,10 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			called := 0
-			server := httptest.NewServer(Handler(&fakeSource{}, guardFunc(func(given string) error {
+			_, err := connect(t, "canned", Handler(&fakeSource{}, guardFunc(func(given string) error {
 				called++
 				return secret.Admit(t.Context(), given)
-			})))
-			defer server.Close()
-			base := must.Get(url.Parse(server.URL)).In(t)
-			_, err := NewClient("canned", base, nil, test.credential).Process(t.Context())
+			})), test.credential).Process(t.Context())
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || called != test.calls {
 				t.Errorf("called %d times: %v; want %d times: %s", called, err, test.calls, test.want)
 			}
