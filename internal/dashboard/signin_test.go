@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/must"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // tokenServer is an API server that accepts one token until it is revoked, and allows nothing.
@@ -72,11 +71,16 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
+	return b.serve(r, b.server)
+}
+
+// serve handles a request with the cookies of the browser, and keeps those of the response.
+func (b *browser) serve(r *http.Request, handler http.Handler) *httptest.ResponseRecorder {
 	for name, value := range b.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
 	w := httptest.NewRecorder()
-	b.server.ServeHTTP(w, r)
+	handler.ServeHTTP(w, r)
 	for _, c := range w.Result().Cookies() {
 		b.cookies[c.Name] = c.Value
 		if c.MaxAge < 0 {
@@ -149,20 +153,12 @@ func TestForbiddenAndRevoked(t *testing.T) {
 // getForbidden handles a request with the error of a forbidden get.
 func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "http://dashboard.example.org"+path, http.NoBody)
-	for name, value := range b.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
-	w := httptest.NewRecorder()
-	b.server.Serve(web.Route{Handle: func(req *web.Request) error {
-		_, err := req.API.Get(req.Context(), object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
-		return err
-	}}, w, r)
-	for _, c := range w.Result().Cookies() {
-		if c.MaxAge < 0 {
-			delete(b.cookies, c.Name)
-		}
-	}
-	return w
+	return b.serve(r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.server.Serve(web.Route{Handle: func(req *web.Request) error {
+			_, err := req.API.Get(req.Context(), teamsController().Kinds[0], "shop", "a")
+			return err
+		}}, w, r)
+	}))
 }
 
 func TestAPIServerUnreachable(t *testing.T) {

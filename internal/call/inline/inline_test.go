@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -211,26 +211,10 @@ func TestTimeAndSeed(t *testing.T) {
 	}
 }
 
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(data)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestLogLines(t *testing.T) {
-	var out syncBuffer
-	p := must.Get(compile(t, "log", slog.New(slog.NewTextHandler(&out, nil)))).In(t)
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "log"))).In(t)
+	defer out.Close()
+	p := must.Get(compile(t, "log", slog.New(slog.NewTextHandler(out, nil)))).In(t)
 	h := call.New(call.Config{Transport: p.Function("sync", time.Minute)})
 	ctx, printed := call.WithOutput(t.Context())
 	for _, ctx := range []context.Context{ctx, t.Context()} {
@@ -239,7 +223,8 @@ func TestLogLines(t *testing.T) {
 	if lines, _ := printed.Lines(); !slices.Equal(lines, []string{"from the code"}) {
 		t.Errorf("the call printed %q", lines)
 	}
-	if text := out.String(); !strings.Contains(text, `controller=test line="from the code" object="A shop/a"`) {
+	text := string(must.Get(os.ReadFile(out.Name())).In(t))
+	if !strings.Contains(text, `controller=test line="from the code" object="A shop/a"`) {
 		t.Error(text)
 	}
 }
@@ -288,15 +273,12 @@ func TestFormerCode(t *testing.T) {
 // An error of a call has the place that compile errors have.
 func TestErrorsNameTheField(t *testing.T) {
 	field := func(file string) string { return "spec.hooks.sync.inline.source of " + file }
-	p, err := newCompiler(t, child.NewLimiter(0), slog.New(slog.DiscardHandler)).Compile(t.Context(), call.Script{
+	p := must.Get(newCompiler(t, child.NewLimiter(0), slog.New(slog.DiscardHandler)).Compile(t.Context(), call.Script{
 		Controller: "test", Language: "JavaScript", Entry: "sync.js", Place: field, Sources: map[string]string{"sync.js": "export function sync() {}"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	defer p.Close()
 	const place = "spec.hooks.sync.inline.source of sync.js:1:8"
-	_, err = call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(t.Context(), request())
+	_, err := call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(t.Context(), request())
 	if failed, is := errors.AsType[*inline.Error](err); !is || failed.Fault().Place != place || !strings.HasPrefix(err.Error(), "inline ("+place+"): the function sync returned") {
 		t.Errorf("got %v", err)
 	}
