@@ -77,35 +77,31 @@ func (careless) Step(run world.Run) world.Step {
 
 // TestCarelessControllers plants mistakes that Setpoint does not let a hook make.
 func TestCarelessControllers(t *testing.T) {
-	for want, test := range map[property.Property]struct {
+	const left = "ConfigMap default/c has no owner, and stays though Thing default/a is gone"
+	other := []*object.Object{apiservertest.Parse(t, otherThing)}
+	for _, test := range []struct {
+		want    property.Property
 		process careless
+		beside  []*object.Object
 		edit    world.Edit
 		text    string
 	}{
-		property.Owned:   {careless{}, deletion(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone"},
-		property.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
+		{property.Owned, careless{}, nil, deletion(), left},
+		{property.Owned, careless{}, other, deletion(), left}, // It is found while another object is still there.
+		{
+			property.Desired, careless{deaf: true}, nil, editOf("other text", map[string]any{"text": "y"}),
+			"one more reconcile of default/a writes: update ConfigMap default/c",
+		},
 	} {
 		options := system(t, numbered)
 		options.Memo, options.Controller = nil, world.Controller{Name: "careless", Start: func() (world.Process, error) { return test.process, nil }}
+		options.Objects = append(options.Objects, test.beside...)
 		options.Edits, options.Bounds = []world.Edit{test.edit}, explore.Bounds{Edits: 1}
 		options.Unchecked = []property.Property{property.SameEnd} // Both mistakes also make the end depend on the way.
 		report := run(t, options)
-		wantViolations(t, report, want)
+		wantViolations(t, report, test.want)
 		wantText(t, report.Text(), test.text)
 	}
-}
-
-// TestOwnedAtEachRest shows that what one object left behind is found while another one is still there.
-func TestOwnedAtEachRest(t *testing.T) {
-	options := system(t, numbered)
-	options.Memo, options.Controller = nil, world.Controller{Name: "careless", Start: func() (world.Process, error) { return careless{}, nil }}
-	other := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`
-	options.Objects = append(options.Objects, apiservertest.Parse(t, other))
-	options.Edits, options.Bounds = []world.Edit{deletion()}, explore.Bounds{Edits: 1}
-	options.Unchecked = []property.Property{property.SameEnd}
-	report := run(t, options)
-	wantViolations(t, report, property.Owned)
-	wantText(t, report.Text(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone")
 }
 
 // TestAFinalizerThatStays explores a finalize hook that never says that it is done.

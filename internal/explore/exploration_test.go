@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 	"github.com/setpoint-dev/setpoint/internal/explore/document"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -68,31 +69,28 @@ spec: {size: 1}
 func open(t *testing.T, text string) *workspace.Workspace {
 	t.Helper()
 	dir := t.TempDir()
-	if err := txtar.Write(txtar.Parse([]byte(text)), dir); err != nil {
-		t.Fatal(err)
-	}
-	w, err := workspace.Open(t.Context(), workspace.Options{
+	must.Succeed(t, txtar.Write(txtar.Parse([]byte(text)), dir))
+	w := must.Get(workspace.Open(t.Context(), workspace.Options{
 		Paths: []string{dir}, Executable: os.Args[0], Output: func(string) process.Output { return output{} },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	t.Cleanup(w.Close)
 	return w
 }
 
 const header = "-- exploration.yaml --\napiVersion: test.setpoint.dev/v1alpha1\nkind: Exploration\nmetadata: {name: x}\n"
 
+// optionsOf returns the options of the first exploration in files.
+func optionsOf(t *testing.T, text string, bounds explore.Bounds) explore.Options {
+	t.Helper()
+	w := open(t, text)
+	return must.Get(must.Get(document.Read(w)).In(t)[0].Options(t.Context(), w, bounds)).In(t)
+}
+
 func TestTheDefaultExploration(t *testing.T) {
-	w := open(t, files+sample)
-	all, err := document.Read(w)
-	if err != nil || len(all) != 1 || all[0].Name != "things" {
-		t.Fatal(all, err)
+	if all := must.Get(document.Read(open(t, files+sample))).In(t); len(all) != 1 || all[0].Name != "things" {
+		t.Fatal(all)
 	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := optionsOf(t, files+sample, explore.Bounds{Edits: 1})
 	var names []string
 	for _, e := range options.Edits {
 		names = append(names, e.Name)
@@ -100,14 +98,14 @@ func TestTheDefaultExploration(t *testing.T) {
 	if got, want := strings.Join(names, ", "), "spec.size from 1 to 2, spec.size from 1 to 0, remove spec.size, back to the first spec, delete"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	_, err = explore.Explore(t.Context(), options)
+	_, err := explore.Explore(t.Context(), options)
 	if err == nil || !strings.Contains(err.Error(), "so that nothing was explored; the first: compositecontroller.setpoint.dev/things sync: ") {
 		t.Errorf("%v, want the error of the hook, which nothing serves", err)
 	}
 }
 
 func TestAnExploration(t *testing.T) {
-	w := open(t, files+header+`
+	options := optionsOf(t, files+header+`
 controller: things
 objects:
 - {apiVersion: example.com/v1, kind: Thing, metadata: {name: b}, spec: {size: 2}}
@@ -119,15 +117,7 @@ invariants:
 - {name: few, always: children.size() < 3}
 unchecked: [SameEnd]
 bounds: {edits: 0, crashes: 1, time: 10s, states: 100, writes: 7}
-`)
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 5, Faults: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+`, explore.Bounds{Edits: 5, Faults: 2})
 	want := explore.Bounds{Edits: 0, Crashes: 1, Faults: 2, Time: 10e9, States: 100, Writes: 7}
 	if options.Bounds != want || len(options.Edits) != 3 || options.Objects[0].Namespace() != "default" || len(options.Unchecked) != 1 {
 		t.Errorf("%+v", options)
@@ -138,20 +128,12 @@ bounds: {edits: 0, crashes: 1, time: 10s, states: 100, writes: 7}
 func TestANamespaceAmongTheObjects(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"children":[]}`)) }))
 	defer hook.Close()
-	w := open(t, strings.Replace(files, "http://127.0.0.1:1", hook.URL, 1)+header+`
+	options := optionsOf(t, strings.Replace(files, "http://127.0.0.1:1", hook.URL, 1)+header+`
 objects:
 - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 - {apiVersion: example.com/v1, kind: Thing, metadata: {name: b, namespace: shop}}
 edits: [{name: away, of: {kind: Namespace}, delete: true}]
-`)
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+`, explore.Bounds{Edits: 1})
 	wantViolations(t, run(t, options))
 }
 
@@ -179,10 +161,7 @@ func TestExplorationsWithErrors(t *testing.T) {
 		}
 	}
 	w := open(t, files+header)
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(document.Read(w)).In(t)
 	if _, err := all[0].Options(t.Context(), w, explore.Bounds{}); err == nil || !strings.Contains(err.Error(), "the files have no samples") {
 		t.Error(err)
 	}
@@ -263,16 +242,7 @@ func dependentOn(t *testing.T, finalize func(children int) string) explore.Optio
 		_, _ = w.Write([]byte(response))
 	}))
 	t.Cleanup(server.Close)
-	w := open(t, strings.ReplaceAll(dependent, "HOOK", server.URL))
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Time: 3 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return options
+	return optionsOf(t, strings.ReplaceAll(dependent, "HOOK", server.URL), explore.Bounds{Time: 3 * time.Hour})
 }
 
 // TestDeletionNeedsNothingElse deletes objects while kinds are not served and rights are missing, with their namespace, and
@@ -305,14 +275,9 @@ func TestDeletionThatNeedsAChild(t *testing.T) {
 
 // TestAnEditOfTheOnlySample has no object of its own, although a second one is explored.
 func TestAnEditOfTheOnlySample(t *testing.T) {
-	w := open(t, files+sample+header+"edits: [{name: two, patch: {spec: {size: 2}}}]\n")
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1})
-	if err != nil || len(options.Passes) != 1 || options.Passes[0].Options.Edits[0].Object != things.Ref("default", "a").Identity() {
-		t.Errorf("%+v, %v", options.Passes, err)
+	options := optionsOf(t, files+sample+header+"edits: [{name: two, patch: {spec: {size: 2}}}]\n", explore.Bounds{Edits: 1})
+	if len(options.Passes) != 1 || options.Passes[0].Options.Edits[0].Object != things.Ref("default", "a").Identity() {
+		t.Errorf("%+v", options.Passes)
 	}
 }
 
@@ -329,16 +294,8 @@ func exploreSamples(t *testing.T, nameOf func(parent string) string) *explore.Re
 		_, _ = fmt.Fprintf(w, `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}]}`, nameOf(request.Parent.Metadata.Name))
 	}))
 	t.Cleanup(server.Close)
-	w := open(t, strings.Replace(files, "http://127.0.0.1:1", server.URL, 1)+sample)
-	all, err := document.Read(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1, Time: 3 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run(t, options)
+	text := strings.Replace(files, "http://127.0.0.1:1", server.URL, 1) + sample
+	return run(t, optionsOf(t, text, explore.Bounds{Edits: 1, Time: 3 * time.Hour}))
 }
 
 // TestTwoOfEachKind shows that a second object is explored of which the files say nothing, and what the report says besides.

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -136,10 +137,7 @@ func TestLimits(t *testing.T) {
 	wantText(t, run(t, small).Text(), "the limit of memory is reached")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	interrupted, err := explore.Explore(ctx, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	interrupted := must.Get(explore.Explore(ctx, options())).In(t)
 	wantText(t, interrupted.Text(), "it was interrupted")
 }
 
@@ -156,10 +154,7 @@ func TestAnInterruption(t *testing.T) {
 	})
 	options.Workers = 1
 	options.Edits, options.Bounds = []world.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}
-	report, err := explore.Explore(ctx, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(explore.Explore(ctx, options)).In(t)
 	wantViolations(t, report)
 	wantText(t, report.Text(), "Not all within the bounds was explored: it was interrupted.", "No violation in what was explored: Deterministic, Valid.")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/document"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
@@ -25,14 +26,8 @@ const gadgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourc
 			"list":{"type":"array"},"nested":{"type":"object","properties":{"deep":{"type":"integer","multipleOf":5}}}}}}}}}]}}`
 
 func TestGenerate(t *testing.T) {
-	served, err := schema.OfCRD([]byte(gadgetCRD))
-	if err != nil {
-		t.Fatal(err)
-	}
-	edits, err := document.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(schema.OfCRD([]byte(gadgetCRD))).In(t)
+	edits := must.Get(document.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)).In(t)
 	var got []string
 	for _, e := range edits {
 		patch, _ := json.Marshal(e.Patch)
@@ -66,10 +61,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGenerateWithoutSchema(t *testing.T) {
-	edits, err := document.Generate(apiservertest.Parse(t, gadget), nil, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	edits := must.Get(document.Generate(apiservertest.Parse(t, gadget), nil, 3)).In(t)
 	var names []string
 	for _, e := range edits {
 		names = append(names, e.Name)
@@ -83,10 +75,7 @@ func TestGenerateWithoutSchema(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"key":"YQ=="}}`: `data.key from "YQ==" to "b3RoZXI=", back to the first data, delete`,
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"}}`:               "delete",
 	} {
-		edits, err := document.Generate(apiservertest.Parse(t, text), nil, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		edits := must.Get(document.Generate(apiservertest.Parse(t, text), nil, 3)).In(t)
 		names = nil
 		for _, e := range edits {
 			names = append(names, e.Name)

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -110,10 +111,7 @@ func TestGroupsRestInTheSameStates(t *testing.T) {
 			options := withOther(t, of())
 			options.Edits = append(options.Edits, editOf("none", map[string]any{"size": 0}))
 			options.Bounds = explore.Bounds{Edits: 1, Crashes: 1, Time: time.Hour, States: 1 << 30}
-			all, err := explore.Rests(t.Context(), options, apart)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(explore.Rests(t.Context(), options, apart)).In(t)
 			rests = append(rests, strings.Join(slices.Sorted(maps.Keys(all)), "\n"))
 		}
 		if rests[0] != rests[1] || rests[0] == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/counterexample"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestStoriesReplay(t *testing.T) {
@@ -21,18 +22,10 @@ func TestStoriesReplay(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			story := run(t, m.options(t)).Violations[0]
-			data, err := json.Marshal(story)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(json.Marshal(story)).In(t)
 			var read counterexample.Story
-			if err := json.Unmarshal(data, &read); err != nil {
-				t.Fatal(err)
-			}
-			again, err := explore.Replay(t.Context(), m.options(t), read)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(data, &read))
+			again := must.Get(explore.Replay(t.Context(), m.options(t), read)).In(t)
 			if !again.Violated || again.Stopped != "" {
 				t.Errorf("%+v", again)
 			}
@@ -41,9 +34,7 @@ func TestStoriesReplay(t *testing.T) {
 			}
 			mended := m.options(t)
 			mended.Controller = system(t, func(thing, *hook.Request) *hook.Response { return &hook.Response{} }).Controller
-			if again, err = explore.Replay(t.Context(), mended, read); err != nil {
-				t.Fatal(err)
-			}
+			again = must.Get(explore.Replay(t.Context(), mended, read)).In(t)
 			if again.Violated && m.want != "odd" && m.want != "typo" {
 				t.Errorf("a hook without children still violates it: %+v", again)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -121,10 +122,7 @@ func run(t testing.TB, options explore.Options) *explore.Report {
 	if options.Bounds.Time == 0 {
 		options.Bounds.Time = time.Hour // A slow machine changes nothing.
 	}
-	report, err := explore.Explore(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(explore.Explore(t.Context(), options)).In(t)
 	if testing.Verbose() {
 		t.Log("\n" + report.Text())
 	}

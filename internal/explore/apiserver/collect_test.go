@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -28,9 +29,7 @@ func family(t *testing.T) (*world, *object.Object) {
 func (w *world) delete(resource object.Resource, o *object.Object, policy metav1.DeletionPropagation) {
 	w.t.Helper()
 	after, _, err := w.server.Send(w.state, "test", apiserver.DeletionOf(resource, o, metav1.DeleteOptions{PropagationPolicy: &policy}))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.state = after
 }
 
@@ -112,9 +111,7 @@ func TestOwnerCyclesStay(t *testing.T) {
 	after, _, err := w.server.Send(w.state, "test", apiserver.PatchOf(configMaps, a, "", map[string]any{"metadata": map[string]any{
 		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": b.UID()}},
 	}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if changes := w.server.Collect(after); len(changes) > 0 {
 		t.Errorf("%s", changes[0].Name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,11 +64,8 @@ func (w *world) apply(manager string, resource object.Resource, text string) (*o
 
 func (w *world) patch(resource object.Resource, name, subresource, patch string) {
 	w.t.Helper()
-	_, err := w.send("test", apiserver.Request{Method: http.MethodPatch, Type: types.MergePatchType, Resource: resource, Namespace: "shop", Name: name,
-		Subresource: subresource, Body: []byte(patch)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.send("test", apiserver.Request{Method: http.MethodPatch, Type: types.MergePatchType, Resource: resource, Namespace: "shop", Name: name,
+		Subresource: subresource, Body: []byte(patch)})).In(w.t)
 }
 
 func (w *world) field(resource object.Resource, name string, path ...string) string {
@@ -105,17 +103,11 @@ func TestServerSideApplyMergesAndRemoves(t *testing.T) {
 		"one": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop}, spec: {parts: [{name: first, value: "1"}]}}`,
 		"two": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop}, spec: {parts: [{name: second, value: "2"}]}}`,
 	} {
-		if _, err := w.apply(manager, widgets, text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.apply(manager, widgets, text)).In(t)
 	}
-	if _, err := w.apply("one", widgets, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop}, spec: {}}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.apply("one", widgets, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop}, spec: {}}`)).In(t)
 	var spec struct{ Parts []struct{ Name string } }
-	if err := json.Unmarshal([]byte(w.field(widgets, "a", "spec")), &spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(w.field(widgets, "a", "spec")), &spec))
 	if len(spec.Parts) != 1 || spec.Parts[0].Name != "second" {
 		t.Errorf("parts: %+v", spec.Parts)
 	}
@@ -127,10 +119,7 @@ func TestRenumberedObjectsAreWritten(t *testing.T) {
 	w.create(widgets, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop, labels: {l: "1"}}, spec: {size: 2}}`)
 	slots := slices.Clone(w.state.Slots)
 	for i := range slots {
-		renumbered, err := slots[i].Object.With([]byte(`"40"`), "metadata", "resourceVersion")
-		if err != nil {
-			t.Fatal(err)
-		}
+		renumbered := must.Get(slots[i].Object.With([]byte(`"40"`), "metadata", "resourceVersion")).In(t)
 		slots[i].Object, slots[i].Written = renumbered, 40
 	}
 	w.state = &apiserver.State{Slots: slots}

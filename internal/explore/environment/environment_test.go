@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/environment"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -79,9 +80,7 @@ func create(t *testing.T, server *apiserver.Server, text string) *apiserver.Stat
 	o := apiservertest.Parse(t, text)
 	resource, _ := server.Resource(o.GroupKind())
 	state, _, err := server.Send(server.Empty(), "test", apiserver.CreationOf(resource, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return state
 }
 

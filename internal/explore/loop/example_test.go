@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -25,14 +26,11 @@ func example(t testing.TB, file string, sync logic) (*workspace.Workspace, loop.
 // opened opens a file whose inline code is replaced.
 func opened(t testing.TB, file string, code call.Program) (*workspace.Workspace, loop.Programs) {
 	t.Helper()
-	w, err := workspace.Open(context.Background(), workspace.Options{
+	w := must.Get(workspace.Open(context.Background(), workspace.Options{
 		Paths:  []string{file},
 		Inline: func(context.Context, call.Script) (call.Program, error) { return code, nil },
 		Output: func(string) process.Output { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})).In(t)
 	var programs loop.Programs
 	for _, c := range w.Controllers {
 		programs.Compose = append(programs.Compose, c.Programs...)

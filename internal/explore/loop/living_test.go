@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -163,11 +164,8 @@ func (w *walk) kept() []string {
 			continue
 		}
 		for _, field := range []string{"spec", "data"} {
-			var err error
 			if value := now.Field(field); value != nil {
-				if o, err = o.With(value, field); err != nil {
-					w.t.Fatal(err)
-				}
+				o = must.Get(o.With(value, field)).In(w.t)
 			}
 		}
 		all = append(all, string(o.JSON()))
@@ -179,9 +177,7 @@ func (w *walk) create(text string) {
 	o := parse(w.t, text)
 	resource, _ := w.server.Resource(o.GroupKind())
 	state, _, err := w.server.Send(w.state, "kubectl", apiserver.CreationOf(resource, o))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.set(state)
 }
 
@@ -322,9 +318,7 @@ func (w *walk) move() bool {
 		state, _, err := w.server.Send(w.state, "kubelet", apiserver.PatchOf(pods, o, "status", map[string]any{"status": map[string]any{
 			"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 		}}))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, err)
 		w.note("%s is ready", o.Name())
 		w.set(state)
 		return true

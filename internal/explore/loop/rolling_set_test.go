@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -89,11 +90,7 @@ func newRollingSet(t testing.TB, options loop.Options) *world {
 
 func inDefault(t testing.TB, o *object.Object) *object.Object {
 	t.Helper()
-	placed, err := o.With([]byte(`"default"`), "metadata", "namespace")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return placed
+	return must.Get(o.With([]byte(`"default"`), "metadata", "namespace")).In(t)
 }
 
 func (w *world) setImage(image string) {
@@ -106,10 +103,7 @@ func images(w *world) string {
 	var all []string
 	for o := range w.state.Objects() {
 		if o.GroupKind() == pods.GroupKind() {
-			fields, err := object.Decode(o.JSON())
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			fields := must.Get(object.Decode(o.JSON())).In(w.t)
 			containers := object.FieldAt(fields, "spec", "containers").([]any)
 			all = append(all, o.Name()+"="+containers[0].(map[string]any)["image"].(string))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -43,10 +44,7 @@ type world struct {
 // newWorld starts a process in a world with these objects.
 func newWorld(t testing.TB, server *apiserver.Server, programs loop.Programs, options loop.Options, objects ...string) *world {
 	t.Helper()
-	p, err := loop.New(programs, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(loop.New(programs, options)).In(t)
 	w := &world{t: t, server: server, state: server.Empty(), process: p}
 	for _, text := range objects {
 		w.create(text)
@@ -61,10 +59,7 @@ func newServer(t testing.TB, kinds []object.Resource, crds ...*object.Object) *a
 	for _, crd := range crds {
 		options.CRDs = append(options.CRDs, crd.JSON())
 	}
-	server, err := apiserver.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(apiserver.New(options)).In(t)
 	return server
 }
 
@@ -104,9 +99,7 @@ func (w *world) create(text string) {
 func (w *world) send(r apiserver.Request) {
 	w.t.Helper()
 	state, _, err := w.server.Send(w.state, "kubectl", r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.set(state)
 }
 
@@ -219,14 +212,8 @@ func (w *world) do(request *loop.Request) loop.Response {
 	}
 	response := instead
 	if landed {
-		sent, err := request.HTTP()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		state, received := w.server.Do(w.state, sent) //nolint:bodyclose // NewResponse closes it.
-		if response, err = loop.NewResponse(received); err != nil {
-			w.t.Fatal(err)
-		}
+		state, received := w.server.Do(w.state, must.Get(request.HTTP()).In(w.t)) //nolint:bodyclose // NewResponse closes it.
+		response = must.Get(loop.NewResponse(received)).In(w.t)
 		w.set(state)
 	}
 	if replaced {
@@ -286,9 +273,6 @@ func (w *world) makeReady() bool {
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(object.Parse([]byte(text))).In(t)
 	return o
 }
