@@ -12,10 +12,7 @@ import (
 // Go's reader accepts an archive without its end; tar does not.
 func TestArchiveIsComplete(t *testing.T) {
 	entries := []entry{{"bin/", nil, 0o755}, {"bin/a", []byte("some bytes"), 0o755}, {"empty", nil, 0o644}}
-	data, err := newTar(entries, time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(newTar(entries, time.Unix(0, 0)))(t)
 	dir := t.TempDir()
 	unpack := exec.Command("tar", "-x", "-f", "-", "-C", dir)
 	unpack.Stdin = bytes.NewReader(data)

@@ -14,21 +14,14 @@ func TestLayoutHasTheNameOfTheImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, controller)
-	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(program, []byte("a program"), 0o600))
 	r := release{root: "../..", dir: dir, version: "1.2.3", time: time.Unix(0, 0)}
 	var all []binary
 	for _, name := range []string{"setpoint", controller} {
 		all = append(all, binary{platform: platforms[0], name: name, path: program})
 	}
-	if err := r.writeImage(all); err != nil {
-		t.Fatal(err)
-	}
-	index, err := layout.ImageIndexFromPath(filepath.Join(dir, "image"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, r.writeImage(all))
+	index := must(layout.ImageIndexFromPath(filepath.Join(dir, "image")))(t)
 	manifest, err := index.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 1 {
 		t.Fatalf("%v, %v", manifest, err)

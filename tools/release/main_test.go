@@ -12,9 +12,7 @@ func TestFolderWithOtherFilesIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	notes := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(notes, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(notes, nil, 0o600))
 	err := run(t.Context(), []string{"-root", "../..", "-install-only", "-o", dir})
 	if err == nil || !strings.Contains(err.Error(), notes+" is not part of a release") {
 		t.Error(err)

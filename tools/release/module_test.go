@@ -38,22 +38,16 @@ func TestGoInstall(t *testing.T) {
 func writeModule(t *testing.T, proxy string, version module.Version, root string) {
 	t.Helper()
 	var archive bytes.Buffer
-	if err := modzip.Create(&archive, version, sourceFiles(t, root)); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, modzip.Create(&archive, version, sourceFiles(t, root)))
 	folder := filepath.Join(proxy, filepath.FromSlash(version.Path), "@v")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.MkdirAll(folder, 0o755))
 	for name, content := range map[string][]byte{
 		"list":                    []byte(version.Version + "\n"),
 		version.Version + ".info": fmt.Appendf(nil, `{"Version":%q}`, version.Version),
 		version.Version + ".mod":  []byte(readFile(t, root, "go.mod")),
 		version.Version + ".zip":  archive.Bytes(),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 	}
 }
 

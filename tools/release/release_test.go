@@ -62,9 +62,7 @@ func TestRelease(t *testing.T) {
 func makeRelease(t *testing.T, root string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "dist")
-	if err := run(t.Context(), []string{"-root", root, "-o", dir, "-version", "1.2.3", "-platforms", "linux/amd64,linux/arm64"}); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, run(t.Context(), []string{"-root", root, "-o", dir, "-version", "1.2.3", "-platforms", "linux/amd64,linux/arm64"}))
 	return dir
 }
 
@@ -82,22 +80,13 @@ func testImage(t *testing.T, folder string) {
 // unpackImage checks an image and unpacks it below a folder.
 func unpackImage(t *testing.T, folder string) (root string, config registry.Config) {
 	t.Helper()
-	path, err := layout.FromPath(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer, err := path.ImageIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must(layout.FromPath(folder))(t)
+	outer := must(path.ImageIndex())(t)
 	if err := validate.Index(outer); err != nil {
 		t.Error(err)
 	}
 	image := imageFor(t, outer, runtime.GOARCH)
-	file, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(image.ConfigFile())(t)
 	if want := "65532:65532"; file.Config.User != want {
 		t.Errorf("user %s, want %s", file.Config.User, want)
 	}
@@ -115,23 +104,14 @@ func unpackImage(t *testing.T, folder string) (root string, config registry.Conf
 // imageFor returns the image of a platform.
 func imageFor(t *testing.T, index registry.ImageIndex, arch string) registry.Image {
 	t.Helper()
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must(index.IndexManifest())(t)
 	for _, m := range manifest.Manifests {
 		if m.MediaType.IsIndex() {
-			inner, err := index.ImageIndex(m.Digest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inner := must(index.ImageIndex(m.Digest))(t)
 			return imageFor(t, inner, arch)
 		}
 		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == arch {
-			image, err := index.Image(m.Digest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			image := must(index.Image(m.Digest))(t)
 			return image
 		}
 	}
@@ -149,24 +129,18 @@ func unpack(t *testing.T, image registry.Image, root string) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		path := filepath.Join(root, filepath.FromSlash(header.Name))
 		if header.Typeflag == tar.TypeDir {
 			path = filepath.Join(path, ".")
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if header.Typeflag == tar.TypeDir {
 			err = os.MkdirAll(path, 0o755)
 		} else {
 			err = writeEntry(path, archive, header.FileInfo().Mode())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 	}
 }
 
@@ -184,9 +158,7 @@ func runInside(t *testing.T, root string, config registry.Config, args ...string
 	t.Helper()
 	// The user of the image must reach the root, which is two folders below the test's own one.
 	for _, folder := range []string{root, filepath.Dir(root), filepath.Dir(filepath.Dir(root))} {
-		if err := os.Chmod(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.Chmod(folder, 0o755))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -218,10 +190,7 @@ func TestVersionsAreSemantic(t *testing.T) {
 
 func TestArchivesDependOnContentOnly(t *testing.T) {
 	r := release{}
-	one, err := newTar([]entry{{"b", []byte("2"), 0o644}, {"a/", nil, 0o755}, {"a/x", []byte("1"), 0o755}}, r.time)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must(newTar([]entry{{"b", []byte("2"), 0o644}, {"a/", nil, 0o755}, {"a/x", []byte("1"), 0o755}}, r.time))(t)
 	two, err := newTar([]entry{{"a/x", []byte("1"), 0o755}, {"b", []byte("2"), 0o644}, {"a/", nil, 0o755}}, r.time)
 	if err != nil || !bytes.Equal(one, two) {
 		t.Errorf("the order of the entries changes the archive (%v)", err)
@@ -237,9 +206,22 @@ func runCommand(t *testing.T, name string, args ...string) {
 
 func readFile(t *testing.T, folder, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, name))
+	return string(must(os.ReadFile(filepath.Join(folder, name)))(t))
+}
+
+// must takes the results of a call, and ends the test with the error: must(os.ReadFile(path))(t).
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		succeed(t, err)
+		return value
+	}
+}
+
+// succeed ends the test with an error, if there is one.
+func succeed(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(data)
 }

@@ -15,9 +15,7 @@ import (
 // testProvenance compares the subjects of the provenance with the checksums.
 func testProvenance(t *testing.T, dist string) {
 	var s statement
-	if err := json.Unmarshal([]byte(readFile(t, dist, "provenance.intoto.json")), &s); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(readFile(t, dist, "provenance.intoto.json")), &s))
 	var sums strings.Builder
 	for _, subject := range s.Subject {
 		sums.WriteString(subject.Digest["sha256"] + "  " + subject.Name + "\n")
@@ -30,9 +28,7 @@ func testProvenance(t *testing.T, dist string) {
 		t.Errorf("the provenance names commit %s, want %s", got, head)
 	}
 	var predicate provenance
-	if err := json.Unmarshal([]byte(readFile(t, dist, "provenance.predicate.json")), &predicate); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(readFile(t, dist, "provenance.predicate.json")), &predicate))
 	if diff := cmp.Diff(s.Predicate, predicate); diff != "" {
 		t.Errorf("-predicate of the statement +provenance.predicate.json:\n%s", diff)
 	}
@@ -51,14 +47,8 @@ esac
 
 // testSigning runs sign.sh with stubs of cosign and crane.
 func testSigning(t *testing.T, dist string) {
-	index, err := layout.ImageIndexFromPath(filepath.Join(dist, "image"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must(layout.ImageIndexFromPath(filepath.Join(dist, "image")))(t)
+	manifest := must(index.IndexManifest())(t)
 	built := manifest.Manifests[0].Digest.Hex
 	other := strings.Repeat("0", 64)
 	const image = "registry.example.com/setpoint"
@@ -83,9 +73,7 @@ cosign sign-blob --yes --key my.key --bundle provenance.intoto.json.sigstore.jso
 			folder, record := copyOf(t, dist), filepath.Join(t.TempDir(), "record")
 			setUncommitted(t, folder, c.uncommitted)
 			if c.damage != "" {
-				if err := os.WriteFile(filepath.Join(folder, c.damage), []byte("?"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				succeed(t, os.WriteFile(filepath.Join(folder, c.damage), []byte("?"), 0o600))
 			}
 			cmd := exec.CommandContext(t.Context(), "./sign.sh", folder, image)
 			cmd.Env = append(os.Environ(), "PATH="+stubs(t)+":"+os.Getenv("PATH"), "RECORD="+record, "PUSHED="+c.pushed, "COSIGN_KEY=my.key")
@@ -107,9 +95,7 @@ func stubs(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range []string{"cosign", "crane"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(stub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(stub), 0o700))
 	}
 	return folder
 }
@@ -125,17 +111,13 @@ func setUncommitted(t *testing.T, dist, value string) {
 	for _, now := range []string{"true", "false"} {
 		text = strings.ReplaceAll(text, `"uncommittedChanges": `+now, `"uncommittedChanges": `+value)
 	}
-	if err := os.WriteFile(filepath.Join(dist, "provenance.intoto.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(filepath.Join(dist, "provenance.intoto.json"), []byte(text), 0o600))
 }
 
 // copyOf copies a folder.
 func copyOf(t *testing.T, folder string) string {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), "dist")
-	if err := os.CopyFS(target, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.CopyFS(target, os.DirFS(folder)))
 	return target
 }

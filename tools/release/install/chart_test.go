@@ -35,10 +35,7 @@ func readCRDs(t *testing.T) map[string][]byte {
 	}
 	crds := map[string][]byte{}
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(os.ReadFile(path))(t)
 		crds[filepath.Base(path)] = data
 	}
 	return crds
@@ -50,10 +47,7 @@ func TestChartEqualsManifests(t *testing.T) {
 	files := Manifests(version, crds)
 	want := objectsOf(t, string(files["install.yaml"])+"---\n"+string(files["crds.yaml"]))
 	delete(want, "Namespace/"+namespace)
-	rendered, err := render(t, crds, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rendered := must(render(t, crds, nil))(t)
 	got := objectsOf(t, rendered)
 	for _, o := range got {
 		annotations, _ := o["metadata"].(tree)["annotations"].(tree)
@@ -105,10 +99,7 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"topologySpreadConstraints: []", []string{"topologySpreadConstraints: []"}, nil},
 	} {
 		t.Run(test.values, func(t *testing.T) {
-			rendered, err := render(t, readCRDs(t), parse(t, test.values))
-			if err != nil {
-				t.Fatal(err)
-			}
+			rendered := must(render(t, readCRDs(t), parse(t, test.values)))(t)
 			objectsOf(t, rendered)
 			for _, text := range test.present {
 				if !strings.Contains(rendered, text) {
@@ -185,9 +176,7 @@ func TestChartIsInstalledOnce(t *testing.T) {
 			}))
 			defer server.Close()
 			chart, values, err := loadChart(t, readCRDs(t), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, err)
 			_, err = engine.RenderWithClient(chart, values, &rest.Config{Host: server.URL})
 			if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
 				t.Errorf("%v, want %q", err, c.error)
@@ -197,19 +186,12 @@ func TestChartIsInstalledOnce(t *testing.T) {
 }
 
 func TestChartHasNoLint(t *testing.T) {
-	chart, err := Chart(version, readCRDs(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := must(Chart(version, readCRDs(t)))(t)
 	folder := filepath.Join(t.TempDir(), "setpoint")
 	for name, data := range chart {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		succeed(t, os.WriteFile(path, data, 0o600))
 	}
 	for _, message := range lint.RunAll(folder, nil, namespace).Messages {
 		if message.Severity > support.InfoSev {
@@ -240,18 +222,12 @@ func render(t *testing.T, crds map[string][]byte, values tree) (string, error) {
 // loadChart returns the chart and all values of a release.
 func loadChart(t *testing.T, crds map[string][]byte, values tree) (*v2.Chart, common.Values, error) {
 	t.Helper()
-	files, err := Chart(version, crds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(Chart(version, crds))(t)
 	var buffered []*archive.BufferedFile
 	for name, data := range files {
 		buffered = append(buffered, &archive.BufferedFile{Name: name, Data: data})
 	}
-	chart, err := loader.LoadFiles(buffered)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := must(loader.LoadFiles(buffered))(t)
 	all, err := chartutil.ToRenderValues(chart, values, common.ReleaseOptions{Name: "setpoint", Namespace: namespace}, common.DefaultCapabilities)
 	if err != nil {
 		return nil, nil, err
@@ -289,4 +265,21 @@ func parse(t *testing.T, document string) tree {
 		t.Fatalf("%v:\n%s", err, document)
 	}
 	return o
+}
+
+// must takes the results of a call, and ends the test with the error: must(os.ReadFile(path))(t).
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		succeed(t, err)
+		return value
+	}
+}
+
+// succeed ends the test with an error, if there is one.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
