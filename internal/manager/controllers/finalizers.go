@@ -54,7 +54,7 @@ func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
 	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
-	if taken, err := cs.take(ctx, key); err != nil || !taken {
+	if taken, err := cs.ownership.take(ctx, key); err != nil || !taken {
 		return cmp.Or(err, errNotOwner)
 	}
 	foot, env := kind.Footprint(o), cs.Environment()
@@ -157,10 +157,10 @@ func (cs *Set) recordReleaseFailure(key queue.Key, err error) {
 // which kinds of parents have finalizers, so that they are released before the controller
 // object is deleted. It returns false if the context ends first.
 func (cs *Set) setFinalizer(ctx context.Context, key queue.Key, r *runningController) bool {
-	if !r.Finalizes() || cs.goControllerIndex(key) >= 0 {
+	if !r.Finalizes() {
 		return true
 	}
-	return cs.prepare(ctx, key, func(ctx context.Context) error { return cs.trySetFinalizer(ctx, key, r) })
+	return prepare(ctx, cs.Log, key, func(ctx context.Context) error { return cs.trySetFinalizer(ctx, key, r) })
 }
 
 func (cs *Set) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,67 +16,77 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
+// ownership makes this Setpoint the owner of controller objects, and gives up those that it does not select any more.
+type ownership struct {
+	declared *declarations
+	registry *registry
+	queue    *queue.Queue
+	owners   *conflicts.Owners
+	selector string
+	log      *slog.Logger
+	// unselected is set when controller objects may have left the selection.
+	unselected atomic.Bool
+}
+
 // take makes this Setpoint the owner of a controller object. It returns false if another one is, or
 // the object is gone. Of two that take it at once, the API server lets one win.
-func (cs *Set) take(ctx context.Context, key queue.Key) (bool, error) {
-	own := cs.Owners.Own()
+func (w *ownership) take(ctx context.Context, key queue.Key) (bool, error) {
+	own := w.owners.Own()
 	if own == nil {
 		return true, nil
 	}
-	stored := cs.declared.get(key)
+	stored := w.declared.get(key)
 	if stored == nil {
 		return false, nil
 	}
 	managedBy := compile.StoredStatus(stored).ManagedBy
-	if reflect.DeepEqual(managedBy, own) || managedBy == nil && cs.registry.hasTaken(key, stored) {
+	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.hasTaken(key, stored) {
 		return true, nil
 	}
-	if other, _ := cs.Owners.Other(ctx, stored); other != nil {
+	if other, _ := w.owners.Other(ctx, stored); other != nil {
 		return false, nil
 	}
-	return cs.storeOwner(ctx, key, stored, own)
+	return w.storeOwner(ctx, key, stored, own)
 }
 
 // storeOwner stores the owner of a controller object, if the object is unchanged.
-func (cs *Set) storeOwner(ctx context.Context, key queue.Key, o *object.Object, own *setpoint.Instance) (bool, error) {
+func (w *ownership) storeOwner(ctx context.Context, key queue.Key, o *object.Object, own *setpoint.Instance) (bool, error) {
 	// A null removes the namespaces of a former owner.
 	managedBy := map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}
-	if err := cs.declared.patchStatus(ctx, key, o, map[string]any{"managedBy": managedBy}); err != nil {
+	if err := w.declared.patchStatus(ctx, key, o, map[string]any{"managedBy": managedBy}); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
-	cs.registry.setTaken(key, o)
+	w.registry.setTaken(key, o)
 	return true, nil
 }
 
-// awaitOwnership takes a controller object before its controller runs. It returns false if the
+// await takes a controller object before its controller runs. It returns false if the
 // context ends or another Setpoint was faster: then the controller is refused.
-func (cs *Set) awaitOwnership(ctx context.Context, key queue.Key) (taken bool) {
-	if cs.goControllerIndex(key) >= 0 {
-		return true
-	}
-	done := cs.prepare(ctx, key, func(ctx context.Context) (err error) {
-		taken, err = cs.take(ctx, key)
+func (w *ownership) await(ctx context.Context, key queue.Key) (taken bool) {
+	done := prepare(ctx, w.log, key, func(ctx context.Context) (err error) {
+		taken, err = w.take(ctx, key)
 		return err
 	})
 	if done && !taken {
-		cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+		w.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 	return done && taken
 }
 
-// recheckOwner reconciles a running controller whose object another Setpoint has taken. An error is
+// recheck reconciles a running controller whose object another Setpoint has taken. An error is
 // one of storing the owner, which the next report retries.
-func (cs *Set) recheckOwner(key queue.Key, e *controllerEntry, err error) {
+func (w *ownership) recheck(key queue.Key, e *controllerEntry, err error) {
 	switch {
 	case err != nil:
-		cs.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+		w.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 	case e.running != nil:
-		cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+		w.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 }
 
@@ -86,26 +98,26 @@ var errNotOwner = errors.New("another Setpoint manages the controller")
 
 // reportUnselected says in the status of controller objects which this Setpoint ran that it does not select them any
 // more, and gives them up, so that another Setpoint may take them.
-func (cs *Set) reportUnselected(ctx context.Context) error {
-	own := cs.Owners.Own()
+func (w *ownership) reportUnselected(ctx context.Context) error {
+	own := w.owners.Own()
 	if own == nil {
 		return nil // Nothing says which Setpoint ran a controller.
 	}
-	selector, err := labels.Parse(cs.Selector)
+	selector, err := labels.Parse(w.selector)
 	if err != nil {
 		return fmt.Errorf("read the selector of controllers: %w", err)
 	}
 	for _, kind := range compile.Kinds() {
-		stored, err := apply.New(cs.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
+		stored, err := apply.New(w.declared.client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
 		if err != nil && !request.IsForbiddenOrNotFound(err) {
 			return fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, o := range stored {
 			managedBy := compile.StoredStatus(o).ManagedBy
-			if managedBy == nil || !cs.Owners.IsOwn(own, managedBy) || selector.Matches(o.Labels()) {
+			if managedBy == nil || !w.owners.IsOwn(own, managedBy) || selector.Matches(o.Labels()) {
 				continue
 			}
-			if err := cs.giveUp(ctx, kind, o, own.Lease); err != nil && !apierrors.IsNotFound(err) {
+			if err := w.giveUp(ctx, kind, o, own.Lease); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("give up %s/%s: %w", kind.Name, o.Name(), err)
 			}
 		}
@@ -114,14 +126,14 @@ func (cs *Set) reportUnselected(ctx context.Context) error {
 }
 
 // giveUp stores that no Setpoint runs a controller, if the object is unchanged.
-func (cs *Set) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, lease string) error {
+func (w *ownership) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, lease string) error {
 	conditions := slices.Clone(compile.StoredStatus(o).Conditions)
 	ready := conditionState{reason: setpoint.ReasonNotSelected, message: fmt.Sprintf(
 		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. "+
 			"Until another one does, objects stay as they are, and no hook is called",
-		lease, cs.Selector)}
+		lease, w.selector)}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
-	_, err := cs.declared.sendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
+	_, err := w.declared.sendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
 		"metadata": identityOf(o), "status": map[string]any{"managedBy": nil, "conditions": conditions},
 	})
 	return err

@@ -174,7 +174,10 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 	if next := now.running; next != nil {
 		cs.stopYounger(key, now.rank, next)
 		next.launch(ctx, cs.Leader, func(ctx context.Context) bool {
-			if !cs.awaitOwnership(ctx, key) {
+			if now.object == nil {
+				return true // A controller of a Go program has no object to prepare.
+			}
+			if !cs.ownership.await(ctx, key) {
 				return false
 			}
 			cs.restoreHeldDeletions(key, next)
@@ -328,7 +331,7 @@ func (cs *Set) remove(key queue.Key, going *object.Object) {
 		cs.Log.Info("controller removed", "controller", key.String())
 	}
 	if going == nil {
-		cs.unselected.Store(true)
+		cs.ownership.unselected.Store(true)
 	}
 	if going == nil || !finalizers.ReleasesParents(going) {
 		return

@@ -63,13 +63,12 @@ type Set struct {
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
 	// at the start have been reconciled once.
 	enqueueing, started atomic.Bool
-	// unselected is set when controller objects may have left the selection.
-	unselected atomic.Bool
 
 	// ready is closed when all controllers found at the start are synced.
 	ready chan struct{}
 
-	registry *registry
+	registry  *registry
+	ownership *ownership
 }
 
 // Dependencies are what the controllers of a process share.
@@ -124,13 +123,13 @@ func retryUntil(ctx context.Context, done func(context.Context) bool) bool {
 }
 
 // prepare makes a step without which a controller does not run, as retryUntil does, and logs each new error.
-func (cs *Set) prepare(ctx context.Context, key queue.Key, step func(context.Context) error) bool {
+func prepare(ctx context.Context, log *slog.Logger, key queue.Key, step func(context.Context) error) bool {
 	logged := ""
 	return retryUntil(ctx, func(ctx context.Context) bool {
 		err := step(ctx)
 		if err != nil && !apierrors.IsConflict(err) && err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
-			cs.Log.Warn("controller does not start yet; retrying", "controller", key.String(), "error", logged)
+			log.Warn("controller does not start yet; retrying", "controller", key.String(), "error", logged)
 		}
 		return err == nil
 	})
@@ -154,6 +153,7 @@ func New(d Dependencies) *Set {
 	// For a controller of a Go program, a changed CRD resets the backoff.
 	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
 	cs.crdWatches = &crdWatches{store: d.Store, changed: changed, views: map[string]*cache.View{}}
+	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue, owners: d.Owners, selector: d.Selector, log: d.Log}
 	if d.Inline != nil {
 		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}

@@ -28,11 +28,11 @@ const reportEvery = time.Second
 // reportStatuses updates the status of all controller objects.
 func (cs *Set) reportStatuses(ctx context.Context) {
 	cs.ResetReported()
-	cs.unselected.Store(true) // Labels may have changed while no process led.
+	cs.ownership.unselected.Store(true) // Labels may have changed while no process led.
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if cs.unselected.Swap(false) {
-			if err := cs.reportUnselected(ctx); err != nil {
-				cs.unselected.Store(true)
+		if cs.ownership.unselected.Swap(false) {
+			if err := cs.ownership.reportUnselected(ctx); err != nil {
+				cs.ownership.unselected.Store(true)
 				cs.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
@@ -57,8 +57,8 @@ func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEnt
 	if cs.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
-	if taken, err := cs.take(ctx, key); err != nil || !taken {
-		cs.recheckOwner(key, &subject, err)
+	if taken, err := cs.ownership.take(ctx, key); err != nil || !taken {
+		cs.ownership.recheck(key, &subject, err)
 		return
 	}
 	stored := cs.stored(key, &subject) // Taking it may have written it.
