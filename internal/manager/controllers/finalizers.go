@@ -23,56 +23,69 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// releaseFinalizers removes finalizers from parents: for deleted controllers, and where a
+// releaser removes finalizers from parents: for deleted controllers, and where a
 // controller has no finalize hook, or no longer the kind of parents. The progress is stored
 // in the controller objects, so that the next leader continues.
-func (cs *Set) releaseFinalizers(ctx context.Context) {
-	for key, o := range cs.declared.all() {
-		cs.enqueueRelease(key, o)
+type releaser struct {
+	*Dependencies
+	declared  *declarations
+	registry  *registry
+	ownership *ownership
+	// queue holds the controller objects whose finalizers are to be removed.
+	queue *queue.Queue
+	// outside are the generations of controllers whose parents outside of their namespaces are released. Only
+	// the worker of the queue uses it.
+	outside map[queue.Key]string
+}
+
+// run removes finalizers until the context ends.
+func (l *releaser) run(ctx context.Context) {
+	for key, o := range l.declared.all() {
+		l.enqueue(key, o)
 	}
-	cs.releaseQueue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
-		if err := cs.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
-			cs.recordReleaseFailure(item.Key, err)
+	l.queue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
+		if err := l.release(ctx, item.Key); err != nil && ctx.Err() == nil {
+			l.recordFailure(item.Key, err)
 			return queue.Retry()
 		}
 		return queue.NoRequeue()
 	})
 }
 
-// enqueueRelease enqueues a controller object that may have finalizers to remove.
-func (cs *Set) enqueueRelease(key queue.Key, o *object.Object) {
+// enqueue enqueues a controller object that may have finalizers to remove.
+func (l *releaser) enqueue(key queue.Key, o *object.Object) {
 	if finalizers.ReleasesParents(o) {
-		cs.releaseQueue.Add(key, queue.Cause{Kind: queue.ParentChanged})
+		l.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
 }
 
-// releaseController removes the finalizers of one controller object. It does nothing while a
+// release removes the finalizers of one controller object. It does nothing while a
 // running controller would set them again; it is called again when that has stopped.
-func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
-	kind := cs.declared.kinds[key.Namespace]
-	o := cs.declared.get(key)
+func (l *releaser) release(ctx context.Context, key queue.Key) error {
+	kind := l.declared.kinds[key.Namespace]
+	o := l.declared.get(key)
 	if o == nil || !finalizers.ReleasesParents(o) {
 		return nil
 	}
-	if taken, err := cs.ownership.take(ctx, key); err != nil || !taken {
+	if taken, err := l.ownership.take(ctx, key); err != nil || !taken {
 		return cmp.Or(err, errNotOwner)
 	}
-	foot, env := kind.Footprint(o), cs.Environment()
-	removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+	foot, env := kind.Footprint(o), l.Environment()
+	removal := finalizers.Removal{Cluster: l.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
 		Namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
-		if cs.finalizes(key, resource) {
+		if l.finalizes(key, resource) {
 			return nil
 		}
 		if err := removal.RemoveFrom(ctx, resource); err != nil {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
 		}
 	}
-	if err := cs.releaseOutside(ctx, key, o, &foot); err != nil {
+	if err := l.releaseOutside(ctx, key, o, &foot); err != nil {
 		return err
 	}
-	err := cs.patchReleased(ctx, key, o, gone)
+	err := l.patchReleased(ctx, key, o, gone)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -81,28 +94,28 @@ func (cs *Set) releaseController(ctx context.Context, key queue.Key) error {
 
 // releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
 // before. It does so once for each generation that runs.
-func (cs *Set) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
-	declared := cs.registry.state(key).object
+func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
+	declared := l.registry.state(key).object
 	runs := declared != nil && declared.UID() == o.UID() && declared.Generation() == o.Generation()
 	generation := fmt.Sprint(o.UID(), o.Generation())
-	if !runs || !foot.Finalizes || o.Deleting() || cs.releasedOutside[key] == generation {
+	if !runs || !foot.Finalizes || o.Deleting() || l.outside[key] == generation {
 		return nil
 	}
-	env, released := cs.Environment(), int64(0)
+	env, released := l.Environment(), int64(0)
 	for i, resource := range foot.Parents {
 		if len(foot.Limits[i]) == 0 {
 			continue
 		}
-		removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
+		removal := finalizers.Removal{Cluster: l.Finalizers, Finalizer: foot.Finalizer, Account: env.AccountOf(foot.Identity),
 			Outside: foot.Limits[i]}
 		if err := removal.RemoveFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
 		}
 		released += removal.Removed.Load()
 	}
-	cs.releasedOutside[key] = generation
+	l.outside[key] = generation
 	if released > 0 {
-		cs.Events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
+		l.Events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
 			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook",
 				foot.Finalizer, finalizers.CountObjects(int(released)))})
 	}
@@ -110,46 +123,46 @@ func (cs *Set) releaseOutside(ctx context.Context, key queue.Key, o *object.Obje
 }
 
 // finalizes reports whether a running controller sets its finalizer on a kind.
-func (cs *Set) finalizes(key queue.Key, resource compile.ResourceName) bool {
-	r := cs.registry.state(key).running
+func (l *releaser) finalizes(key queue.Key, resource compile.ResourceName) bool {
+	r := l.registry.state(key).running
 	return r != nil && r.Finalizes() && resource.InList(r.parentKinds())
 }
 
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller
 // object if no kind is left.
-func (cs *Set) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
-	kind := cs.declared.kinds[key.Namespace]
+func (l *releaser) patchReleased(ctx context.Context, key queue.Key, o *object.Object, gone []compile.ResourceName) error {
+	kind := l.declared.kinds[key.Namespace]
 	before := compile.StoredStatus(o).Finalizes
 	after := slices.DeleteFunc(slices.Clone(before), func(text string) bool { return compile.ParseResourceName(text).InList(gone) })
 	if len(after) != len(before) {
-		if err := cs.declared.patchFinalizedKinds(ctx, key, o, after); err != nil {
+		if err := l.declared.patchFinalizedKinds(ctx, key, o, after); err != nil {
 			return err
 		}
-		o = cs.declared.get(key)
+		o = l.declared.get(key)
 	}
 	if o == nil || kind.Footprint(o).Finalizes && !o.Deleting() {
 		return nil
 	}
-	cs.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
+	l.Log.Info("finalizers released", "controller", key.String(), "kinds", len(gone))
 	others := slices.DeleteFunc(o.Finalizers(), func(name string) bool { return name == setpoint.FinalizerReleaseParents })
-	return cs.declared.patchFinalizers(ctx, key, o, others)
+	return l.declared.patchFinalizers(ctx, key, o, others)
 }
 
-// recordReleaseFailure reports why finalizers are not removed.
-func (cs *Set) recordReleaseFailure(key queue.Key, err error) {
+// recordFailure reports why finalizers are not removed.
+func (l *releaser) recordFailure(key queue.Key, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errNotOwner) || apierrors.IsConflict(err) {
 		return
 	}
-	cs.Log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
-	if e := cs.registry.find(key); e != nil {
-		cs.registry.change(e, func(e *controllerEntry) {
+	l.Log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())
+	if e := l.registry.find(key); e != nil {
+		l.registry.change(e, func(e *controllerEntry) {
 			if e.releasing != "" {
 				e.releasing = err.Error()
 			}
 		})
 	}
-	if o := cs.declared.get(key); o != nil {
-		cs.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
+	if o := l.declared.get(key); o != nil {
+		l.Events.Event(o, hook.Event{Type: "Warning", Reason: setpoint.ReasonReleasing, Message: err.Error()})
 	}
 }
 

@@ -43,7 +43,7 @@ func (cs *Set) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
 	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: conflicts.Rank(declared), refusal: err}, compiled)
-	cs.enqueueRelease(key, declared)
+	cs.releaser.enqueue(key, declared)
 	return outcome
 }
 
@@ -339,5 +339,5 @@ func (cs *Set) remove(key queue.Key, going *object.Object) {
 	cs.registry.change(cs.registry.entry(key), func(e *controllerEntry) {
 		e.object, e.releasing = going, "removing its finalizer from parents"
 	})
-	cs.enqueueRelease(key, going)
+	cs.releaser.enqueue(key, going)
 }

@@ -55,11 +55,6 @@ type Set struct {
 	// compiler compiles that code; nil without Inline.
 	compiler *calls.Compiler
 	queue    *queue.Queue
-	// releaseQueue holds the controller objects whose finalizers are to be removed.
-	releaseQueue *queue.Queue
-	// releasedOutside are the generations of controllers whose parents outside of their namespaces are released. Only
-	// the worker of releaseQueue uses it.
-	releasedOutside map[queue.Key]string
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
 	// at the start have been reconciled once.
 	enqueueing, started atomic.Bool
@@ -69,6 +64,7 @@ type Set struct {
 
 	registry  *registry
 	ownership *ownership
+	releaser  *releaser
 }
 
 // Dependencies are what the controllers of a process share.
@@ -142,11 +138,7 @@ func New(d Dependencies) *Set {
 		Dependencies: d,
 		declared:     &declarations{client: d.Client, kinds: map[string]*controllerKind{}},
 		readers:      map[queue.Key]*configmap.Reader{},
-
-		releasedOutside: map[queue.Key]string{},
-
 		queue:        queue.New(backoff),
-		releaseQueue: queue.New(backoff),
 		ready:        make(chan struct{}),
 		registry:     newRegistry(),
 	}
@@ -154,6 +146,8 @@ func New(d Dependencies) *Set {
 	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
 	cs.crdWatches = &crdWatches{store: d.Store, changed: changed, views: map[string]*cache.View{}}
 	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue, owners: d.Owners, selector: d.Selector, log: d.Log}
+	cs.releaser = &releaser{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, ownership: cs.ownership,
+		queue: queue.New(backoff), outside: map[queue.Key]string{}}
 	if d.Inline != nil {
 		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
 	}
@@ -179,7 +173,7 @@ func (cs *Set) Run(ctx context.Context) error {
 	group.Go(func() error { cs.watchPermissions(ctx); return nil })
 	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.reportStatuses); return nil })
 	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.CRDs.Correct); return nil })
-	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })
+	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.releaser.run); return nil })
 	return group.Wait()
 }
 
@@ -395,7 +389,7 @@ func (cs *Set) RecordEvent(key queue.Key, event hook.Event) {
 
 func (cs *Set) stopAll() {
 	cs.queue.Close()
-	cs.releaseQueue.Close()
+	cs.releaser.queue.Close()
 	cs.CRDs.Close()
 	for _, r := range cs.registry.running() {
 		r.shutdown()
