@@ -181,7 +181,7 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 				return false
 			}
 			cs.restoreHeldDeletions(key, next)
-			if !cs.restoreRollout(ctx, key, next) || !cs.setFinalizer(ctx, key, next) {
+			if !cs.rollouts.restore(ctx, key, next) || !cs.setFinalizer(ctx, key, next) {
 				return false
 			}
 			cs.recordLifecycle(key, now.object, metacontroller.EventStarting, metacontroller.EventStarted)

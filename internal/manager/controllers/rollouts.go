@@ -23,38 +23,46 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
 
-// restoreRollout moves the parents of a starting controller as far as the stored status says. It returns false if
+// rollouts moves the parents of controllers to changed hooks, step by step, and follows the versions in responses.
+type rollouts struct {
+	*Dependencies
+	declared *declarations
+	registry *registry
+	queue    *queue.Queue
+}
+
+// restore moves the parents of a starting controller as far as the stored status says. It returns false if
 // the context ends first, or if the controller was compiled for another rollout.
-func (cs *Set) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
+func (m *rollouts) restore(ctx context.Context, key queue.Key, r *runningController) bool {
 	if r.assignment == nil {
 		return true
 	}
-	resource, gone := cs.declared.kinds[key.Namespace].Resource, false
+	resource, gone := m.declared.kinds[key.Namespace].Resource, false
 	done := retryUntil(ctx, func(ctx context.Context) bool {
 		// The cache of a new leader may be behind what the leader before stored.
-		stored, err := cs.writer().Get(ctx, resource, "", key.Name)
+		stored, err := m.writer().Get(ctx, resource, "", key.Name)
 		gone = apply.NotFound(err)
-		cached := cs.declared.get(key)
+		cached := m.declared.get(key)
 		return gone || err == nil && cached != nil && cached.Version() >= stored.Version()
 	})
-	return done && !gone && cs.setPosition(key, r)
+	return done && !gone && m.setPosition(key, r)
 }
 
 // setPosition moves parents as far as the stored status says. It compiles the controller again if that was compiled
 // with another version for the parents that have not moved.
-func (cs *Set) setPosition(key queue.Key, r *runningController) bool {
+func (m *rollouts) setPosition(key queue.Key, r *runningController) bool {
 	r.moving.Lock()
 	defer r.moving.Unlock()
-	stored := cs.declared.get(key)
+	stored := m.declared.get(key)
 	if stored == nil {
 		return false
 	}
 	status := compile.StoredStatus(stored).Rollout
-	spec, position := cs.registry.policy(r), rollout.End
+	spec, position := m.registry.policy(r), rollout.End
 	if spec != nil {
 		if former := rollout.Former(status, spec.Version); former != "" && former != r.Former() {
 			r.outdatedLogic.Store(true)
-			cs.queue.Add(key, queue.Cause{Kind: queue.LogicChanged})
+			m.queue.Add(key, queue.Cause{Kind: queue.LogicChanged})
 			return false
 		}
 		position = rollout.Position(status, spec.Version)
@@ -79,10 +87,8 @@ func perSecond(spec *compile.Rollout) int {
 
 // queueMoved queues the parents between two positions, as fast as spec.rollout says.
 func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
-	for _, w := range r.workers {
-		if c, is := w.(*composite.Controller); is {
-			c.Router.QueueMoved(from, to, perSecond(spec))
-		}
+	for _, c := range workersOf[*composite.Controller](r) {
+		c.Router.QueueMoved(from, to, perSecond(spec))
 	}
 }
 
@@ -145,24 +151,21 @@ func (e *controllerEntry) observeRollout(status *setpoint.RolloutStatus) (all ro
 	if r == nil || r.assignment == nil || status == nil || status.Phase == setpoint.RolloutComplete {
 		return all
 	}
-	for _, w := range r.workers {
-		if c, is := w.(rollingWorker); is {
-			all.Add(c.Rollout())
-		}
+	for _, c := range workersOf[rollingWorker](r) {
+		all.Add(c.Rollout())
 	}
 	all.Shadow.Held = r.deletions.WouldHold(all.Shadow.Removals())
 	return all
 }
 
-// advanceRollout sets the next status of the rollout of a running controller.
-func (cs *Set) advanceRollout(
-	ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object, observed rollout.Observed,
-) {
+// advance sets the next status of the rollout of a running controller.
+func (m *rollouts) advance(ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object,
+	observed rollout.Observed) {
 	r := e.running
 	if r == nil || e.object == nil {
 		return
 	}
-	policy := cs.registry.policy(r)
+	policy := m.registry.policy(r)
 	if policy == nil {
 		status.Rollout = nil
 		meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionProgressing)
@@ -174,30 +177,28 @@ func (cs *Set) advanceRollout(
 	}
 	next := rollout.Next(&in)
 	if before := status.Rollout; before == nil || before.To != next.To {
-		if err := cs.revisions().Put(ctx, stored, policy); err != nil {
+		if err := m.revisions().Put(ctx, stored, policy); err != nil {
 			next = rollout.NotStored(before, err)
 		}
 	}
-	next.Namespace, status.Rollout = cs.Namespace, next
+	next.Namespace, status.Rollout = m.Namespace, next
 	ok, reason, message := rollout.Condition(policy.Spec, next)
 	meta.SetStatusCondition(&status.Conditions, conditionState{ok, reason, message}.condition(setpoint.ConditionProgressing,
 		e.object.Generation()))
 }
 
-// carryOutRollout moves parents as far as the stored status says.
-func (cs *Set) carryOutRollout(key queue.Key, e *controllerEntry) {
-	if e.running == nil || !cs.setPosition(key, e.running) || e.running.assignment == nil {
+// carryOut moves parents as far as the stored status says.
+func (m *rollouts) carryOut(key queue.Key, e *controllerEntry) {
+	if e.running == nil || !m.setPosition(key, e.running) || e.running.assignment == nil {
 		return
 	}
-	for _, w := range e.running.workers {
-		if c, is := w.(*composite.Controller); is {
-			c.Router.QueueShadow()
-		}
+	for _, c := range workersOf[*composite.Controller](e.running) {
+		c.Router.QueueShadow()
 	}
 }
 
-// recordRollout records an event for each transition of a rollout. Its message may change without one.
-func (cs *Set) recordRollout(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+// recordStep records an event for each transition of a rollout. Its message may change without one.
+func (m *rollouts) recordStep(e *controllerEntry, previous, now setpoint.ControllerStatus) {
 	before, after := meta.FindStatusCondition(previous.Conditions, setpoint.ConditionProgressing),
 		meta.FindStatusCondition(now.Conditions, setpoint.ConditionProgressing)
 	if after == nil || before == nil || before.Reason == after.Reason && rollout.SameStep(previous.Rollout, now.Rollout) {
@@ -207,7 +208,7 @@ func (cs *Set) recordRollout(e *controllerEntry, previous, now setpoint.Controll
 	if after.Reason == setpoint.ReasonRolledBack || after.Reason == setpoint.ReasonRolloutBlocked {
 		event.Type = corev1.EventTypeWarning
 	}
-	cs.Events.Event(e.object, event)
+	m.Events.Event(e.object, event)
 }
 
 // rolloutGauges returns what metrics show of the rollout that was reported of a controller; nil for none.
@@ -239,7 +240,7 @@ func newReported(compiled *compile.Compiled, declared *object.Object) *router.Re
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
-func (cs *Set) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
+func (m *rollouts) followLogicVersion(e *controllerEntry, status *setpoint.ControllerStatus) {
 	r := e.running
 	if r == nil || r.reported == nil || e.object == nil {
 		return
@@ -257,17 +258,17 @@ func (cs *Set) followLogicVersion(e *controllerEntry, status *setpoint.Controlle
 	if state.Before != "" {
 		message := fmt.Sprintf("responses have logicVersion %q, before %q: objects with another one are reconciled again",
 			state.Current, state.Before)
-		cs.Events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
+		m.Events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
 			Message: message})
 	}
 }
 
 // queueOlder queues objects that a hook of an older version has reconciled. It is called each second.
-func (cs *Set) queueOlder(r *runningController) {
+func (m *rollouts) queueOlder(r *runningController) {
 	if r == nil {
 		return
 	}
-	left := cmp.Or(perSecond(cs.registry.policy(r)), setpoint.DefaultParentsPerSecond)
+	left := cmp.Or(perSecond(m.registry.policy(r)), setpoint.DefaultParentsPerSecond)
 	for _, w := range r.workers {
 		if c, is := w.(*composite.Controller); is && left > 0 {
 			left = c.Router.QueueOlder(left)

@@ -60,7 +60,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &controller.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
-		go func() { restored <- cs.restoreRollout(t.Context(), key, r) }()
+		go func() { restored <- cs.rollouts.restore(t.Context(), key, r) }()
 		<-time.After(time.Minute)
 		select {
 		case <-restored:
@@ -73,7 +73,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if cs.restoreRollout(ctx, key, r) {
+		if cs.rollouts.restore(ctx, key, r) {
 			t.Error("it starts although it does not lead any more")
 		}
 	})
@@ -147,7 +147,7 @@ func TestLogicVersionIsOfTheRunningProgram(t *testing.T) {
 		r.Rollout = c.edited
 		e := &controllerEntry{controllerState: controllerState{object: declared, running: r}}
 		var status setpoint.ControllerStatus
-		new(Set).followLogicVersion(e, &status)
+		new(rollouts).followLogicVersion(e, &status)
 		if status.LogicVersion != "one" {
 			t.Errorf("spec.rollout is %s: the version in the status is %q", name, status.LogicVersion)
 		}

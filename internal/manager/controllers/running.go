@@ -62,11 +62,21 @@ type worker interface {
 	Close()
 }
 
+// workersOf returns the workers of a type.
+func workersOf[T any](r *runningController) (all []T) {
+	for _, w := range r.workers {
+		if one, is := w.(T); is {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // newRunningController creates the workers and opens their watches, before those of a
 // replaced controller are closed, so that both share them.
-func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
-	r := &runningController{Compiled: compiled, webhooks: cs.Webhooks, inFlight: cs.InFlight,
-		endpoints: cs.Endpoints, cancel: func() {}, stopped: make(chan struct{})}
+func (d *Dependencies) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
+	r := &runningController{Compiled: compiled, webhooks: d.Webhooks, inFlight: d.InFlight,
+		endpoints: d.Endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
 		r.deletions = guard.New(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
@@ -78,24 +88,25 @@ func (cs *Set) newRunningController(compiled *compile.Compiled, declared *object
 	}
 	for _, program := range compiled.Programs {
 		tools := composite.Tools{
-			Tools: cs.toolsFor(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
+			Tools: d.toolsFor(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
 		}
-		r.workers = append(r.workers, composite.New(cs.InFlight.WrapProgram(program), tools))
+		r.workers = append(r.workers, composite.New(d.InFlight.WrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handler.New(cs.InFlight.WrapHandlers(program), cs.toolsFor(compiled.Account)))
+		r.workers = append(r.workers, handler.New(d.InFlight.WrapHandlers(program), d.toolsFor(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
-		r.workers = append(r.workers, admissionWorker{cs.Webhooks, p.Name})
+		r.workers = append(r.workers, admissionWorker{d.Webhooks, p.Name})
 	}
 	return r
 }
 
 // toolsFor returns the dependencies of programs that act as a ServiceAccount.
-func (cs *Set) toolsFor(account identity.Account) controller.Tools {
+func (d *Dependencies) toolsFor(account identity.Account) controller.Tools {
 	return controller.Tools{
-		Store: cs.Store, Writer: cs.writer(), Access: cs.Permissions.Accounts, Resolve: cs.Resolver.Resolve, Known: cs.Resolver.Known.Find,
-		Backends: cs.Backends, Observer: cs.observer(account), Unrecorded: cs.Unrecorded, Log: cs.Log, Tracer: cs.Tracer,
+		Store: d.Store, Writer: d.writer(), Access: d.Permissions.Accounts, Resolve: d.Resolver.Resolve, Known: d.Resolver.Known.Find,
+		Observer: observer{d.Metrics, d.Events, account, d.History, d.Recorders}, Unrecorded: d.Unrecorded, Log: d.Log,
+		Backends: d.Backends, Tracer: d.Tracer,
 	}
 }
 

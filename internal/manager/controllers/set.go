@@ -65,6 +65,7 @@ type Set struct {
 	registry  *registry
 	ownership *ownership
 	releaser  *releaser
+	rollouts  *rollouts
 }
 
 // Dependencies are what the controllers of a process share.
@@ -145,7 +146,9 @@ func New(d Dependencies) *Set {
 	// For a controller of a Go program, a changed CRD resets the backoff.
 	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
 	cs.crdWatches = &crdWatches{store: d.Store, changed: changed, views: map[string]*cache.View{}}
-	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue, owners: d.Owners, selector: d.Selector, log: d.Log}
+	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue,
+		owners: d.Owners, selector: d.Selector, log: d.Log}
+	cs.rollouts = &rollouts{&cs.Dependencies, cs.declared, cs.registry, cs.queue}
 	cs.releaser = &releaser{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, ownership: cs.ownership,
 		queue: queue.New(backoff), outside: map[queue.Key]string{}}
 	if d.Inline != nil {

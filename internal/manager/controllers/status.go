@@ -67,9 +67,9 @@ func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEnt
 	}
 	previous := subject.lastReported.previous(stored)
 	status := cs.nextStatus(ctx, &subject, previous, stored)
-	cs.queueOlder(subject.running)
+	cs.rollouts.queueOlder(subject.running)
 	if equality.Semantic.DeepEqual(previous, status) {
-		cs.carryOutRollout(key, &subject)
+		cs.rollouts.carryOut(key, &subject)
 		return
 	}
 	now := reportedStatus{status: status, stored: subject.lastReported.stored, written: true}
@@ -84,8 +84,8 @@ func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEnt
 		}
 		now.stored = comparableStatus(cs.declared.get(key))
 	}
-	cs.carryOutRollout(key, &subject)
-	cs.recordRollout(&subject, previous, status)
+	cs.rollouts.carryOut(key, &subject)
+	cs.rollouts.recordStep(&subject, previous, status)
 	cs.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
 	cs.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
 	cs.recordDeletionsHeld(&subject, previous, status)
@@ -97,8 +97,8 @@ func (cs *Set) nextStatus(ctx context.Context, e *controllerEntry, previous setp
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
 	observed := e.observeRollout(previous.Rollout)
 	status := e.status(previous, cs.crdCondition(cs.declared.kinds[e.kind]))
-	cs.advanceRollout(ctx, e, &status, stored, observed)
-	cs.followLogicVersion(e, &status)
+	cs.rollouts.advance(ctx, e, &status, stored, observed)
+	cs.rollouts.followLogicVersion(e, &status)
 	return status
 }
 

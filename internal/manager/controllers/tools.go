@@ -15,13 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
-func (cs *Set) writer() *apply.Writer {
-	return apply.New(cs.Client, apply.Options{Observe: cs.Metrics.ObserveRequest})
+// writer returns what writes as Setpoint itself.
+func (d *Dependencies) writer() *apply.Writer {
+	return apply.New(d.Client, apply.Options{Observe: d.Metrics.ObserveRequest})
 }
 
 // revisions returns what stores the versions of the logic of controllers.
-func (cs *Set) revisions() *revisions.Store {
-	return &revisions.Store{Writer: cs.writer(), Namespace: cs.Namespace}
+func (d *Dependencies) revisions() *revisions.Store {
+	return &revisions.Store{Writer: d.writer(), Namespace: d.Namespace}
 }
 
 // observer passes what controllers report to metrics, events and the history.
@@ -32,11 +33,6 @@ type observer struct {
 	history *inspect.History
 	// recorders are those of the process.
 	recorders *recording.Recorders
-}
-
-// observer returns what observes controllers that act as a ServiceAccount.
-func (cs *Set) observer(account identity.Account) observer {
-	return observer{cs.Metrics, cs.Events, account, cs.History, cs.Recorders}
 }
 
 // Event sends an event as the ServiceAccount.
