@@ -223,7 +223,7 @@ func (cs *Set) recordStopped(key queue.Key, declared *object.Object) {
 
 // recordTransitions records a warning for each condition that became False, and for code that is
 // outdated. Failures of hooks are recorded on the parents instead.
-func (cs *Set) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
+func (r *reporter) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
 	for _, condition := range now {
 		previous := meta.FindStatusCondition(before, condition.Type)
 		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
@@ -231,24 +231,24 @@ func (cs *Set) recordTransitions(key queue.Key, s *controllerState, before, now 
 		if !warns || !turned {
 			continue
 		}
-		if event, found := cs.warningFor(key, s, condition); found {
-			cs.Events.Event(s.object, event)
+		if event, found := r.warningFor(key, s, condition); found {
+			r.Events.Event(s.object, event)
 		}
 	}
 }
 
 // warningFor returns the event for a condition that became False, if it has one. The reason
 // is the condition's, or Metacontroller's for its kinds.
-func (cs *Set) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
+func (r *reporter) warningFor(key queue.Key, s *controllerState, condition metav1.Condition) (event hook.Event, found bool) {
 	event = hook.Event{Type: corev1.EventTypeWarning, Reason: condition.Reason, Message: condition.Message}
 	switch condition.Type {
 	case setpoint.ConditionAccepted:
-		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && cs.declared.forMetacontroller(key) {
+		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && r.declared.forMetacontroller(key) {
 			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
 				condition.Message
 		}
 	case setpoint.ConditionStatusStored:
-		if cs.declared.forMetacontroller(key) {
+		if r.declared.forMetacontroller(key) {
 			event.Reason, event.Message = metacontroller.EventSyncError, "["+key.Name+"] Sync error - "+condition.Message
 		}
 	case setpoint.ConditionCRDCurrent:

@@ -250,10 +250,10 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 }
 
 // recordDeletionsHeld records a warning when deletions become held.
-func (cs *Set) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+func (r *reporter) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
 	if HasHeldDeletions(previous.Conditions) || !HasHeldDeletions(now.Conditions) {
 		return
 	}
 	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	cs.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
+	r.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
 }

@@ -62,7 +62,8 @@ type Set struct {
 	// ready is closed when all controllers found at the start are synced.
 	ready chan struct{}
 
-	registry  *registry
+	registry *registry
+	*reporter
 	ownership *ownership
 	releaser  *releaser
 	rollouts  *rollouts
@@ -149,6 +150,7 @@ func New(d Dependencies) *Set {
 	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue,
 		owners: d.Owners, selector: d.Selector, log: d.Log}
 	cs.rollouts = &rollouts{&cs.Dependencies, cs.declared, cs.registry, cs.queue}
+	cs.reporter = &reporter{&cs.Dependencies, cs.declared, cs.registry, cs.ownership, cs.rollouts}
 	cs.releaser = &releaser{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, ownership: cs.ownership,
 		queue: queue.New(backoff), outside: map[queue.Key]string{}}
 	if d.Inline != nil {

@@ -25,94 +25,103 @@ import (
 // one status.
 const reportEvery = time.Second
 
+// reporter stores the status of controller objects, and records events on them when it changes.
+type reporter struct {
+	*Dependencies
+	declared  *declarations
+	registry  *registry
+	ownership *ownership
+	rollouts  *rollouts
+}
+
 // reportStatuses updates the status of all controller objects.
-func (cs *Set) reportStatuses(ctx context.Context) {
-	cs.ResetReported()
-	cs.ownership.unselected.Store(true) // Labels may have changed while no process led.
+func (r *reporter) reportStatuses(ctx context.Context) {
+	r.ResetReported()
+	r.ownership.unselected.Store(true) // Labels may have changed while no process led.
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if cs.ownership.unselected.Swap(false) {
-			if err := cs.ownership.reportUnselected(ctx); err != nil {
-				cs.ownership.unselected.Store(true)
-				cs.Log.Debug("controller status not stored", "error", err.Error())
+		if r.ownership.unselected.Swap(false) {
+			if err := r.ownership.reportUnselected(ctx); err != nil {
+				r.ownership.unselected.Store(true)
+				r.Log.Debug("controller status not stored", "error", err.Error())
 			}
 		}
-		for key, e := range cs.registry.all() {
-			cs.reportStatus(ctx, key, e)
+		for key, e := range r.registry.all() {
+			r.reportStatus(ctx, key, e)
 		}
 	}, reportEvery)
 }
 
 // ResetReported forces new reports: another leader, or another CRD schema, may have changed
 // what is stored.
-func (cs *Set) ResetReported() {
-	for _, e := range cs.registry.all() {
-		cs.registry.change(e, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
+func (r *reporter) ResetReported() {
+	for _, e := range r.registry.all() {
+		r.registry.change(e, func(e *controllerEntry) { e.lastReported = reportedStatus{} })
 	}
 }
 
 // reportStatus stores the status of one controller object if it has changed. The next report
 // retries a failure.
-func (cs *Set) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
-	subject := cs.registry.copyOf(e)
-	if cs.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
+func (r *reporter) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
+	subject := r.registry.copyOf(e)
+	if r.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
-	if taken, err := cs.ownership.take(ctx, key); err != nil || !taken {
-		cs.ownership.recheck(key, &subject, err)
+	if taken, err := r.ownership.take(ctx, key); err != nil || !taken {
+		r.ownership.recheck(key, &subject, err)
 		return
 	}
-	stored := cs.stored(key, &subject) // Taking it may have written it.
+	stored := r.stored(key, &subject) // Taking it may have written it.
 	if stored == nil {
 		return
 	}
 	previous := subject.lastReported.previous(stored)
-	status := cs.nextStatus(ctx, &subject, previous, stored)
-	cs.rollouts.queueOlder(subject.running)
+	status := r.nextStatus(ctx, &subject, previous, stored)
+	r.rollouts.queueOlder(subject.running)
 	if equality.Semantic.DeepEqual(previous, status) {
-		cs.rollouts.carryOut(key, &subject)
+		r.rollouts.carryOut(key, &subject)
 		return
 	}
 	now := reportedStatus{status: status, stored: subject.lastReported.stored, written: true}
 	if !subject.lastReported.pruned(stored) {
 		patch, err := statusPatch(stored, previous, status)
 		if err == nil {
-			err = cs.declared.patch(ctx, key, "/status", patch)
+			err = r.declared.patch(ctx, key, "/status", patch)
 		}
 		if err != nil {
-			cs.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+			r.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 			return
 		}
-		now.stored = comparableStatus(cs.declared.get(key))
+		now.stored = comparableStatus(r.declared.get(key))
 	}
-	cs.rollouts.carryOut(key, &subject)
-	cs.rollouts.recordStep(&subject, previous, status)
-	cs.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
-	cs.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
-	cs.recordDeletionsHeld(&subject, previous, status)
+	r.rollouts.carryOut(key, &subject)
+	r.rollouts.recordStep(&subject, previous, status)
+	r.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
+	r.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
+	r.recordDeletionsHeld(&subject, previous, status)
 }
 
 // nextStatus returns the status that follows the previous one.
-func (cs *Set) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
+func (r *reporter) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
 	stored *object.Object) setpoint.ControllerStatus {
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
 	observed := e.observeRollout(previous.Rollout)
-	status := e.status(previous, cs.crdCondition(cs.declared.kinds[e.kind]))
-	cs.rollouts.advance(ctx, e, &status, stored, observed)
-	cs.rollouts.followLogicVersion(e, &status)
+	status := e.status(previous, r.crdCondition(r.declared.kinds[e.kind]))
+	r.rollouts.advance(ctx, e, &status, stored, observed)
+	r.rollouts.followLogicVersion(e, &status)
 	return status
 }
 
 // crdCondition returns the condition CRDCurrent of a controller kind.
-func (cs *Set) crdCondition(kind *controllerKind) conditionState {
-	if problem := cs.CRDs.Problem(kind.Resource); problem != nil {
+func (d *Dependencies) crdCondition(kind *controllerKind) conditionState {
+	if problem := d.CRDs.Problem(kind.Resource); problem != nil {
 		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
 	}
 	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
 }
 
 // stored returns the cached object of a controller; nil if it is gone, or another one by now.
-func (cs *Set) stored(key queue.Key, e *controllerEntry) *object.Object {
-	stored := cs.declared.get(key)
+func (r *reporter) stored(key queue.Key, e *controllerEntry) *object.Object {
+	stored := r.declared.get(key)
 	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
 		return nil
 	}
