@@ -70,15 +70,11 @@ func accessOfRights(t *testing.T, allowed func(namespace string) bool) *Access {
 			return
 		}
 		var review authorization.SelfSubjectAccessReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			t.Error(err)
-		}
+		_ = json.NewDecoder(r.Body).Decode(&review) // What cannot be read is not allowed.
 		if of := review.Spec.ResourceAttributes; of != nil {
 			review.Status.Allowed = allowed(of.Namespace)
 		}
-		if err := json.NewEncoder(w).Encode(review); err != nil {
-			t.Error(err)
-		}
+		_ = json.NewEncoder(w).Encode(review)
 	}))
 	t.Cleanup(server.Close)
 	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL,

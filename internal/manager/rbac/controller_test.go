@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -65,9 +63,7 @@ func comparePermissions(t *testing.T, text string, all Permissions) {
 	want := strings.Split(text, ", ")
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare(t, want, got)
 }
 
 func TestHandlerPermissions(t *testing.T) {

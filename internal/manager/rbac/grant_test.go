@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -39,7 +37,5 @@ func TestGrantRoles(t *testing.T) {
 	}
 	text := must.Get(YAML(g.Roles())).In(t)
 	want := must.Get(os.ReadFile("testdata/grant.yaml")).In(t)
-	if diff := cmp.Diff(string(want), string(text)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare(t, string(want), string(text))
 }

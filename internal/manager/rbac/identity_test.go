@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -97,9 +95,7 @@ example.org shops: get list delete
 			c.compiled.Account = c.account
 			all := (&Process{}).ForController(controllers, c.compiled)
 			got := describeRules("own", append(all.Of(Own), all.Impersonation(c.account, c.constrained)...)) + describeRules("identity", all.Of(Identity))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare(t, c.want, got)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbac "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
@@ -55,9 +54,7 @@ rules:
   # b: credentials
   - {apiGroups: [""], resourceNames: ["on"], resources: [secrets], verbs: [get, update]}
 `
-	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare(t, want, string(text))
 	var role rbac.Role
 	_, last, _ := strings.Cut(string(text), "kind: Role\n")
 	if err := yaml.UnmarshalStrict([]byte(last), &role); err != nil || role.Rules[0].ResourceNames[0] != "on" {

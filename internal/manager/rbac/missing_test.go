@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -61,9 +59,7 @@ roleRef:
   name: setpoint-serviceaccount-shops
 subjects:
   - {kind: ServiceAccount, name: shops, namespace: team}`
-	if diff := cmp.Diff(want, l.err(missing).Error()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare(t, want, l.err(missing).Error())
 	for i := range 300 {
 		missing = append(missing, on(object.Resource{Group: fmt.Sprintf("group%d.example.org", i), Version: "v1", Plural: "widgets"}, "list")...)
 	}

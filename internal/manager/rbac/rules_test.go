@@ -37,6 +37,13 @@ func rulesText(rules []Rule) string {
 	return strings.Join(lines, "\n")
 }
 
+func compare(t *testing.T, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRequiredClusterRules(t *testing.T) {
 	rates := object.Resource{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true, Status: true, Custom: true}
 	maps := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
@@ -126,9 +133,7 @@ apps statefulsets: get list watch
 apps statefulsets/finalizers,statefulsets/status: update`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), rulesText(policyRules(c.process.Required(c.compiled)))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare(t, strings.TrimPrefix(c.want, "\n"), rulesText(policyRules(c.process.Required(c.compiled))))
 		})
 	}
 }
@@ -164,7 +169,5 @@ apps controllerrevisions: get list create delete
 coordination.k8s.io leases: create
 coordination.k8s.io leases: get update of own
 `
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare(t, want, got)
 }
