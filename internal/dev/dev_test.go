@@ -251,13 +251,8 @@ func TestBadManifestIsReportedAndRetried(t *testing.T) {
 func (s *session) write(t *testing.T, file, text string) {
 	t.Helper()
 	unfinished := filepath.Join(s.dir, filepath.Dir(file), ".unfinished")
-	err := os.WriteFile(unfinished, []byte(text), 0o600)
-	if err == nil {
-		err = os.Rename(unfinished, filepath.Join(s.dir, file))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(unfinished, []byte(text), 0o600))
+	must.Succeed(t, os.Rename(unfinished, filepath.Join(s.dir, file)))
 }
 
 // listen plays that a hook listens. Nothing else takes the port while it is closed.

@@ -412,12 +412,10 @@ func TestSeries(t *testing.T) {
 
 // runWithPlan is a run like those of controllers at work: two questions, a plan, a write
 // and the status.
-func runWithPlan(name string) record.Run {
+func runWithPlan(b *testing.B, name string) record.Run {
+	b.Helper()
 	run := testRun("a", name, 1000)
-	child, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","uid":"u"},"data":{"a":"b"}}`))
-	if err != nil {
-		panic(err)
-	}
+	child := parsed(b, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","uid":"u"},"data":{"a":"b"}}`)
 	run.Steps = append(run.Steps, record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Ref: child.Ref(), After: child, Reason: "missing"}}}}},
 		record.Step{Write: &record.Write{Verb: plan.Create, Ref: child.Ref(), Version: 7}}, run.Steps[0],
 		record.Step{Write: &record.Write{Verb: plan.Update, Part: "status", Before: child, After: child}})
@@ -427,7 +425,7 @@ func runWithPlan(name string) record.Run {
 func BenchmarkAdd(b *testing.B) {
 	runs := make([]record.Run, 1000)
 	for i := range runs {
-		runs[i] = runWithPlan(fmt.Sprint("o", i))
+		runs[i] = runWithPlan(b, fmt.Sprint("o", i))
 	}
 	history := NewHistory(HistoryOptions{}, noon)
 	b.ReportAllocs()
@@ -454,7 +452,7 @@ func BenchmarkAddFull(b *testing.B) {
 		b.StopTimer()
 		runs := make([]record.Run, 500)
 		for j := range runs {
-			runs[j] = runWithPlan(fmt.Sprint("o", (i*len(runs)+j)%2000))
+			runs[j] = runWithPlan(b, fmt.Sprint("o", (i*len(runs)+j)%2000))
 			runs[j].UID = "8a2d1c1e-0c55-4a0e-9d8c-1f1f4a4b4c4d"
 		}
 		b.StartTimer()

@@ -258,7 +258,7 @@ func TestRedactController(t *testing.T) {
 	}
 }
 
-func parsed(t *testing.T, text string) *object.Object {
+func parsed(t testing.TB, text string) *object.Object {
 	t.Helper()
 	return must.Get(object.Parse([]byte(text))).In(t)
 }

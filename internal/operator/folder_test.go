@@ -10,9 +10,7 @@ import (
 func TestStaleFoldersAreRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	held, remove, err := newFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stale := filepath.Join(os.TempDir(), folderPrefix+"killed")
 	starting := filepath.Join(os.TempDir(), folderPrefix+"starting")
 	for _, dir := range []string{stale, starting} {
@@ -20,9 +18,7 @@ func TestStaleFoldersAreRemoved(t *testing.T) {
 	}
 	must.Succeed(t, os.WriteFile(filepath.Join(stale, lock), nil, 0o600))
 	_, removeNext, err := newFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	exists := func(dir string) bool { _, err := os.Stat(dir); return err == nil }
 	if exists(stale) || !exists(starting) || !exists(string(held)) {
 		t.Errorf("stale %t, starting %t, held %t", exists(stale), exists(starting), exists(string(held)))

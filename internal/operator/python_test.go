@@ -48,13 +48,7 @@ func folderOf(t *testing.T, op *Operator) string {
 	t.Helper()
 	var reported struct{ Folder string }
 	op.checkHealth(t.Context())
-	data, err := op.lastHealth()
-	if err == nil {
-		err = json.Unmarshal(data, &reported)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(must.Get(op.lastHealth()).In(t), &reported))
 	return reported.Folder
 }
 

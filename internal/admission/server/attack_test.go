@@ -117,9 +117,7 @@ func TestSlowReviewsAreGivenUp(t *testing.T) {
 	began := time.Now()
 	_, _ = io.WriteString(conn, posting("/admit/web/check?timeout=30s", 4096, "{"))
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	if took := time.Since(began); response.StatusCode != http.StatusBadRequest || took < bodyTimeout || !strings.Contains(string(text), "after 1 bytes") {

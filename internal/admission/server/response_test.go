@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func TestReviewResponse(t *testing.T) {
@@ -74,9 +75,7 @@ func TestReviewResponse(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got, err := encode(response)
 			if err != nil || string(got) != head+c.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, head+c.want)

@@ -31,9 +31,7 @@ func collected(t *testing.T, review []byte) string {
 	tracer, stop, err := config.Start(t.Context(), trace.Process{Service: "setpoint", Log: slog.New(slog.DiscardHandler), Dropped: func(reason string, spans int) {
 		t.Errorf("%d spans are dropped: %s", spans, reason)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := New(Options{Tracer: tracer})
 	s.Set([]*admission.Program{programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		err := errors.New("invalid value hunter2")

@@ -26,9 +26,7 @@ func TestEncodeDeepValues(t *testing.T) {
 				t.Errorf("%d levels: %d lines, %d bytes of %s", levels, got, out.Len(), format)
 			}
 			var back map[string]any
-			if err := yaml.Unmarshal(out.Bytes(), &back); err != nil {
-				t.Errorf("%d levels of %s: %v", levels, format, err)
-			}
+			must.Succeed(t, yaml.Unmarshal(out.Bytes(), &back))
 		}
 	}
 }
@@ -81,15 +79,9 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 	hostile := "a\x1b[2J\u009b31m\u202e\nb\tc\x7f"
 	var tableText, yamlText, jsonText bytes.Buffer
 	rows := []Row{{Cells: []string{hostile}, Key: "a"}}
-	for _, write := range []error{
-		(&Table{Headers: []string{"NAME"}}).Write(&tableText, rows),
-		Encode(&yamlText, AsYAML, map[string]string{"name": hostile}),
-		Encode(&jsonText, AsJSON, map[string]string{"name": hostile}),
-	} {
-		if write != nil {
-			t.Fatal(write)
-		}
-	}
+	must.Succeed(t, (&Table{Headers: []string{"NAME"}}).Write(&tableText, rows))
+	must.Succeed(t, Encode(&yamlText, AsYAML, map[string]string{"name": hostile}))
+	must.Succeed(t, Encode(&jsonText, AsJSON, map[string]string{"name": hostile}))
 	for _, text := range []string{tableText.String(), yamlText.String(), jsonText.String(), Clean(hostile)} {
 		if strings.ContainsAny(text, "\x1b\u009b\u202e\x7f") {
 			t.Errorf("%q", text)

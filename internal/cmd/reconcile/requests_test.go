@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -79,12 +80,8 @@ func TestReconcileRequests(t *testing.T) {
 				targets = append(targets, client.VisibleState{ObjectState: inspect.ObjectState{Ref: ref}})
 			}
 			requests := newReconcileRequests(t.Context(), r, 5000)
-			ctx := t.Context()
-			if c.ctx != nil {
-				ctx = c.ctx
-			}
 			got := ""
-			if err := requests.objects(ctx, targets); err != nil {
+			if err := requests.objects(cmp.Or(c.ctx, t.Context()), targets); err != nil {
 				got = err.Error()
 			}
 			if !strings.Contains(got, c.err) || (got == "") != (c.err == "") {

@@ -81,11 +81,7 @@ func TestMetacontrollerFlags(t *testing.T) {
 		{args: []string{"--zap-log-level=5"}, flag: "log-level", value: "info", note: "--zap-log-level: no effect: use --log-level"},
 	} {
 		f := parsed(t, c.args...)
-		notes, err := f.applyLegacy()
-		if err != nil {
-			t.Errorf("%q: %v", c.args, err)
-			continue
-		}
+		notes := must.Get(f.applyLegacy()).In(t)
 		if c.flag != "" && f.set.Lookup(c.flag).Value.String() != c.value {
 			t.Errorf("%q: --%s is %q, want %q", c.args, c.flag, f.set.Lookup(c.flag).Value, c.value)
 		}

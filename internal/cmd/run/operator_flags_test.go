@@ -53,10 +53,7 @@ func TestFlagsOfOperators(t *testing.T) {
 		}
 		f := parsed(t, c.args...)
 		o, notes, err := f.operatorOptions(nil)
-		if err != nil {
-			t.Errorf("%q: %v", c.args, err)
-			continue
-		}
+		must.Succeed(t, err)
 		if got := fmt.Sprint(c.got(o, f.options(inCluster))); got != c.want {
 			t.Errorf("%q: %s, want %s", c.args, got, c.want)
 		}

@@ -118,9 +118,7 @@ func write(t *testing.T, user client.AccessReviewer, api *rest.Config, missing e
 		if errors.Is(err, io.EOF) {
 			return files, names
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		data := must.Get(io.ReadAll(archive)).In(t)
 		name, ours := strings.CutPrefix(header.Name, root)
 		if !ours || header.Mode != 0o600 {

@@ -334,9 +334,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	}
 	must.Get(user.Process(t.Context())).In(t) // After the rotation.
 	response, err := http.Get(server.URL + wire.Prefix + "process")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: status %d", response.StatusCode)
