@@ -107,9 +107,7 @@ func TestEventStream(t *testing.T) {
 	server := httptest.NewServer(newServer(t, source))
 	defer server.Close()
 	response, err := http.Get(server.URL + "/live")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	lines, heard := bufio.NewScanner(response.Body), 0
 	timeout := time.AfterFunc(time.Minute, server.CloseClientConnections)

@@ -73,9 +73,7 @@ func TestPageWatchesItsObject(t *testing.T) {
 	defer cancel()
 	callBody := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+web.LiveURL(&p), http.NoBody)).In(t)
 	response, err := http.DefaultClient.Do(callBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	for a.count("/pods?") == 0 && ctx.Err() == nil {
 		<-time.After(10 * time.Millisecond)

@@ -73,7 +73,7 @@ func (k *rbacServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newRBACServer returns a function that posts forms as user ann.
 func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
-	k.objectServer = &objectServer{t: t, version: 1, object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}}}
+	k.objectServer = &objectServer{version: 1, object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "shop", "uid": "u"}}}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
 	s := serverOf(t, server.URL, Options{Access: access.Options{Headers: access.Headers{User: "X-User"}}})

@@ -176,11 +176,7 @@ func TestCompression(t *testing.T) {
 		}
 		var body io.Reader = w.Body
 		if test.compressed {
-			inflated, err := gzip.NewReader(w.Body)
-			if err != nil {
-				t.Fatalf("%+v: %v", test, err)
-			}
-			body = inflated
+			body = must.Get(gzip.NewReader(w.Body)).In(t)
 		}
 		text, err := io.ReadAll(body)
 		if want := map[string]string{page: "teams", asset: "color-scheme"}[test.path]; err != nil || !strings.Contains(string(text), want) {

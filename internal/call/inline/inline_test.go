@@ -202,12 +202,9 @@ func TestTimeAndSeed(t *testing.T) {
 		Seed    string
 		Request struct{ Time time.Time }
 	}
-	resp, err := h.Call(t.Context(), request())
-	if err == nil {
-		err = json.Unmarshal(resp.Status, &status)
-	}
-	if err != nil || time.Since(status.Request.Time) > time.Minute || status.Seed == "0" {
-		t.Errorf("%+v, %v", status, err)
+	must.Succeed(t, json.Unmarshal(must.Get(h.Call(t.Context(), request())).In(t).Status, &status))
+	if time.Since(status.Request.Time) > time.Minute || status.Seed == "0" {
+		t.Errorf("%+v", status)
 	}
 }
 

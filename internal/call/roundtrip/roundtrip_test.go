@@ -91,9 +91,7 @@ func TestBodyEndsWithContext(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		response, err := roundtrip.Do(bodyTransport{endlessBody{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // The context closes it.
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := io.ReadAll(response.Body); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("read: %v", err)
 		}

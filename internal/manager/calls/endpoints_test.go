@@ -27,9 +27,7 @@ func TestUnconnectedCalls(t *testing.T) {
 		URL: "http://" + address + "/sync", Wire: hook.Wire{Version: hook.V2},
 		Observe: func(x call.Result) { e.RecordCall("shop", address, x) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	call := func(ctx context.Context) (unconnected string) {
 		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)})
 		_, unconnected = e.Failures("shop", []string{address})
@@ -74,9 +72,7 @@ func unusedAddress(t *testing.T) string {
 	if err != nil {
 		listener, err = listens.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }

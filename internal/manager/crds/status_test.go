@@ -30,7 +30,7 @@ func TestStatusSchema(t *testing.T) {
 		"any conditions":      {`{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}`, compile.Status{Conditions: true}},
 		"types of its own":    {`{type: object, properties: {` + strings.Replace(conditionsSchema, "type: {type: string}, status", "type: {type: string, enum: [Ready]}, status", 1) + `}}`, compile.Status{}},
 	} {
-		all, err := Parse([][]byte{[]byte(`
+		all := must.Get(Parse([][]byte{[]byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: rates.example.org}
@@ -40,10 +40,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {status: ` + c.status + `}}}
   - name: v2
     schema: {openAPIV3Schema: {type: object}}
-`)}, false)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+`)}, false)).In(t)
 		for version, want := range map[string]compile.Status{"v1": c.want, "v2": {}, "v3": {}} {
 			if got, err := StatusSchema(all[0].Object, version); got != want || err != nil {
 				t.Errorf("%s: %s has %+v, want %+v (%v)", name, version, got, want, err)
@@ -56,10 +53,7 @@ spec:
 func TestNewOperatorsHaveConditions(t *testing.T) {
 	for _, path := range []string{"go/example.com_shops.yaml", "python/crd.yaml", "typescript/crd.yaml"} {
 		text := must.Get(os.ReadFile("../../scaffold/testdata/" + path)).In(t)
-		all, err := Parse([][]byte{text}, false)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		all := must.Get(Parse([][]byte{text}, false)).In(t)
 		if status, err := StatusSchema(all[0].Object, "v1"); !status.Conditions || err != nil {
 			t.Errorf("%s: has no conditions (%v)", path, err)
 		}

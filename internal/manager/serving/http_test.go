@@ -20,9 +20,7 @@ func TestServersAreBounded(t *testing.T) {
 		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)).In(t)
 		r.Header.Set("X-Long", strings.Repeat("x", size))
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%d bytes of headers: status %d", size, response.StatusCode)
