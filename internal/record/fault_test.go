@@ -21,17 +21,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // callError returns the error of calling a hook.
 func callError(t *testing.T, c webhook.Config) error {
 	t.Helper()
-	w, err := webhook.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(webhook.New(c)).In(t)
 	t.Cleanup(w.Close)
-	_, err = w.Call(t.Context(), &hook.Request{Parent: []byte(`{"metadata":{"name":"a"}}`)})
+	_, err := w.Call(t.Context(), &hook.Request{Parent: []byte(`{"metadata":{"name":"a"}}`)})
 	if err == nil {
 		t.Fatal("the hook has answered")
 	}

@@ -215,12 +215,9 @@ hook: finalize
 request: {parent: {}}
 expect: {finalized: true}
 `
-	all, err := Read(open(t, operator+file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	results := lists.Map(all, func(c *Case) Result { return Run(t.Context(), c) })
-	if results, err = Update(results); err != nil || !results[0].Updated || results[1].Updated {
+	all := must.Get(Read(open(t, operator+file))).In(t)
+	results, err := Update(lists.Map(all, func(c *Case) Result { return Run(t.Context(), c) }))
+	if err != nil || !results[0].Updated || results[1].Updated {
 		t.Fatal(results, err)
 	}
 	got := must.Get(os.ReadFile(filepath.Join(".", "cases.yaml"))).In(t)

@@ -133,11 +133,8 @@ func TestLogicVersionsAreThoseOfHooks(t *testing.T) {
 		schema := wire(t)[c.name].Properties["logicVersion"]
 		pattern := regexp.MustCompile(schema.Pattern)
 		for _, version := range versions {
-			response, err := json.Marshal(map[string]any{"logicVersion": version, c.children: []any{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = hook.DecodeResponse(response, hook.Wire{ControllerType: c.form, Decoding: hook.Strict})
+			response := must.Get(json.Marshal(map[string]any{"logicVersion": version, c.children: []any{}})).In(t)
+			_, err := hook.DecodeResponse(response, hook.Wire{ControllerType: c.form, Decoding: hook.Strict})
 			if allowed := pattern.MatchString(version) && len([]rune(version)) <= int(*schema.MaxLength); allowed != (err == nil) {
 				t.Errorf("%s: logicVersion %q: the schema allows it: %v, package hook: %v", c.name, version, allowed, err)
 			}
