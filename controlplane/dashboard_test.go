@@ -292,7 +292,7 @@ func writes(w *dashboardTest) {
 	w.equal("default is stored", fmt.Sprint(strings.Contains(string(stored), `"strings":6`), err), "true <nil>")
 	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-dashboard"`), true)
 
-	read := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"strings":7}}`, versionOf(w, stored))
+	read := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"strings":7}}`, w.meta(stored).ResourceVersion)
 	must.Get(w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{})).In(w.t)
 	_, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{})
 	w.equal("patch what changed", codeOf(err), http.StatusConflict)
@@ -443,18 +443,9 @@ func codeOf(err error) int {
 	return int(status.ErrStatus.Code)
 }
 
-// versionOf returns the resource version of an object.
-func versionOf(w *dashboardTest, stored []byte) string {
-	var o metav1.PartialObjectMetadata
-	must.Succeed(w.t, json.Unmarshal(stored, &o))
-	return o.ResourceVersion
-}
-
 func readsSchemas(w *dashboardTest) {
 	schema, definitions, err := w.admin().Schema(w.ctx(), w.kind("guitars"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	spec := schema.Properties["spec"]
 	brand := spec.Properties["brand"]
 	w.equal("enum", brand.Enum, "[fender gibson]")

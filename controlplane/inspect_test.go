@@ -133,10 +133,7 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	call := func(token string) int {
 		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+port+wire.Prefix+"controllers", http.NoBody)).In(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(r)).In(t)
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
@@ -324,9 +321,7 @@ func serveKubelet(t *testing.T) *kubelet {
 	}))
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	k.port = must.Get(strconv.Atoi(port)).In(t)
 	return k
 }

@@ -127,10 +127,7 @@ func TestConfigForOtherClients(t *testing.T) {
 	c := plane.New(t)
 	config := c.Config()
 	client := must.Get(rest.HTTPClientFor(config)).In(t)
-	response, err := client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Get(config.Host + "/api/v1/namespaces/" + c.Namespace())).In(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("the API server answers %s", response.Status)
