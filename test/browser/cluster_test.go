@@ -54,10 +54,7 @@ func bootCluster(t *testing.T, args ...string) *cluster {
 // run runs Setpoint as in a cluster and returns the URL of its dashboard.
 func (c *cluster) run(flags ...string) (ui string) {
 	c.t.Helper()
-	address, err := freeAddress()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	address := valueOf(freeAddress())(c.t)
 	c.runs++
 	log := filepath.Join(filepath.Dir(c.data), fmt.Sprintf("run-%d.log", c.runs))
 	start(c.t, log, c.binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", "", "--dashboard-address", address}, flags...)...)
@@ -99,18 +96,13 @@ func awaitDashboard(t *testing.T, ui string) {
 // kubectl runs kubectl as admin and returns its output.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out, err := c.try("", args...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	out := valueOf(c.try("", args...))(c.t)
 	return out
 }
 
 func (c *cluster) apply(text string) {
 	c.t.Helper()
-	if _, err := c.try(text, "apply", "-f", "-"); err != nil {
-		c.t.Fatal(err)
-	}
+	valueOf(c.try(text, "apply", "-f", "-"))(c.t)
 }
 
 // established waits until a kind is served, and has a place in discovery and a schema, which
@@ -178,10 +170,7 @@ func (c *cluster) component(name string) *os.Process {
 		if err != nil {
 			c.t.Fatalf("process %q: %v", pid, err)
 		}
-		process, err := os.FindProcess(number)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		process := valueOf(os.FindProcess(number))(c.t)
 		return process
 	}
 	c.t.Fatalf("no process of %s found", name)
@@ -211,22 +200,14 @@ func (c *cluster) client() *client {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config); err != nil {
-		c.t.Fatal(err)
-	}
+	succeed(c.t, json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config))
 	decode := func(text string) []byte {
-		raw, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		raw := valueOf(base64.StdEncoding.DecodeString(text))(c.t)
 		return raw
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(decode(config.Clusters[0].Cluster.CA))
-	pair, err := tls.X509KeyPair(decode(config.Users[0].User.Certificate), decode(config.Users[0].User.Key))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	pair := valueOf(tls.X509KeyPair(decode(config.Users[0].User.Certificate), decode(config.Users[0].User.Key)))(c.t)
 	transport := &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2: true,

@@ -67,13 +67,8 @@ func TestForm(t *testing.T) {
 	p.at(featuresPath + "/" + ns + "/everything")
 
 	var stored struct{ Spec map[string]any }
-	if err := c.get(&stored, "features.forms.test", "everything", "-n", ns); err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(stored.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.get(&stored, "features.forms.test", "everything", "-n", ns))
+	got := valueOf(json.Marshal(stored.Spec))(t)
 	const want = `{"address":{"city":"Ghent","street":"Korenmarkt"},"color":"blue","due":"2031-05-06T07:08:00Z","extra":{"deep":{"list":[1,"two"]}},` +
 		`"limits":{"memory":"1Gi"},"loud":true,"motto":"carry on","parts":[{"count":4,"name":"leg"}],"port":"http","ratio":0.75,"size":2,` +
 		`"tags":["first","last"],"title":"Everything"}`

@@ -111,3 +111,20 @@ func serve(t *testing.T, page string) *httptest.Server {
 	t.Cleanup(server.Close)
 	return server
 }
+
+// valueOf takes the results of a call, and ends the test with the error: valueOf(os.ReadFile(path))(t).
+func valueOf[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		succeed(t, err)
+		return value
+	}
+}
+
+// succeed ends the test with an error, if there is one.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

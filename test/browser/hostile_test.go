@@ -50,9 +50,7 @@ func TestHostileContent(t *testing.T) {
 			},
 			"spec": map[string]any{"text": hostileText, "bad": name == "bad"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		c.apply(string(trap))
 	}
 

@@ -117,9 +117,7 @@ func TestIncident(t *testing.T) {
 func sizeOf(c *cluster, group, ns string) any {
 	c.t.Helper()
 	var stored struct{ Spec map[string]any }
-	if err := c.get(&stored, "shelfs."+group, "oak", "-n", ns); err != nil {
-		c.t.Fatal(err)
-	}
+	succeed(c.t, c.get(&stored, "shelfs."+group, "oak", "-n", ns))
 	size, _ := stored.Spec["size"].(float64)
 	return int(size)
 }

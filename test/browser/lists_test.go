@@ -96,10 +96,7 @@ func TestLists(t *testing.T) {
 func TestCrashedProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	address, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := valueOf(freeAddress())(t)
 	log := filepath.Join(dir, "dev.log")
 	dev := start(t, log, os.Getenv("SETPOINT"), "dev", "--data-dir", filepath.Join(dir, "data"), "--kubeconfig", filepath.Join(dir, "kubeconfig"),
 		"--dashboard-address", address, filepath.Join("..", "..", "examples", "guitar"))

@@ -111,9 +111,7 @@ func createMany(t *testing.T, api *client, namespace, group string) {
 	}
 	close(numbers)
 	workers.Wait()
-	if err := context.Cause(ctx); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, context.Cause(ctx))
 }
 
 func manyObject(group string, n int) map[string]any {

@@ -30,9 +30,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 
 	response, err := http.PostForm(target, url.Values{}) //nolint:gosec // It is this dashboard.
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, err)
 	response.Body.Close()
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'"} {

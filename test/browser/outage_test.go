@@ -11,10 +11,7 @@ import (
 // is kept.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	address, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := valueOf(freeAddress())(t)
 	c := bootCluster(t, "--dashboard-address", address, "../../examples/immortalcontainer")
 	ui := "http://" + address
 	printed := printedDashboard(t, filepath.Join(filepath.Dir(c.data), "dev.log"))

@@ -47,10 +47,7 @@ func sessionUI() string { return os.Getenv("SETPOINT_DASHBOARD") }
 // newPage opens a tab with a new profile, in which the shared dashboard was opened by the printed address.
 func newPage(t *testing.T, base string) *page {
 	t.Helper()
-	address, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := valueOf(url.Parse(base))(t)
 	p := &page{t: t, base: base, errors: newPageErrors(address.Host)}
 	ctx, closeWindow := chromedp.NewContext(chromium,
 		chromedp.WithNewBrowserContext(), chromedp.WithListener(p.errors.listen))

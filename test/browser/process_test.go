@@ -16,16 +16,11 @@ type process struct {
 // start starts a program. Its output is shown if the test fails.
 func start(t *testing.T, log, program string, args ...string) *process {
 	t.Helper()
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := valueOf(os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(t)
 	defer output.Close() // the program has its own copy
 	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = output, output
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, p.cmd.Start())
 	go func() {
 		defer close(p.ended)
 		_ = p.cmd.Wait() // its log shows how it ended

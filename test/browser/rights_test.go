@@ -152,22 +152,13 @@ func mayNotChange(t *testing.T, c *cluster, ui, object string) {
 // forge posts a form as the page would.
 func forge(t *testing.T, ui, token, path string, values url.Values) (status int, said string) {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := valueOf(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar}
 	post := func(path string, values url.Values) (int, string) {
 		t.Helper()
-		response, err := client.PostForm(ui+path, values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := valueOf(client.PostForm(ui+path, values))(t)
 		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := valueOf(io.ReadAll(response.Body))(t)
 		return response.StatusCode, string(body)
 	}
 	if status, said := post("/signin", url.Values{"token": {token}, "return": {"/resources"}}); status != http.StatusOK {

@@ -40,10 +40,7 @@ func TestPictures(t *testing.T) {
 // savePicture writes a compressed picture without loss.
 func (p *page) savePicture(name string, picture []byte) {
 	p.t.Helper()
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	decoded := valueOf(png.Decode(bytes.NewReader(picture)))(p.t)
 	if size := decoded.Bounds().Size(); size.X != desktopWidth || size.Y != desktopHeight {
 		p.t.Errorf("%s is %v", name, size)
 	}
