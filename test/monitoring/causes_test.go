@@ -111,10 +111,7 @@ func (p *prometheus) until(waiting map[string]string, do func()) {
 // evaluate returns the series for which the expression of an alert is true now, and notes them.
 func (p *prometheus) evaluate(rule *rules.AlertingRule) string {
 	p.t.Helper()
-	query, err := p.engine.NewInstantQuery(p.t.Context(), p.store, nil, rule.Query().String(), time.Now())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	query := must(p.engine.NewInstantQuery(p.t.Context(), p.store, nil, rule.Query().String(), time.Now()))(p.t)
 	defer query.Close()
 	vector, err := query.Exec(p.t.Context()).Vector()
 	if err != nil {

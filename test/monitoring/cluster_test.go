@@ -35,15 +35,10 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) start(name string, args ...string) *exec.Cmd {
 	c.t.Helper()
 	path := filepath.Join(c.dir, name+".log")
-	log, err := os.Create(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	log := must(os.Create(path))(c.t)
 	cmd := exec.Command(binary(c.t), args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	succeed(c.t, cmd.Start())
 	c.t.Cleanup(func() {
 		end(cmd)
 		log.Close()
@@ -109,10 +104,7 @@ func (c *cluster) try(stdin string, args ...string) (string, error) {
 
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out, err := c.try("", args...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	out := must(c.try("", args...))(c.t)
 	return out
 }
 
@@ -156,20 +148,30 @@ func (c *cluster) count(args ...string) int {
 func (c *cluster) restricted(account string) string {
 	c.t.Helper()
 	var config map[string]any
-	if err := json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config); err != nil {
-		c.t.Fatal(err)
-	}
+	succeed(c.t, json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config))
 	token := strings.TrimSpace(c.kubectl("create", "token", account, "-n", "default"))
 	for _, user := range config["users"].([]any) {
 		user.(map[string]any)["user"] = map[string]any{"token": token}
 	}
-	data, err := json.Marshal(config)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	data := must(json.Marshal(config))(c.t)
 	path := filepath.Join(c.dir, account+".yaml")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	succeed(c.t, os.WriteFile(path, data, 0o600))
 	return path
+}
+
+// must takes the results of a call, and ends the test with the error: must(os.ReadFile(path))(t).
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		succeed(t, err)
+		return value
+	}
+}
+
+// succeed ends the test with an error, if there is one.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

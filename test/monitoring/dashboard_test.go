@@ -59,9 +59,7 @@ var usedVariable = regexp.MustCompile(`\$\{?(\w+)`)
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(readFile(t, dashboardFile(t))), &d); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(readFile(t, dashboardFile(t))), &d))
 	return d
 }
 
@@ -98,9 +96,7 @@ func TestMistakesInTheDashboard(t *testing.T) {
 		"variable of a later one": {func(d *dashboard) { slices.Reverse(d.Templating.List[1:]) }, "before it"},
 	} {
 		var d dashboard
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, json.Unmarshal(text, &d))
 		test.change(&d)
 		found := strings.Join(slices.Concat(d.misplaced(), d.invalidVariables(), d.invalidQueries()), "\n")
 		if !strings.Contains(found, test.want) {

@@ -152,9 +152,6 @@ func dashboardFile(t *testing.T) string {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(path))(t)
 	return string(data)
 }

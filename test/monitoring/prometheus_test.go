@@ -61,16 +61,12 @@ func (p *prometheus) scrapeOne(job, address string) {
 		}
 	}
 	p.series[job] = current
-	if err := appender.Commit(); err != nil {
-		p.t.Fatal(err)
-	}
+	succeed(p.t, appender.Commit())
 }
 
 func (p *prometheus) append(to storage.Appender, series labels.Labels, now int64, sample float64) {
 	p.t.Helper()
-	if _, err := to.Append(0, series, now, sample); err != nil {
-		p.t.Fatal(err)
-	}
+	must(to.Append(0, series, now, sample))(p.t)
 }
 
 // read returns the samples of a process; none if it does not respond. It sends a token, as Prometheus does
@@ -78,10 +74,7 @@ func (p *prometheus) append(to storage.Appender, series labels.Labels, now int64
 func (p *prometheus) read(address string) func(yield func(labels.Labels, float64) bool) {
 	p.t.Helper()
 	none := func(func(labels.Labels, float64) bool) {}
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	request := must(http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody))(p.t)
 	request.Header.Set("Authorization", "Bearer token-of-prometheus")
 	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
 	if err != nil {
@@ -92,19 +85,14 @@ func (p *prometheus) read(address string) func(yield func(labels.Labels, float64
 	if err != nil || response.StatusCode != http.StatusOK {
 		p.t.Fatalf("scrape: %s, %v", response.Status, err)
 	}
-	parser, err := textparse.New(text, response.Header.Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	parser := must(textparse.New(text, response.Header.Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{}))(p.t)
 	return func(yield func(labels.Labels, float64) bool) {
 		for {
 			entry, err := parser.Next()
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			succeed(p.t, err)
 			if entry != textparse.EntrySeries {
 				continue
 			}

@@ -57,14 +57,9 @@ type expectedAlert struct {
 
 func TestAlertRules(t *testing.T) {
 	const file = "testdata/alerts_test.yaml"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(file))(t)
 	var suite unitTests
-	if err := yaml.UnmarshalStrict(data, &suite); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, yaml.UnmarshalStrict(data, &suite))
 	if rules := filepath.Join(filepath.Dir(file), suite.RuleFiles[0]); rules != filepath.Clean(rulesFile) {
 		t.Fatalf("the tests are of %s", rules)
 	}
@@ -92,9 +87,7 @@ func (test *unitTest) run(t *testing.T, every time.Duration, fired map[string]bo
 	for _, check := range test.AlertRuleTest {
 		for ; at <= duration(t, check.EvalTime); at += every {
 			for _, rule := range all {
-				if _, err := rule.Eval(t.Context(), 0, time.Unix(0, 0).Add(at), query, nil, 0); err != nil {
-					t.Fatal(err)
-				}
+				must(rule.Eval(t.Context(), 0, time.Unix(0, 0).Add(at), query, nil, 0))(t)
 			}
 		}
 		i := slices.IndexFunc(all, func(r *rules.AlertingRule) bool { return r.Name() == check.Alertname })
@@ -155,9 +148,6 @@ func newEngine(t *testing.T) *promql.Engine {
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d, err := model.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(model.ParseDuration(text))(t)
 	return time.Duration(d)
 }
