@@ -133,10 +133,7 @@ func TestOtherUsersOfTheMachine(t *testing.T) {
 }
 
 func startSession(t *testing.T) *otherUser {
-	dir, err := os.MkdirTemp("", "setpoint-others-") //nolint:usetesting // Others may not enter the folders of t.TempDir.
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "setpoint-others-")).In(t) //nolint:usetesting // Others may not enter the folders of t.TempDir.
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	u := &otherUser{t: t, dir: dir, http: &http.Client{
 		Timeout:       time.Minute,

@@ -64,11 +64,7 @@ func (c call) request(t *testing.T, host string) *http.Request {
 
 func (s *clusterServer) send(t *testing.T, c call) outcome {
 	t.Helper()
-	response, err := s.client.Do(c.request(t, s.host))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newOutcome(t, response)
+	return newOutcome(t, must.Get(s.client.Do(c.request(t, s.host))).In(t))
 }
 
 func newOutcome(t *testing.T, response *http.Response) outcome {

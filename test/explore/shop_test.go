@@ -78,9 +78,7 @@ const maxPasses = 4
 func (s *shop) reconcile(response []json.RawMessage) {
 	s.t.Helper()
 	desired, _, err := s.planner.Desired(response)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	for range maxPasses {
 		p := must.Get(s.planner.Changes(s.observed(), desired, func(o *object.Object, digest uint64) bool {
 			return s.upToDate[o.UID()] == [2]uint64{contentOf(o), digest}
@@ -124,9 +122,7 @@ func (s *shop) observed() (all []*object.Object) {
 		if apply.NotFound(err) {
 			continue
 		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		all = append(all, o)
 	}
 	return all

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/environment"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -300,9 +301,7 @@ func (s *clusterServer) watch(t *testing.T, resource object.Resource, namespace 
 	t.Cleanup(cancel)
 	c := call{method: http.MethodGet, path: resource.Path(namespace, ""), query: url.Values{"watch": {"true"}, "fieldSelector": {"metadata.name=x"}}}
 	response, err := s.client.Do(c.request(t, s.host).WithContext(ctx)) //nolint:bodyclose // The goroutine below closes it.
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	events := make(chan map[string]any, 100)
 	go func() {
 		defer response.Body.Close()

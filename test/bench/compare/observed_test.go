@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 func show(t *testing.T, body string) *observedObject {
 	t.Helper()
 	object := new(observedObject)
-	if err := json.Unmarshal([]byte(body), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(body), object))
 	return object
 }
 

@@ -119,18 +119,12 @@ func (s *set) write(t *testing.T, replace []replacement) string {
 		texts[1] = read(t, s.Source)
 	}
 	mutate(t, texts, replace)
-	quoted, err := json.Marshal(texts[1]) // A JSON string is one of YAML.
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must.Get(json.Marshal(texts[1])).In(t) // A JSON string is one of YAML.
 	folder := t.TempDir()
 	manifests := filepath.Join(folder, "operator.yaml")
-	err = os.WriteFile(manifests, []byte(strings.ReplaceAll(texts[0], " SOURCE", " "+string(quoted))), 0o600)
-	if err == nil && s.Source != "" {
-		err = os.WriteFile(filepath.Join(folder, filepath.Base(s.Source)), []byte(texts[1]), 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
+	must.Succeed(t, os.WriteFile(manifests, []byte(strings.ReplaceAll(texts[0], " SOURCE", " "+string(quoted))), 0o600))
+	if s.Source != "" {
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, filepath.Base(s.Source)), []byte(texts[1]), 0o700))
 	}
 	return manifests
 }
@@ -170,8 +164,7 @@ func sets(t *testing.T) []set {
 // read returns a file of testdata.
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(filepath.Join("testdata", name))).In(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join("testdata", name))).In(t))
 }
 
 // build returns the light binary, or the one that SETPOINT names. Engines are linked into commands only, not into tests.

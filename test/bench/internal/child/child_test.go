@@ -25,11 +25,8 @@ func TestFirstLineThenLog(t *testing.T) {
 }
 
 func TestEndingEarlyShowsTheLog(t *testing.T) {
-	process, err := Start(t.TempDir(), "quitter", "/bin/sh", "-c", "echo no such thing >&2; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = process.FirstLine(t.Context())
+	process := must.Get(Start(t.TempDir(), "quitter", "/bin/sh", "-c", "echo no such thing >&2; exit 3")).In(t)
+	_, err := process.FirstLine(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no such thing") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got %v", err)
 	}
