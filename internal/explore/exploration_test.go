@@ -126,8 +126,7 @@ bounds: {edits: 0, crashes: 1, time: 10s, states: 100, writes: 7}
 
 // TestANamespaceAmongTheObjects stores it once, although another object is in it.
 func TestANamespaceAmongTheObjects(t *testing.T) {
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"children":[]}`)) }))
-	defer hook.Close()
+	hook := serveHook(t, func(string, string, int) string { return `{"children":[]}` })
 	options := optionsOf(t, strings.Replace(files, "http://127.0.0.1:1", hook.URL, 1)+header+`
 objects:
 - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
@@ -221,8 +220,8 @@ kind: Plan
 metadata: {name: a}
 `
 
-// dependentOn opens a controller with a finalize hook.
-func dependentOn(t *testing.T, finalize func(children int) string) explore.Options {
+// serveHook starts a hook that responds to a path, with the name of a parent and the number of its parts, until the test ends.
+func serveHook(t *testing.T, respond func(path, parent string, parts int) string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
@@ -232,16 +231,24 @@ func dependentOn(t *testing.T, finalize func(children int) string) explore.Optio
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			t.Error(err)
 		}
-		response := fmt.Sprintf(`{"children":[{"apiVersion":"example.com/v1","kind":"Part","metadata":{"name":%q}}]}`, request.Parent.Metadata.Name)
-		switch r.URL.Path {
-		case "/customize":
-			response = `{"relatedResources":[{"apiVersion":"example.com/v1","resource":"plans"}]}`
-		case "/finalize":
-			response = finalize(len(request.Children["Part.example.com/v1"]))
-		}
-		_, _ = w.Write([]byte(response))
+		_, _ = w.Write([]byte(respond(r.URL.Path, request.Parent.Metadata.Name, len(request.Children["Part.example.com/v1"]))))
 	}))
 	t.Cleanup(server.Close)
+	return server
+}
+
+// dependentOn opens a controller with a finalize hook.
+func dependentOn(t *testing.T, finalize func(children int) string) explore.Options {
+	t.Helper()
+	server := serveHook(t, func(path, parent string, parts int) string {
+		switch path {
+		case "/customize":
+			return `{"relatedResources":[{"apiVersion":"example.com/v1","resource":"plans"}]}`
+		case "/finalize":
+			return finalize(parts)
+		}
+		return fmt.Sprintf(`{"children":[{"apiVersion":"example.com/v1","kind":"Part","metadata":{"name":%q}}]}`, parent)
+	})
 	return optionsOf(t, strings.ReplaceAll(dependent, "HOOK", server.URL), explore.Bounds{Time: 3 * time.Hour})
 }
 
@@ -284,16 +291,9 @@ func TestAnEditOfTheOnlySample(t *testing.T) {
 // exploreSamples explores the controller of things by its samples. The hook gives each thing one ConfigMap.
 func exploreSamples(t *testing.T, nameOf func(parent string) string) *explore.Report {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var request struct {
-			Parent struct{ Metadata struct{ Name string } }
-		}
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			t.Error(err)
-		}
-		_, _ = fmt.Fprintf(w, `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}]}`, nameOf(request.Parent.Metadata.Name))
-	}))
-	t.Cleanup(server.Close)
+	server := serveHook(t, func(_, parent string, _ int) string {
+		return fmt.Sprintf(`{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}]}`, nameOf(parent))
+	})
 	text := strings.Replace(files, "http://127.0.0.1:1", server.URL, 1) + sample
 	return run(t, optionsOf(t, text, explore.Bounds{Edits: 1, Time: 3 * time.Hour}))
 }

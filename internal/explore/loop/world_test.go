@@ -59,8 +59,7 @@ func newServer(t testing.TB, kinds []object.Resource, crds ...*object.Object) *a
 	for _, crd := range crds {
 		options.CRDs = append(options.CRDs, crd.JSON())
 	}
-	server := must.Get(apiserver.New(options)).In(t)
-	return server
+	return must.Get(apiserver.New(options)).In(t)
 }
 
 // set makes a state the present one and sends its events.
@@ -273,6 +272,5 @@ func (w *world) makeReady() bool {
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o := must.Get(object.Parse([]byte(text))).In(t)
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
