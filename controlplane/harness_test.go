@@ -126,8 +126,7 @@ func expectGone(t *testing.T, limit time.Duration, pids []int) {
 
 func expectEmpty(t *testing.T, dir string) {
 	t.Helper()
-	entries := must.Get(os.ReadDir(dir)).In(t)
-	for _, entry := range entries {
+	for _, entry := range must.Get(os.ReadDir(dir)).In(t) {
 		t.Errorf("left behind: %s", entry.Name())
 	}
 }

@@ -124,6 +124,5 @@ func TestForeignKubeconfigIsKept(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(path)).In(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(path)).In(t))
 }

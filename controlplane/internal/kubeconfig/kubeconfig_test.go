@@ -21,16 +21,12 @@ func TestFileOfARunningClusterIsKept(t *testing.T) {
 	if err := kubeconfig.CheckReplaceable(path); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
 		t.Errorf("the cluster runs: %v", err)
 	}
-	if err := kubeconfig.Remove(path, "https://127.0.0.1:1"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, kubeconfig.Remove(path, "https://127.0.0.1:1"))
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the file of another cluster: %v", err)
 	}
 	for range 2 {
-		if err := kubeconfig.Remove(path, server); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, kubeconfig.Remove(path, server))
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the file was not removed")
