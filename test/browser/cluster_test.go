@@ -96,8 +96,7 @@ func awaitDashboard(t *testing.T, ui string) {
 // kubectl runs kubectl as admin and returns its output.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out := valueOf(c.try("", args...))(c.t)
-	return out
+	return valueOf(c.try("", args...))(c.t)
 }
 
 func (c *cluster) apply(text string) {
@@ -170,8 +169,7 @@ func (c *cluster) component(name string) *os.Process {
 		if err != nil {
 			c.t.Fatalf("process %q: %v", pid, err)
 		}
-		process := valueOf(os.FindProcess(number))(c.t)
-		return process
+		return valueOf(os.FindProcess(number))(c.t)
 	}
 	c.t.Fatalf("no process of %s found", name)
 	return nil
@@ -202,8 +200,7 @@ func (c *cluster) client() *client {
 	}
 	succeed(c.t, json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "-o", "json")), &config))
 	decode := func(text string) []byte {
-		raw := valueOf(base64.StdEncoding.DecodeString(text))(c.t)
-		return raw
+		return valueOf(base64.StdEncoding.DecodeString(text))(c.t)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(decode(config.Clusters[0].Cluster.CA))

@@ -155,8 +155,7 @@ func tidy(value any) any {
 
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
-	text := must.Get(json.Marshal(value)).In(t)
-	return string(text)
+	return string(must.Get(json.Marshal(value)).In(t))
 }
 
 // generator makes wishes that the strategies have to agree upon: others do not add

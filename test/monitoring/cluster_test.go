@@ -104,8 +104,7 @@ func (c *cluster) try(stdin string, args ...string) (string, error) {
 
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out := must(c.try("", args...))(c.t)
-	return out
+	return must(c.try("", args...))(c.t)
 }
 
 // waitFor runs kubectl until it succeeds.

@@ -152,6 +152,5 @@ func dashboardFile(t *testing.T) string {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	data := must(os.ReadFile(path))(t)
-	return string(data)
+	return string(must(os.ReadFile(path))(t))
 }

@@ -131,8 +131,7 @@ func title(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text := must.Get(manifests.ReadFile("testdata/" + name)).In(t)
-	return string(text)
+	return string(must.Get(manifests.ReadFile("testdata/" + name)).In(t))
 }
 
 // plantCanaries creates objects that Setpoint must not change.

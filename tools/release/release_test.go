@@ -111,8 +111,7 @@ func imageFor(t *testing.T, index registry.ImageIndex, arch string) registry.Ima
 			return imageFor(t, inner, arch)
 		}
 		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == arch {
-			image := must(index.Image(m.Digest))(t)
-			return image
+			return must(index.Image(m.Digest))(t)
 		}
 	}
 	t.Fatalf("no image for linux/%s in %v", arch, manifest.Manifests)
