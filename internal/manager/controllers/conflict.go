@@ -14,18 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// ActiveStatusOwners returns the status owners of the running program that p is a copy of.
-func (cs *Set) ActiveStatusOwners(p *composite.Program) []composite.StatusOwner {
-	for _, r := range cs.registry.running() {
-		for _, working := range r.Programs {
-			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
-				return working.StatusOwners
-			}
-		}
-	}
-	return nil
-}
-
 // stopYounger stops the younger controllers that conflict with a starting one, before it
 // writes anything. Those that only have to yield the status restart.
 func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) {

@@ -12,7 +12,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
-	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/served"
@@ -142,24 +141,6 @@ func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*
 		return nil, err
 	}
 	return compiled, nil
-}
-
-// Gauges returns what metrics show of each controller, by name.
-func (cs *Set) Gauges() map[string]serving.ControllerState {
-	all := map[string]serving.ControllerState{}
-	for _, one := range cs.snapshots() {
-		health, runs := one.health()
-		gauges := serving.ControllerState{
-			Ready: one.overallCondition(health).ok, Conditions: cs.conditions(&one, health),
-			QueueKnown: cs.knowsQueue(one.running != nil && one.running.allReplicas()),
-		}
-		if runs {
-			gauges.Health = &health
-		}
-		gauges.Rollout = rolloutGauges(&one.previous)
-		all[one.name] = gauges
-	}
-	return all
 }
 
 // logGoControllers logs the conditions of a Go program's controllers when they change, since

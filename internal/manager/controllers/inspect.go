@@ -14,10 +14,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // controllerSnapshot is the state of a controller at one moment.
@@ -32,17 +36,24 @@ type controllerSnapshot struct {
 	resource object.Resource
 }
 
+// inspection is what metrics, the dashboard and setpoint get read of controllers.
+type inspection struct {
+	*Dependencies
+	declared *declarations
+	registry *registry
+}
+
 // snapshots returns all controllers, sorted by name.
-func (cs *Set) snapshots() []controllerSnapshot {
-	members := cs.registry.all()
+func (v *inspection) snapshots() []controllerSnapshot {
+	members := v.registry.all()
 	all := make([]controllerSnapshot, 0, len(members))
 	for key, e := range members {
-		now := cs.registry.copyOf(e)
+		now := v.registry.copyOf(e)
 		s := controllerSnapshot{name: key.String(), controllerState: now.controllerState}
-		if kind := cs.declared.kinds[key.Namespace]; kind != nil {
+		if kind := v.declared.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
-			if s.stored = cs.declared.get(key); s.stored != nil {
-				s.previous, s.crd = now.lastReported.previous(s.stored), cs.crdCondition(kind)
+			if s.stored = v.declared.get(key); s.stored != nil {
+				s.previous, s.crd = now.lastReported.previous(s.stored), v.crdCondition(kind)
 			}
 		}
 		all = append(all, s)
@@ -52,8 +63,8 @@ func (cs *Set) snapshots() []controllerSnapshot {
 }
 
 // snapshot returns a controller by its name; nil if there is none.
-func (cs *Set) snapshot(name string) *controllerSnapshot {
-	all := cs.snapshots()
+func (v *inspection) snapshot(name string) *controllerSnapshot {
+	all := v.snapshots()
 	for i := range all {
 		if all[i].name == name {
 			return &all[i]
@@ -63,23 +74,23 @@ func (cs *Set) snapshot(name string) *controllerSnapshot {
 }
 
 // Has reports whether there is a controller with a name.
-func (cs *Set) Has(name string) bool { return cs.snapshot(name) != nil }
+func (v *inspection) Has(name string) bool { return v.snapshot(name) != nil }
 
 // Inspect returns what others see of all controllers, sorted by name.
-func (cs *Set) Inspect() []inspect.Controller {
+func (v *inspection) Inspect() []inspect.Controller {
 	all := []inspect.Controller{}
-	for _, one := range cs.snapshots() {
-		all = append(all, cs.controller(&one))
+	for _, one := range v.snapshots() {
+		all = append(all, v.controller(&one))
 	}
 	return all
 }
 
 // controller converts a snapshot.
-func (cs *Set) controller(one *controllerSnapshot) inspect.Controller {
+func (v *inspection) controller(one *controllerSnapshot) inspect.Controller {
 	c := inspect.Controller{
-		Name: one.name, Process: cs.Process, Description: []string{},
+		Name: one.name, Process: v.Process, Description: []string{},
 		Notes: one.notes, Suspended: one.suspended, Reviews: one.resource.Kind == setpoint.AdmissionControllerKind,
-		Calls: cs.History.Calls(one.name), Series: cs.History.Series(one.name, time.Now()),
+		Calls: v.History.Calls(one.name), Series: v.History.Series(one.name, time.Now()),
 	}
 	if one.object != nil {
 		declared := inspect.RefOf(one.resource, one.object)
@@ -97,13 +108,13 @@ func (cs *Set) controller(one *controllerSnapshot) inspect.Controller {
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
-	if cs.knowsQueue(c.AllReplicas) {
+	if v.knowsQueue(c.AllReplicas) {
 		c.Queue.Add(health.Queue)
 	}
 	c.Rollout, c.LogicVersion = one.previous.Rollout, one.previous.LogicVersion
 	c.Last = inspect.FailureOf(health.LastError)
-	c.Conditions = cs.conditions(one, health)
-	if cs.isStandby(one) {
+	c.Conditions = v.conditions(one, health)
+	if v.isStandby(one) {
 		applyLeaderStatus(&c, one)
 	}
 	return c
@@ -111,16 +122,16 @@ func (cs *Set) controller(one *controllerSnapshot) inspect.Controller {
 
 // knowsQueue reports whether the queue of a controller is that of its work: a standby replica has all
 // objects queued. Every replica serves webhooks.
-func (cs *Set) knowsQueue(allReplicas bool) bool {
-	return !cs.Leader.Enabled || cs.Leader.Leads() || allReplicas
+func (v *inspection) knowsQueue(allReplicas bool) bool {
+	return !v.Leader.Enabled || v.Leader.Leads() || allReplicas
 }
 
 // allReplicas reports whether every replica does what the controller does: it has only webhooks.
 func (r *runningController) allReplicas() bool { return len(r.Programs)+len(r.Handlers) == 0 }
 
 // isStandby reports whether another replica runs a controller object and reports its status.
-func (cs *Set) isStandby(one *controllerSnapshot) bool {
-	return one.stored != nil && cs.Leader.Enabled && !cs.Leader.Leads()
+func (v *inspection) isStandby(one *controllerSnapshot) bool {
+	return one.stored != nil && v.Leader.Enabled && !v.Leader.Leads()
 }
 
 // applyLeaderStatus adds the status that the leader reported.
@@ -136,9 +147,9 @@ func applyLeaderStatus(c *inspect.Controller, one *controllerSnapshot) {
 }
 
 // conditions returns the reported conditions in a standby replica, else current ones.
-func (cs *Set) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
+func (v *inspection) conditions(one *controllerSnapshot, health controller.Health) []inspect.Condition {
 	switch {
-	case cs.isStandby(one):
+	case v.isStandby(one):
 		return modelConditions(compile.StoredStatus(one.stored).Conditions)
 	case one.stored != nil && one.object != nil:
 		e := controllerEntry{controllerState: one.controllerState}
@@ -162,6 +173,123 @@ func modelConditions(all []metav1.Condition) []inspect.Condition {
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
 		}
 	})...)
+}
+
+// ActiveStatusOwners returns the status owners of the running program that p is a copy of.
+func (v *inspection) ActiveStatusOwners(p *composite.Program) []composite.StatusOwner {
+	for _, r := range v.registry.running() {
+		for _, working := range r.Programs {
+			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
+				return working.StatusOwners
+			}
+		}
+	}
+	return nil
+}
+
+// Gauges returns what metrics show of each controller, by name.
+func (v *inspection) Gauges() map[string]serving.ControllerState {
+	all := map[string]serving.ControllerState{}
+	for _, one := range v.snapshots() {
+		health, runs := one.health()
+		gauges := serving.ControllerState{
+			Ready: one.overallCondition(health).ok, Conditions: v.conditions(&one, health),
+			QueueKnown: v.knowsQueue(one.running != nil && one.running.allReplicas()),
+		}
+		if runs {
+			gauges.Health = &health
+		}
+		gauges.Rollout = rolloutGauges(&one.previous)
+		all[one.name] = gauges
+	}
+	return all
+}
+
+// Health returns the health of the running controllers by name.
+func (v *inspection) Health() map[string]controller.Health {
+	all := map[string]controller.Health{}
+	for _, r := range v.registry.running() {
+		all[r.Name()] = r.health()
+	}
+	return all
+}
+
+// Objects returns the objects of a controller.
+func (v *inspection) Objects(controller string, q inspect.Query) (inspect.Page, error) {
+	r := v.snapshot(controller)
+	if r == nil {
+		return inspect.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
+	}
+	var all []inspect.ManagedObject
+	if r.running != nil {
+		for _, w := range workersOf[objectWorker](r.running) {
+			for _, objectState := range w.ObjectStates() {
+				all = append(all, inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState})
+			}
+		}
+	}
+	page := inspect.NewPage(all, q)
+	for i := range page.Objects {
+		page.Objects[i].Controller, page.Objects[i].Process = controller, v.Process
+	}
+	return page, nil
+}
+
+// States returns what controllers know of an object, sorted by their names.
+func (v *inspection) States(ref object.Ref) []inspect.ObjectState {
+	all := []inspect.ObjectState{}
+	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
+	for _, r := range v.registry.running() {
+		for _, w := range workersOf[objectWorker](r) {
+			if !matchesKind(ref, object.KindOf(w.Resource())) {
+				continue
+			}
+			objectState, ours := w.ObjectState(key)
+			if !ours || ref.UID != "" && ref.UID != objectState.Object.UID() {
+				continue
+			}
+			words := (&inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
+			words.Controller, words.Process, words.ChildStates = r.Name(), v.Process, childrenOf(w, objectState.Object)
+			all = append(all, words)
+		}
+	}
+	all = append(all, v.suspended(ref)...)
+	slices.SortFunc(all, func(a, b inspect.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
+	return all
+}
+
+// suspended returns the suspended controllers of a kind.
+func (v *inspection) suspended(ref object.Ref) (all []inspect.ObjectState) {
+	for _, one := range v.snapshots() {
+		if one.suspended && slices.ContainsFunc(one.kinds.managed, func(k object.Kind) bool { return matchesKind(ref, k) }) {
+			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Suspended: true, Controller: one.name,
+				Process: v.Process})
+		}
+	}
+	return all
+}
+
+// matchesKind reports whether a reference is of a kind, in any version.
+func matchesKind(ref object.Ref, k object.Kind) bool {
+	return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
+}
+
+func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
+	family := []inspect.Child{}
+	family = append(family, lists.Map(w.Children(o), inspect.ChildOf)...)
+	return family
+}
+
+// objectWorker is a worker that manages objects.
+type objectWorker interface {
+	worker
+	// Resource is the kind of the objects.
+	Resource() object.Resource
+	// ObjectStates returns the state of each object, ObjectState that of one.
+	ObjectStates() []record.ObjectState
+	ObjectState(key queue.Key) (record.ObjectState, bool)
+	// Children returns the children of an object.
+	Children(o *object.Object) []record.Child
 }
 
 // controllerKinds are the kinds of a controller's objects, those of the children and other
@@ -195,20 +323,18 @@ func (r *runningController) relatedKinds() []object.Kind {
 
 func (r *runningController) relatedResources() []object.Resource {
 	var all []object.Resource
-	for _, w := range r.workers {
-		if watching, related := w.(interface{ RelatedKinds() []object.Resource }); related {
-			all = append(all, watching.RelatedKinds()...)
-		}
+	for _, w := range workersOf[interface{ RelatedKinds() []object.Resource }](r) {
+		all = append(all, w.RelatedKinds()...)
 	}
 	return all
 }
 
 // Digest returns the digest of the state of all controllers and of leadership.
-func (cs *Set) Digest() uint64 {
+func (v *inspection) Digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)
-	maphash.WriteComparable(&h, cs.Leader.Leads())
-	for _, one := range cs.snapshots() {
+	maphash.WriteComparable(&h, v.Leader.Leads())
+	for _, one := range v.snapshots() {
 		health, _ := one.health()
 		maphash.WriteComparable(&h, fmt.Sprint(one.name, one.suspended, health.Parents, health.Children, health.Failing, health.Paused,
 			health.Conflicting, health.Held))

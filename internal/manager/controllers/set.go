@@ -25,7 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/configmap"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
@@ -63,6 +62,7 @@ type Set struct {
 	ready chan struct{}
 
 	registry *registry
+	*inspection
 	*reporter
 	ownership *ownership
 	releaser  *releaser
@@ -150,6 +150,7 @@ func New(d Dependencies) *Set {
 	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue,
 		owners: d.Owners, selector: d.Selector, log: d.Log}
 	cs.rollouts = &rollouts{&cs.Dependencies, cs.declared, cs.registry, cs.queue}
+	cs.inspection = &inspection{&cs.Dependencies, cs.declared, cs.registry}
 	cs.reporter = &reporter{&cs.Dependencies, cs.declared, cs.registry, cs.ownership, cs.rollouts}
 	cs.releaser = &releaser{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, ownership: cs.ownership,
 		queue: queue.New(backoff), outside: map[queue.Key]string{}}
@@ -350,15 +351,6 @@ func (cs *Set) checkSynced() error {
 		}
 	}
 	return nil
-}
-
-// Health returns the health of the running controllers by name.
-func (cs *Set) Health() map[string]controller.Health {
-	all := map[string]controller.Health{}
-	for _, r := range cs.registry.running() {
-		all[r.Name()] = r.health()
-	}
-	return all
 }
 
 // RefusalOf returns why a controller of a Go program does not run; nil if it is not refused.
