@@ -11,10 +11,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // GoController is a controller that a Go program declares.
@@ -61,7 +58,7 @@ func (cs *Set) goControllerIndex(key queue.Key) int {
 // runGoControllers runs the controllers of a Go program until the context ends.
 func (cs *Set) runGoControllers(ctx context.Context) error {
 	for _, name := range cs.CRDs.Names() {
-		cs.crdWatches.watch(name)
+		cs.compilation.crdWatches.watch(name)
 	}
 	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
@@ -89,58 +86,11 @@ func (cs *Set) compileAgain(ctx context.Context, own GoController) {
 
 // reconcileGoController compiles a controller of the program and starts or replaces it.
 func (cs *Set) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
-	compiled, err := cs.compileGoController(ctx, key, i)
+	compiled, err := cs.compilation.compileGoController(ctx, key, i)
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
 	return cs.settle(ctx, key, controllerState{rank: goControllerRank(i), refusal: err}, compiled)
-}
-
-// compileHeld compiles a controller of the program. If a kind of it is not served and was not since the process
-// started, it has run with it before if objects have its finalizer: they must not wait for the kind.
-func (cs *Set) compileHeld(ctx context.Context, own GoController) (*compile.Compiled, error) {
-	env := cs.crdWatches.environment(cs.Environment())
-	compiled, err := own.Compile(ctx, env)
-	if !errors.Is(err, compile.ErrNotServed) {
-		return compiled, err
-	}
-	env.Known = func(apiVersion, name string) (object.Resource, bool) {
-		if known, was := cs.Resolver.Known.Find(apiVersion, name); was {
-			return known, true
-		}
-		return served.Guess(apiVersion, name), true
-	}
-	held, heldErr := own.Compile(ctx, env)
-	if heldErr != nil {
-		return nil, err
-	}
-	for resource, finalizer := range held.Finalizers() {
-		removal := finalizers.Removal{Cluster: cs.Finalizers, Finalizer: finalizer, DryRun: true}
-		if removal.RemoveFrom(ctx, resource) == nil && removal.Removed.Load() > 0 {
-			return held, nil
-		}
-	}
-	held.Close()
-	return nil, err
-}
-
-func (cs *Set) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
-	compiled, err := cs.compileHeld(ctx, cs.GoControllers[i])
-	if _, refused := errors.AsType[*compile.Refusal](err); !refused && errors.Is(err, compile.ErrNotServed) {
-		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts when it is served", err)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	compiled.SetUnserved()
-	if err = cs.registry.checkConflict(key, goControllerRank(i), compiled); err == nil {
-		err = cs.Permissions.Check(ctx, object.Resource{}, compiled)
-	}
-	if err != nil {
-		compiled.Close()
-		return nil, err
-	}
-	return compiled, nil
 }
 
 // logGoControllers logs the conditions of a Go program's controllers when they change, since

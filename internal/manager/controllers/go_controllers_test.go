@@ -26,7 +26,7 @@ func TestChangedCRDRequeuesWaitingController(t *testing.T) {
 		cs.queue.Add(key, queue.Cause{Kind: queue.ChildChanged})
 		_ = fail()
 	}
-	cs.crdWatches.changed(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
+	cs.compilation.crdWatches.changed(cache.Event{New: controllerObject(t, `{"name":"shops.example.org"}`)})
 	if cs.queue.Len() != 1 {
 		t.Error("not requeued")
 	} else if again := fail(); again > 2*first {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,7 +14,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/calls"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
@@ -35,7 +33,7 @@ func (cs *Set) reconcile(ctx context.Context, key queue.Key) queue.Outcome {
 		cs.remove(key, declared)
 		return queue.NoRequeue()
 	}
-	compiled, err := cs.compile(ctx, key, declared)
+	compiled, err := cs.compilation.compile(ctx, key, declared)
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
@@ -80,65 +78,6 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 		return queue.Retry()
 	}
 	return queue.NoRequeue()
-}
-
-// compile returns the programs of a controller object if it may run.
-func (cs *Set) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
-	env := cs.Environment()
-	env.Sources, env.FormerLogic = cs.reader(key), cs.revisions().Former
-	if cs.compiler != nil {
-		env.Inline = cs.compiler.Compile
-	}
-	cs.Resolver.Known.AddUsed(compile.StoredStatus(declared).Kinds)
-	compiled, err := cs.declared.kinds[key.Namespace].Compile(ctx, declared, env)
-	if err != nil {
-		return nil, err
-	}
-	compiled.SetUnserved()
-	if err := cs.checkRunnable(ctx, key, declared, compiled); err != nil {
-		compiled.Close()
-		return nil, err
-	}
-	return compiled, nil
-}
-
-// reader returns what reads the code of a controller. A change compiles the controller again.
-func (cs *Set) reader(key queue.Key) *configmap.Reader {
-	if cs.readers[key] == nil {
-		changed := queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}
-		cs.readers[key] = configmap.NewReader(cs.Store, func() { cs.queue.Add(key, changed) })
-	}
-	return cs.readers[key]
-}
-
-// codeCompiled enqueues a controller whose code is compiled.
-func (cs *Set) codeCompiled(name string) {
-	kind, object, _ := strings.Cut(name, "/")
-	cs.queue.Add(queue.Key{Namespace: kind, Name: object}, queue.Cause{Kind: queue.HookChanged})
-}
-
-// checkRunnable refuses a controller that conflicts with another one, or lacks access.
-func (cs *Set) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
-	kind := cs.declared.kinds[key.Namespace]
-	if err := cs.Owners.Check(ctx, declared); err != nil {
-		return err
-	}
-	if kind.Metacontroller() {
-		note, err := cs.Metacontrollers.Check(ctx, declared)
-		if err != nil {
-			return err
-		}
-		if note != "" {
-			compiled.Notes = append(compiled.Notes, note)
-		}
-	}
-	if err := cs.registry.checkConflict(key, conflicts.Rank(declared), compiled); err != nil {
-		return err
-	}
-	if err := cs.Others.Check(conflicts.Rank(declared), compiled); err != nil {
-		return err
-	}
-	return cs.Permissions.CheckNamespaces(ctx, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.
@@ -299,22 +238,11 @@ func unchanged(declared, before *object.Object) bool {
 	return declared == before || declared.UID() == before.UID() && declared.IntentDigest() == before.IntentDigest()
 }
 
-// dropCode forgets the code of a removed controller.
-func (cs *Set) dropCode(key queue.Key) {
-	if reader := cs.readers[key]; reader != nil {
-		reader.Close()
-		delete(cs.readers, key)
-	}
-	if cs.compiler != nil {
-		cs.compiler.Drop(key.String())
-	}
-}
-
 // remove stops the controller of a deleted object. While the object is being deleted, its
 // entry stays until its finalizers are removed.
 func (cs *Set) remove(key queue.Key, going *object.Object) {
 	e := cs.registry.remove(key)
-	cs.dropCode(key)
+	cs.compilation.dropCode(key)
 	if e != nil && e.running != nil {
 		e.running.shutdown()
 		cs.recordStopped(key, e.object)

@@ -47,12 +47,7 @@ import (
 type Set struct {
 	Dependencies
 
-	declared   *declarations
-	crdWatches *crdWatches
-	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
-	readers map[queue.Key]*configmap.Reader
-	// compiler compiles that code; nil without Inline.
-	compiler *calls.Compiler
+	declared *declarations
 	queue    *queue.Queue
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
 	// at the start have been reconciled once.
@@ -64,9 +59,10 @@ type Set struct {
 	registry *registry
 	*inspection
 	*reporter
-	ownership *ownership
-	releaser  *releaser
-	rollouts  *rollouts
+	compilation *compilation
+	ownership   *ownership
+	releaser    *releaser
+	rollouts    *rollouts
 }
 
 // Dependencies are what the controllers of a process share.
@@ -139,14 +135,15 @@ func New(d Dependencies) *Set {
 	cs := &Set{
 		Dependencies: d,
 		declared:     &declarations{client: d.Client, kinds: map[string]*controllerKind{}},
-		readers:      map[queue.Key]*configmap.Reader{},
 		queue:        queue.New(backoff),
 		ready:        make(chan struct{}),
 		registry:     newRegistry(),
 	}
 	// For a controller of a Go program, a changed CRD resets the backoff.
 	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
-	cs.crdWatches = &crdWatches{store: d.Store, changed: changed, views: map[string]*cache.View{}}
+	cs.compilation = &compilation{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue,
+		readers: map[queue.Key]*configmap.Reader{}, crdWatches: &crdWatches{store: d.Store, changed: changed,
+			views: map[string]*cache.View{}}}
 	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue,
 		owners: d.Owners, selector: d.Selector, log: d.Log}
 	cs.rollouts = &rollouts{&cs.Dependencies, cs.declared, cs.registry, cs.queue}
@@ -155,7 +152,7 @@ func New(d Dependencies) *Set {
 	cs.releaser = &releaser{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, ownership: cs.ownership,
 		queue: queue.New(backoff), outside: map[queue.Key]string{}}
 	if d.Inline != nil {
-		cs.compiler = calls.NewCompiler(d.Inline, cs.codeCompiled)
+		cs.compilation.inline = calls.NewCompiler(d.Inline, cs.compilation.codeCompiled)
 	}
 	return cs
 }
