@@ -71,19 +71,6 @@ func (cs *Set) runGoControllers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// compileAgain compiles a controller of the program again whenever that may have another
-// result.
-func (cs *Set) compileAgain(ctx context.Context, own GoController) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-own.Changed:
-			cs.queue.Add(goControllerKey(own.Name), queue.Cause{Kind: queue.RelatedChanged})
-		}
-	}
-}
-
 // reconcileGoController compiles a controller of the program and starts or replaces it.
 func (cs *Set) reconcileGoController(ctx context.Context, key queue.Key, i int) queue.Outcome {
 	compiled, err := cs.compilation.compileGoController(ctx, key, i)

@@ -135,6 +135,27 @@ func (cs *Set) replace(ctx context.Context, key queue.Key, now controllerState, 
 	}
 }
 
+// stopYounger stops the younger controllers that conflict with a starting one, before it
+// writes anything. Those that only have to yield the status restart.
+func (cs *Set) stopYounger(key queue.Key, rank string, next *runningController) {
+	for other, e := range cs.registry.youngerConflicting(key, rank, next) {
+		found, conflicting := conflicts.Find(e.running.Compiled, next.Compiled)
+		e.running.shutdown()
+		cs.recordStopped(other, e.object)
+		cs.registry.change(e, func(e *controllerEntry) {
+			e.running = nil
+			if conflicting {
+				e.refusal = found.Refusal(key)
+			}
+		})
+		if !conflicting {
+			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
+			continue
+		}
+		cs.logAcceptance(other, e.controllerState)
+	}
+}
+
 // logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user
 // has to act.
 func (cs *Set) logAcceptance(key queue.Key, now controllerState) {

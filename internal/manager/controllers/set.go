@@ -35,7 +35,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -49,14 +48,14 @@ type Set struct {
 
 	declared *declarations
 	queue    *queue.Queue
-	// enqueueing is set when changes are enqueued; started, when the controllers listed
-	// at the start have been reconciled once.
-	enqueueing, started atomic.Bool
+	// started is set when the controllers listed at the start have been reconciled once.
+	started atomic.Bool
 
 	// ready is closed when all controllers found at the start are synced.
 	ready chan struct{}
 
 	registry *registry
+	*changes
 	*inspection
 	*reporter
 	compilation *compilation
@@ -139,6 +138,7 @@ func New(d Dependencies) *Set {
 		ready:        make(chan struct{}),
 		registry:     newRegistry(),
 	}
+	cs.changes = &changes{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue}
 	// For a controller of a Go program, a changed CRD resets the backoff.
 	changed := func(e cache.Event) { cs.enqueueUsers(e, queue.ParentChanged) }
 	cs.compilation = &compilation{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue,
@@ -178,81 +178,6 @@ func (cs *Set) Run(ctx context.Context) error {
 	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.CRDs.Correct); return nil })
 	group.Go(func() error { cs.Leader.WhileLeading(ctx, cs.releaser.run); return nil })
 	return group.Wait()
-}
-
-// controllerChanged returns a handler that enqueues controller objects with user edits.
-// What is listed at the start is reconciled by startAll, in the order of age.
-func (cs *Set) controllerChanged(kind compile.Kind) func(cache.Event) {
-	return func(e cache.Event) {
-		if !cs.enqueueing.Load() {
-			return
-		}
-		if e.Old == nil || e.New == nil || !unchanged(e.New, e.Old) {
-			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
-		}
-	}
-}
-
-// crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
-// running ones were compiled with the CRDs that appear in the first list.
-func (cs *Set) crdChanged(e cache.Event) {
-	cs.CRDs.Changed(e)
-	cs.enqueueUsers(e, queue.RelatedChanged)
-}
-
-func (cs *Set) enqueueUsers(e cache.Event, cause queue.CauseKind) {
-	name := e.Object().Name()
-	cs.enqueue(queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}},
-		func(_ queue.Key, entry *controllerEntry) bool {
-			r := entry.running
-			return r == nil || (e.Old != nil || len(r.Unserved) > 0) && r.usesCRD(name)
-		})
-}
-
-// enqueue enqueues the controllers that are selected.
-func (cs *Set) enqueue(cause queue.Cause, selects func(queue.Key, *controllerEntry) bool) {
-	for _, key := range cs.registry.keys(selects) {
-		cs.queue.Add(key, cause)
-	}
-}
-
-// enqueueUsersOf enqueues the running controllers of objects that use a resource.
-func (cs *Set) enqueueUsersOf(resource object.Resource) {
-	cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
-		return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), resource)
-	})
-}
-
-// enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
-// older code.
-func (cs *Set) enqueueReadersOf(selection cache.Selection, recovered bool) {
-	read := selection.Resource.Ref(selection.Namespace, selection.Name)
-	isRead := func(ref object.Ref) bool { return ref.Identity() == read.Identity() }
-	cs.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}, func(_ queue.Key, e *controllerEntry) bool {
-		r := e.running
-		return r != nil && (!recovered || e.outdated != nil) && r.Account.UserFor("") == selection.User &&
-			slices.ContainsFunc(r.Code.ConfigMaps, isRead)
-	})
-}
-
-// ObserveWatch retries failed writes when a watch works again: the API server is back. Where a
-// watch of one namespace is forbidden, it checks whether its controllers can go on in others, and
-// reports those whose code may no longer be read.
-func (cs *Set) ObserveWatch(selection cache.Selection, err error) {
-	if apierrors.IsForbidden(err) && selection.Namespace != "" {
-		cs.enqueueUsersOf(selection.Resource)
-	}
-	if err == nil || apierrors.IsForbidden(err) {
-		cs.enqueueReadersOf(selection, err == nil)
-	}
-	if err != nil {
-		return
-	}
-	for _, r := range cs.registry.running() {
-		for _, w := range r.workers {
-			w.RetryWrites()
-		}
-	}
 }
 
 // processQueue starts, replaces and stops controllers, one at a time.
@@ -352,27 +277,6 @@ func (cs *Set) checkSynced() error {
 
 // RefusalOf returns why a controller of a Go program does not run; nil if it is not refused.
 func (cs *Set) RefusalOf(name string) error { return cs.registry.state(goControllerKey(name)).refusal }
-
-// HookRestarted syncs all parents of the controllers with a hook at an address.
-func (cs *Set) HookRestarted(address string) {
-	behind := func(full string) bool { return calls.SameHost(full, address) }
-	for _, r := range cs.registry.running() {
-		if slices.ContainsFunc(r.HookAddresses, behind) {
-			r.syncAll(queue.Cause{Kind: queue.HookChanged})
-		}
-	}
-}
-
-// CredentialsRenewed retries the failed objects of a controller.
-func (cs *Set) CredentialsRenewed(name string) {
-	for _, r := range cs.registry.running() {
-		if r.Name() == name {
-			for _, w := range r.workers {
-				w.RetryNow()
-			}
-		}
-	}
-}
 
 // RecordEvent records an event on a controller object, if there is one.
 func (cs *Set) RecordEvent(key queue.Key, event hook.Event) {

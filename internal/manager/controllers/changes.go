@@ -1,0 +1,251 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager/calls"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// changes enqueues the controllers that something outside of them concerns, or retries their objects.
+type changes struct {
+	*Dependencies
+	declared *declarations
+	registry *registry
+	queue    *queue.Queue
+	// enqueueing is set when changes of controller objects are enqueued.
+	enqueueing atomic.Bool
+}
+
+// controllerChanged returns a handler that enqueues controller objects with user edits.
+// What is listed at the start is reconciled by startAll, in the order of age.
+func (c *changes) controllerChanged(kind compile.Kind) func(cache.Event) {
+	return func(e cache.Event) {
+		if !c.enqueueing.Load() {
+			return
+		}
+		if e.Old == nil || e.New == nil || !unchanged(e.New, e.Old) {
+			c.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
+		}
+	}
+}
+
+// crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
+// running ones were compiled with the CRDs that appear in the first list.
+func (c *changes) crdChanged(e cache.Event) {
+	c.CRDs.Changed(e)
+	c.enqueueUsers(e, queue.RelatedChanged)
+}
+
+func (c *changes) enqueueUsers(e cache.Event, cause queue.CauseKind) {
+	name := e.Object().Name()
+	c.enqueue(queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}},
+		func(_ queue.Key, entry *controllerEntry) bool {
+			r := entry.running
+			return r == nil || (e.Old != nil || len(r.Unserved) > 0) && r.usesCRD(name)
+		})
+}
+
+// enqueue enqueues the controllers that are selected.
+func (c *changes) enqueue(cause queue.Cause, selects func(queue.Key, *controllerEntry) bool) {
+	for _, key := range c.registry.keys(selects) {
+		c.queue.Add(key, cause)
+	}
+}
+
+// enqueueUsersOf enqueues the running controllers of objects that use a resource.
+func (c *changes) enqueueUsersOf(resource object.Resource) {
+	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+		return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), resource)
+	})
+}
+
+// enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
+// older code.
+func (c *changes) enqueueReadersOf(selection cache.Selection, recovered bool) {
+	read := selection.Resource.Ref(selection.Namespace, selection.Name)
+	isRead := func(ref object.Ref) bool { return ref.Identity() == read.Identity() }
+	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+		r := e.running
+		return r != nil && (!recovered || e.outdated != nil) && r.Account.UserFor("") == selection.User &&
+			slices.ContainsFunc(r.Code.ConfigMaps, isRead)
+	})
+}
+
+// ObserveWatch retries failed writes when a watch works again: the API server is back. Where a
+// watch of one namespace is forbidden, it checks whether its controllers can go on in others, and
+// reports those whose code may no longer be read.
+func (c *changes) ObserveWatch(selection cache.Selection, err error) {
+	if apierrors.IsForbidden(err) && selection.Namespace != "" {
+		c.enqueueUsersOf(selection.Resource)
+	}
+	if err == nil || apierrors.IsForbidden(err) {
+		c.enqueueReadersOf(selection, err == nil)
+	}
+	if err != nil {
+		return
+	}
+	for _, r := range c.registry.running() {
+		for _, w := range r.workers {
+			w.RetryWrites()
+		}
+	}
+}
+
+// HookRestarted syncs all parents of the controllers with a hook at an address.
+func (c *changes) HookRestarted(address string) {
+	behind := func(full string) bool { return calls.SameHost(full, address) }
+	for _, r := range c.registry.running() {
+		if slices.ContainsFunc(r.HookAddresses, behind) {
+			r.syncAll(queue.Cause{Kind: queue.HookChanged})
+		}
+	}
+}
+
+// CredentialsRenewed retries the failed objects of a controller.
+func (c *changes) CredentialsRenewed(name string) {
+	for _, r := range c.registry.running() {
+		if r.Name() == name {
+			for _, w := range r.workers {
+				w.RetryNow()
+			}
+		}
+	}
+}
+
+// requeueConflicting enqueues controllers that conflict with this one, or did before it
+// changed.
+func (c *changes) requeueConflicting(key queue.Key) {
+	changed := c.registry.state(key)
+	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key},
+		func(other queue.Key, e *controllerEntry) bool {
+			return other != key && affects(key, changed.running, e)
+		})
+}
+
+// otherInterval is how often a dev run looks for controllers of others.
+const otherInterval = 10 * time.Second
+
+// watchOthers looks for the controllers of others in a dev run, and enqueues its own that have to yield, or need
+// not any more.
+func (c *changes) watchOthers(ctx context.Context) {
+	if c.Others.DevRun == "" {
+		return
+	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := c.Others.Refresh(ctx); err != nil {
+			c.Log.Debug("controllers of others not listed", "error", failure.Text(err))
+			return
+		}
+		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController"}, func(_ queue.Key, e *controllerEntry) bool {
+			return e.refused(setpoint.ReasonConflictingController) ||
+				e.running != nil && c.Others.Check(e.rank, e.running.Compiled) != nil
+		})
+	}, otherInterval)
+}
+
+// watchMetacontrollers detects Metacontrollers periodically while there are controllers that
+// they could run, and enqueues these when the result changes.
+func (c *changes) watchMetacontrollers(ctx context.Context) {
+	concerned := func(key queue.Key, _ *controllerEntry) bool { return c.declared.forMetacontroller(key) }
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if len(c.registry.keys(concerned)) > 0 && c.Metacontrollers.RefreshChanged(ctx) {
+			c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName}, concerned)
+		}
+	}, conflicts.DetectInterval)
+}
+
+// compileAgain compiles a controller of the program again whenever that may have another
+// result.
+func (c *changes) compileAgain(ctx context.Context, own GoController) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-own.Changed:
+			c.queue.Add(goControllerKey(own.Name), queue.Cause{Kind: queue.RelatedChanged})
+		}
+	}
+}
+
+// affects reports whether a change of one controller concerns another: a refused one may
+// now run, one that yields its status may have to store it, a running one may conflict.
+func affects(key queue.Key, changed *runningController, other *controllerEntry) bool {
+	switch {
+	case other.refusal != nil:
+		return other.refused(setpoint.ReasonConflictingController)
+	case other.running == nil:
+		return false
+	case other.running.yieldsStatusTo(key.String()):
+		return true
+	}
+	return changed != nil && conflicts.Overlap(changed.Compiled, other.running.Compiled)
+}
+
+// yieldsStatusTo reports whether another controller stores the status of this one's parents.
+func (r *runningController) yieldsStatusTo(name string) bool {
+	return slices.ContainsFunc(r.Programs, func(p composite.Program) bool {
+		return slices.ContainsFunc(p.StatusOwners, func(o composite.StatusOwner) bool { return o.Name == name })
+	})
+}
+
+// stillMissing reports whether everything that a controller waits for is still missing: permissions,
+// or namespaces. It asks for these only, since the rest may be many namespaces.
+func (c *changes) stillMissing(ctx context.Context, key queue.Key) bool {
+	state := c.registry.state(key)
+	missing, forbidden := errors.AsType[*rbac.MissingError](state.problem())
+	if !forbidden && len(state.absent) == 0 || forbidden && !missing.Persists(ctx, c.Client) {
+		return false
+	}
+	return len(rbac.AbsentNamespaces(ctx, c.Client, state.absent)) == len(state.absent)
+}
+
+// permissionInterval is the interval of checking permissions that may have been revoked: as long as a
+// decision of the API server counts elsewhere.
+const permissionInterval = identity.AllowedTTL
+
+// watchPermissions finds running controllers that have lost permissions, and enqueues them: they stop, and
+// their condition has the roles to grant.
+func (c *changes) watchPermissions(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for key, s := range c.registry.states() {
+			if s.mayLackPermissions() && c.lacksPermissions(ctx, key, &s) {
+				c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
+			}
+		}
+	}, permissionInterval)
+}
+
+// mayLackPermissions reports whether to check the permissions of a running controller: after a Forbidden, and
+// always those of a ServiceAccount for webhooks, which Setpoint registers with its own.
+func (s *controllerState) mayLackPermissions() bool {
+	health, runs := s.health()
+	return runs && (health.Forbidden > 0 || s.running.Admission != nil && !s.running.Account.IsZero())
+}
+
+// lacksPermissions reports whether a controller would be refused for missing permissions now.
+func (c *changes) lacksPermissions(ctx context.Context, key queue.Key, s *controllerState) bool {
+	var kind object.Resource
+	if s.object != nil {
+		kind = c.declared.kinds[key.Namespace].Resource
+	}
+	_, refused := errors.AsType[*compile.Refusal](c.Permissions.Check(ctx, kind, s.running.Compiled))
+	return refused
+}
