@@ -70,13 +70,6 @@ func (c *changes) enqueue(cause queue.Cause, selects func(queue.Key, *controller
 	}
 }
 
-// enqueueUsersOf enqueues the running controllers of objects that use a resource.
-func (c *changes) enqueueUsersOf(resource object.Resource) {
-	c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
-		return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), resource)
-	})
-}
-
 // enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
 // older code.
 func (c *changes) enqueueReadersOf(selection cache.Selection, recovered bool) {
@@ -94,7 +87,9 @@ func (c *changes) enqueueReadersOf(selection cache.Selection, recovered bool) {
 // reports those whose code may no longer be read.
 func (c *changes) ObserveWatch(selection cache.Selection, err error) {
 	if apierrors.IsForbidden(err) && selection.Namespace != "" {
-		c.enqueueUsersOf(selection.Resource)
+		c.enqueue(queue.Cause{Kind: queue.RelatedChanged, Detail: selection.Resource.Kind}, func(_ queue.Key, e *controllerEntry) bool {
+			return e.object != nil && e.running != nil && slices.Contains(allKinds(e.running.Compiled), selection.Resource)
+		})
 	}
 	if err == nil || apierrors.IsForbidden(err) {
 		c.enqueueReadersOf(selection, err == nil)

@@ -75,8 +75,8 @@ func (l *releaser) release(ctx context.Context, key queue.Key) error {
 		Namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(compile.StoredStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
-		if l.finalizes(key, resource) {
-			return nil
+		if r := l.registry.state(key).running; r != nil && r.Finalizes() && resource.InList(r.parentKinds()) {
+			return nil // It would set its finalizer again.
 		}
 		if err := removal.RemoveFrom(ctx, resource); err != nil {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
@@ -120,12 +120,6 @@ func (l *releaser) releaseOutside(ctx context.Context, key queue.Key, o *object.
 				foot.Finalizer, finalizers.CountObjects(int(released)))})
 	}
 	return nil
-}
-
-// finalizes reports whether a running controller sets its finalizer on a kind.
-func (l *releaser) finalizes(key queue.Key, resource compile.ResourceName) bool {
-	r := l.registry.state(key).running
-	return r != nil && r.Finalizes() && resource.InList(r.parentKinds())
 }
 
 // patchReleased removes kinds from the status, and Setpoint's finalizer from the controller

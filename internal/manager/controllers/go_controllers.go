@@ -113,16 +113,3 @@ func (cs *Set) logCondition(key queue.Key, now conditionState) {
 		cs.Log.Warn("controller not ready", "controller", key.String(), "reason", now.reason, "message", now.message)
 	}
 }
-
-// goControllerError returns why a Go program is not ready although its caches are synced: a
-// refused controller. Kinds that are not served yet do not count.
-func (cs *Set) goControllerError() error {
-	states := cs.registry.states()
-	for _, own := range cs.GoControllers {
-		s := states[goControllerKey(own.Name)]
-		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {
-			return fmt.Errorf("%s: %w", own.Name, s.refusal)
-		}
-	}
-	return nil
-}

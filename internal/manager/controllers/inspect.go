@@ -64,10 +64,9 @@ func (v *inspection) snapshots() []controllerSnapshot {
 
 // snapshot returns a controller by its name; nil if there is none.
 func (v *inspection) snapshot(name string) *controllerSnapshot {
-	all := v.snapshots()
-	for i := range all {
-		if all[i].name == name {
-			return &all[i]
+	for _, one := range v.snapshots() {
+		if one.name == name {
+			return &one
 		}
 	}
 	return nil
@@ -100,7 +99,7 @@ func (v *inspection) controller(one *controllerSnapshot) inspect.Controller {
 	kinds := one.kinds
 	if r := one.running; r != nil {
 		kinds = kindsOf(r.Compiled)
-		c.RelatedKinds = r.relatedKinds()
+		c.RelatedKinds = lists.Union(nil, lists.Map(r.relatedResources(), object.KindOf))
 		c.Reviews, c.AllReplicas = r.Admission != nil, r.allReplicas()
 		c.Description = inspect.Describe(inspect.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission,
 			Addresses: r.HookAddresses})
@@ -275,9 +274,7 @@ func matchesKind(ref object.Ref, k object.Kind) bool {
 }
 
 func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
-	family := []inspect.Child{}
-	family = append(family, lists.Map(w.Children(o), inspect.ChildOf)...)
-	return family
+	return append([]inspect.Child{}, lists.Map(w.Children(o), inspect.ChildOf)...)
 }
 
 // objectWorker is a worker that manages objects.
@@ -308,19 +305,14 @@ func kindsOf(c *compile.Compiled) controllerKinds {
 
 // uniqueKinds returns sorted kinds without duplicates.
 func uniqueKinds(resources []object.Resource) []object.Kind {
-	kinds := []object.Kind{}
-	kinds = append(kinds, lists.Map(resources, object.KindOf)...)
+	kinds := append([]object.Kind{}, lists.Map(resources, object.KindOf)...)
 	slices.SortFunc(kinds, func(a, b object.Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})
 	return slices.Compact(kinds)
 }
 
-// relatedKinds returns the kinds of the related objects that a controller watches.
-func (r *runningController) relatedKinds() []object.Kind {
-	return lists.Union(nil, lists.Map(r.relatedResources(), object.KindOf))
-}
-
+// relatedResources returns the kinds of the related objects that a controller watches.
 func (r *runningController) relatedResources() []object.Resource {
 	var all []object.Resource
 	for _, w := range workersOf[interface{ RelatedKinds() []object.Resource }](r) {

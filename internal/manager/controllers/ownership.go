@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/request"
@@ -24,12 +22,10 @@ import (
 
 // ownership makes this Setpoint the owner of controller objects, and gives up those that it does not select any more.
 type ownership struct {
+	*Dependencies
 	declared *declarations
 	registry *registry
 	queue    *queue.Queue
-	owners   *conflicts.Owners
-	selector string
-	log      *slog.Logger
 	// unselected is set when controller objects may have left the selection.
 	unselected atomic.Bool
 }
@@ -37,7 +33,7 @@ type ownership struct {
 // take makes this Setpoint the owner of a controller object. It returns false if another one is, or
 // the object is gone. Of two that take it at once, the API server lets one win.
 func (w *ownership) take(ctx context.Context, key queue.Key) (bool, error) {
-	own := w.owners.Own()
+	own := w.Owners.Own()
 	if own == nil {
 		return true, nil
 	}
@@ -49,27 +45,22 @@ func (w *ownership) take(ctx context.Context, key queue.Key) (bool, error) {
 	if reflect.DeepEqual(managedBy, own) || managedBy == nil && w.registry.hasTaken(key, stored) {
 		return true, nil
 	}
-	if other, _ := w.owners.Other(ctx, stored); other != nil {
+	if other, _ := w.Owners.Other(ctx, stored); other != nil {
 		return false, nil
 	}
-	return w.storeOwner(ctx, key, stored, own)
-}
-
-// storeOwner stores the owner of a controller object, if the object is unchanged.
-func (w *ownership) storeOwner(ctx context.Context, key queue.Key, o *object.Object, own *setpoint.Instance) (bool, error) {
 	// A null removes the namespaces of a former owner.
-	managedBy := map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}
-	if err := w.declared.patchStatus(ctx, key, o, map[string]any{"managedBy": managedBy}); err != nil {
+	change := map[string]any{"managedBy": map[string]any{"lease": own.Lease, "namespaces": own.Namespaces}}
+	if err := w.declared.patchStatus(ctx, key, stored, change); err != nil {
 		return false, fmt.Errorf("store the owner in the status of %s: %w", key, err)
 	}
-	w.registry.setTaken(key, o)
+	w.registry.setTaken(key, stored)
 	return true, nil
 }
 
 // await takes a controller object before its controller runs. It returns false if the
 // context ends or another Setpoint was faster: then the controller is refused.
 func (w *ownership) await(ctx context.Context, key queue.Key) (taken bool) {
-	done := prepare(ctx, w.log, key, func(ctx context.Context) (err error) {
+	done := prepare(ctx, w.Log, key, func(ctx context.Context) (err error) {
 		taken, err = w.take(ctx, key)
 		return err
 	})
@@ -84,7 +75,7 @@ func (w *ownership) await(ctx context.Context, key queue.Key) (taken bool) {
 func (w *ownership) recheck(key queue.Key, e *controllerEntry, err error) {
 	switch {
 	case err != nil:
-		w.log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+		w.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
 	case e.running != nil:
 		w.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
 	}
@@ -99,22 +90,22 @@ var errNotOwner = errors.New("another Setpoint manages the controller")
 // reportUnselected says in the status of controller objects which this Setpoint ran that it does not select them any
 // more, and gives them up, so that another Setpoint may take them.
 func (w *ownership) reportUnselected(ctx context.Context) error {
-	own := w.owners.Own()
+	own := w.Owners.Own()
 	if own == nil {
 		return nil // Nothing says which Setpoint ran a controller.
 	}
-	selector, err := labels.Parse(w.selector)
+	selector, err := labels.Parse(w.Selector)
 	if err != nil {
 		return fmt.Errorf("read the selector of controllers: %w", err)
 	}
 	for _, kind := range compile.Kinds() {
-		stored, err := apply.New(w.declared.client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
+		stored, err := apply.New(w.Client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
 		if err != nil && !request.IsForbiddenOrNotFound(err) {
 			return fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, o := range stored {
 			managedBy := compile.StoredStatus(o).ManagedBy
-			if managedBy == nil || !w.owners.IsOwn(own, managedBy) || selector.Matches(o.Labels()) {
+			if managedBy == nil || !w.Owners.IsOwn(own, managedBy) || selector.Matches(o.Labels()) {
 				continue
 			}
 			if err := w.giveUp(ctx, kind, o, own.Lease); err != nil && !apierrors.IsNotFound(err) {
@@ -131,7 +122,7 @@ func (w *ownership) giveUp(ctx context.Context, kind compile.Kind, o *object.Obj
 	ready := conditionState{reason: setpoint.ReasonNotSelected, message: fmt.Sprintf(
 		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. "+
 			"Until another one does, objects stay as they are, and no hook is called",
-		lease, w.selector)}
+		lease, w.Selector)}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
 	_, err := w.declared.sendPatch(ctx, kind.Resource.Path("", o.Name())+"/status", map[string]any{
 		"metadata": identityOf(o), "status": map[string]any{"managedBy": nil, "conditions": conditions},

@@ -26,8 +26,6 @@ type registry struct {
 	entries map[queue.Key]*controllerEntry
 }
 
-func newRegistry() *registry { return &registry{entries: map[queue.Key]*controllerEntry{}} }
-
 // entry returns the entry of a key, and creates it if needed.
 func (g *registry) entry(key queue.Key) *controllerEntry {
 	g.mu.Lock()

@@ -234,9 +234,7 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	sum.StreamMessage = cmp.Or(sum.StreamMessage, h.StreamMessage)
 	sum.Failing += h.Failing
 	sum.HookFailing += h.HookFailing
-	if sum.HookMessage == "" {
-		sum.HookMessage = h.HookMessage
-	}
+	sum.HookMessage = cmp.Or(sum.HookMessage, h.HookMessage)
 	if h.LastError.Time.After(sum.LastError.Time) {
 		sum.LastError = h.LastError
 	}
@@ -249,17 +247,13 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	sum.ForbiddenNamespaces = append(sum.ForbiddenNamespaces, h.ForbiddenNamespaces...)
 	slices.Sort(sum.ForbiddenNamespaces)
 	sum.ForbiddenNamespaces = slices.Compact(sum.ForbiddenNamespaces)
-	addQueueStats(&sum.Queue, h.Queue)
-}
-
-func addQueueStats(sum *queue.Stats, s queue.Stats) {
-	for priority, depth := range s.Depth {
-		sum.Depth[priority] += depth
+	for priority, depth := range h.Queue.Depth {
+		sum.Queue.Depth[priority] += depth
 	}
-	sum.Active += s.Active
-	sum.Backoff += s.Backoff
-	sum.Delayed += s.Delayed
-	sum.OldestWait = max(sum.OldestWait, s.OldestWait)
+	sum.Queue.Active += h.Queue.Active
+	sum.Queue.Backoff += h.Queue.Backoff
+	sum.Queue.Delayed += h.Queue.Delayed
+	sum.Queue.OldestWait = max(sum.Queue.OldestWait, h.Queue.OldestWait)
 }
 
 // parentKinds returns the kinds of parents and of handled objects.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
@@ -136,7 +137,7 @@ func New(d Dependencies) *Set {
 		declared:     &declarations{client: d.Client, kinds: map[string]*controllerKind{}},
 		queue:        queue.New(backoff),
 		ready:        make(chan struct{}),
-		registry:     newRegistry(),
+		registry:     &registry{entries: map[queue.Key]*controllerEntry{}},
 	}
 	cs.changes = &changes{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue}
 	// For a controller of a Go program, a changed CRD resets the backoff.
@@ -144,8 +145,7 @@ func New(d Dependencies) *Set {
 	cs.compilation = &compilation{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue,
 		readers: map[queue.Key]*configmap.Reader{}, crdWatches: &crdWatches{store: d.Store, changed: changed,
 			views: map[string]*cache.View{}}}
-	cs.ownership = &ownership{declared: cs.declared, registry: cs.registry, queue: cs.queue,
-		owners: d.Owners, selector: d.Selector, log: d.Log}
+	cs.ownership = &ownership{Dependencies: &cs.Dependencies, declared: cs.declared, registry: cs.registry, queue: cs.queue}
 	cs.rollouts = &rollouts{&cs.Dependencies, cs.declared, cs.registry, cs.queue}
 	cs.inspection = &inspection{&cs.Dependencies, cs.declared, cs.registry}
 	cs.reporter = &reporter{&cs.Dependencies, cs.declared, cs.registry, cs.ownership, cs.rollouts}
@@ -254,12 +254,20 @@ func (cs *Set) Ready() <-chan struct{} { return cs.ready }
 // Started reports whether all controllers found at the start have been reconciled once.
 func (cs *Set) Started() bool { return cs.started.Load() }
 
-// CheckReady returns why not all controllers work: one starts, or one of a Go program is refused.
+// CheckReady returns why not all controllers work: one starts, or one of a Go program is refused, although the caches are
+// synced. Kinds that are not served yet do not count.
 func (cs *Set) CheckReady() error {
 	if err := cs.checkSynced(); err != nil {
 		return err
 	}
-	return cs.goControllerError()
+	states := cs.registry.states()
+	for _, own := range cs.GoControllers {
+		s := states[goControllerKey(own.Name)]
+		if s.refusal != nil && !s.refused(setpoint.ReasonResourceNotFound) {
+			return fmt.Errorf("%s: %w", own.Name, s.refusal)
+		}
+	}
+	return nil
 }
 
 // checkSynced returns an error while a controller starts or its caches are not synced.
