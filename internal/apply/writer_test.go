@@ -65,7 +65,8 @@ func (s *server) writer(t *testing.T, options apply.Options, respond http.Handle
 func newServer(t *testing.T, options apply.Options, respond http.HandlerFunc) (*server, *apply.Writer) {
 	t.Helper()
 	s := &server{}
-	return s, s.writer(t, options, respond)
+	w := s.writer(t, options, respond)
+	return s, w
 }
 
 func writeJSON(code int, body string) http.HandlerFunc {

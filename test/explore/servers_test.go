@@ -64,7 +64,9 @@ func (c call) request(t *testing.T, host string) *http.Request {
 
 func (s *clusterServer) send(t *testing.T, c call) outcome {
 	t.Helper()
-	return newOutcome(t, must.Get(s.client.Do(c.request(t, s.host))).In(t))
+	response, err := s.client.Do(c.request(t, s.host))
+	must.Succeed(t, err)
+	return newOutcome(t, response)
 }
 
 func newOutcome(t *testing.T, response *http.Response) outcome {

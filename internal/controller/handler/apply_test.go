@@ -144,7 +144,7 @@ func TestNotApplicable(t *testing.T) {
 		s.edit(rates, "eur", `{"spec":{"on":false}}`)
 		c.expect(t, "Update eur")
 		w.stop()
-		w = startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
+		startEnv(s, p, s, map[string]handlerFunc{"h": c.handle})
 		c.expect(t, "Update eur")
 		s.edit(rates, "eur", `{"spec":{"n":2,"on":true}}`)
 		c.expect(t, "Update eur")
@@ -219,7 +219,7 @@ func TestMatch(t *testing.T) {
 		c.expect(t, "Match eur")
 		expectFinalizers(t, s, "[setpoint.dev/test]")
 		w.stop() // Nothing is known after a restart.
-		w = startEnv(s, p, s, do)
+		startEnv(s, p, s, do)
 		since := time.Now().Format(time.TimeOnly)
 		c.expect(t, "Match eur")
 		c.setFailing(false)

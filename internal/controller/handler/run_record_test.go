@@ -314,7 +314,7 @@ func TestEventTypes(t *testing.T) {
 		s.create(rates, "chf", `{}`)
 		expect("Added chf", "Deleted chf")
 		w.stop()
-		w = startEnv(s, p, s, do)
+		startEnv(s, p, s, do)
 		expect("Listed chf", "Listed eur")
 	})
 }
