@@ -56,8 +56,8 @@ type Options struct {
 	// HistorySize is the maximum size of the reconcile history in bytes. The default is
 	// 32 MiB; a negative size disables it.
 	HistorySize int
-	// RecordFile is a file to record all calls of hooks and handlers to, for setpoint test
-	// --replay; "" for none. It is renamed to RecordFile.1 when it has half of RecordMaxSize
+	// RecordFile is a file to record all calls of hooks and handlers to, for setpoint record
+	// --cases; "" for none. It is renamed to RecordFile.1 when it has half of RecordMaxSize
 	// bytes, by default 256 MiB.
 	RecordFile    string
 	RecordMaxSize int
