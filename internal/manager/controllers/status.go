@@ -173,7 +173,8 @@ func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) (ma
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"metadata": identityOf(of), "status": object.PatchBetween(before, after)}, nil
+	// All fields are written: counts of 0 are the same for us as none, but not for who reads the object.
+	return map[string]any{"metadata": identityOf(of), "status": object.CombinePatches(object.PatchBetween(before, after), after)}, nil
 }
 
 func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err error) {
