@@ -32,7 +32,10 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 		return nil, rejected
 	}
 	body, live, err := w.readOwners(ctx, a, "application/json")
-	if err != nil {
+	switch {
+	case Conflict(err): // It was replaced, and what was rejected was about another object.
+		return nil, err
+	case err != nil:
 		return nil, errors.Join(rejected, err)
 	}
 	if a.Manager = w.requests.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {

@@ -8,7 +8,10 @@ import (
 
 // Map returns the results of a function for each item; nil for none.
 func Map[T, R any](items []T, result func(T) R) []R {
-	var all []R
+	if len(items) == 0 {
+		return nil
+	}
+	all := make([]R, 0, len(items))
 	for _, item := range items {
 		all = append(all, result(item))
 	}

@@ -60,6 +60,7 @@ type Registry struct {
 	parents  map[queue.Key]*ruleSet
 	ruleSets map[string]*ruleSet
 	rules    map[string]*rule
+	kinds    map[kindName]*usedKind
 	watches  map[cache.Selection]*sharedWatch
 	// nextSerial numbers the rules, eventID the events.
 	nextSerial, eventID uint64
@@ -72,6 +73,7 @@ func New(o Options) *Registry {
 		parents:  map[queue.Key]*ruleSet{},
 		ruleSets: map[string]*ruleSet{},
 		rules:    map[string]*rule{},
+		kinds:    map[kindName]*usedKind{},
 		watches:  map[cache.Selection]*sharedWatch{},
 	}
 }

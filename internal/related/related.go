@@ -189,7 +189,8 @@ func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
 // resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
 // works.
 func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
-	if resource, known := r.watchedKind(rule); known {
+	name := kindName{rule.APIVersion, rule.Resource}
+	if resource, known := r.knownKind(name); known {
 		return resource, nil
 	}
 	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)

@@ -10,6 +10,7 @@ import (
 // rule is a pattern with the objects it selects. Rule sets share it. The registry's lock guards it.
 type rule struct {
 	pattern
+	kind *usedKind
 	// key is the identity of the pattern, serial the order of creation.
 	key    string
 	serial uint64

@@ -135,15 +135,12 @@ func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
 // Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
 // cost as much as one.
 
-// watchedKind returns the resource of a kind that rules watch already.
-func (r *Registry) watchedKind(rule hook.RelatedRule) (object.Resource, bool) {
+// knownKind returns the resource of a kind that rules use already.
+func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for selection, t := range r.watches {
-		kind := selection.Resource
-		if kind.Plural == rule.Resource && kind.APIVersion() == rule.APIVersion && len(t.rules) > 0 && selection != namespaceSelection {
-			return kind, true
-		}
+	if used := r.kinds[name]; used != nil {
+		return used.resource, true
 	}
 	return object.Resource{}, false
 }
@@ -170,10 +167,20 @@ func (r *Registry) ruleFor(p pattern) *rule {
 		return one
 	}
 	r.nextSerial++
-	one := &rule{pattern: p, key: key, serial: r.nextSerial, ruleSets: map[*ruleSet]struct{}{}}
+	one := &rule{pattern: p, key: key, serial: r.nextSerial, kind: r.usedKind(p.resource), ruleSets: map[*ruleSet]struct{}{}}
+	one.kind.rules++
 	r.rules[key] = one
 	r.openWatches(one)
 	return one
+}
+
+func (r *Registry) usedKind(resource object.Resource) *usedKind {
+	used := r.kinds[nameOf(resource)]
+	if used == nil || used.resource != resource {
+		used = &usedKind{resource: resource}
+		r.kinds[nameOf(resource)] = used
+	}
+	return used
 }
 
 // detach removes a parent from a rule set.
@@ -195,4 +202,8 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 func (r *Registry) dropRule(one *rule) {
 	delete(r.rules, one.key)
 	one.close()
+	one.kind.rules--
+	if name := nameOf(one.resource); one.kind.rules == 0 && r.kinds[name] == one.kind {
+		delete(r.kinds, name)
+	}
 }

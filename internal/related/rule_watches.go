@@ -12,6 +12,19 @@ import (
 // of the whole kind, which is cheaper for both sides.
 const maxNarrowWatches = 8
 
+// kindName is how a rule names a kind.
+type kindName struct{ apiVersion, plural string }
+
+func nameOf(resource object.Resource) kindName {
+	return kindName{resource.APIVersion(), resource.Plural}
+}
+
+// usedKind is a kind and the number of its rules.
+type usedKind struct {
+	resource object.Resource
+	rules    int
+}
+
 // openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too
 // many. They do not change: a rule that changed watches might miss an object for a moment, and a
 // hook might respond by deleting a child.

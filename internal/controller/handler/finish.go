@@ -95,7 +95,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 // recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
-	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now(), Locations: r.refused()}
+	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	again := true
 	switch {
@@ -105,6 +105,9 @@ func (r *run) recordResult() {
 		now.Message, now.Fault = failed.Message, failed.Fault
 	default:
 		again = false
+	}
+	if again {
+		now.Locations = r.refused()
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict

@@ -174,7 +174,8 @@ func (s *Set) compare(documents []Document) changeSet {
 	for _, d := range documents {
 		key := RefOf(d.Object)
 		wanted[key] = true
-		if before, there := s.applied[key]; !there || !reflect.DeepEqual(before.Object, d.Object) {
+		// What a former run has applied has no file, and is applied once in this one.
+		if before, there := s.applied[key]; !there || before.File == "" || !reflect.DeepEqual(before.Object, d.Object) {
 			w.stages[stage(key)] = append(w.stages[stage(key)], d)
 		}
 	}

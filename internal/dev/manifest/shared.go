@@ -260,8 +260,11 @@ func (s *Shared) InstallKinds(ctx context.Context, all []Document) error {
 		return err
 	}
 	definitions = slices.DeleteFunc(definitions, func(d Document) bool {
+		if !used[definedKind(d.Object).GroupKind()] {
+			return true
+		}
 		what, _, _ := s.decide(ctx, d.Object) // Applying it has the same error.
-		return !used[definedKind(d.Object).GroupKind()] || what == toUse
+		return what == toUse
 	})
 	if _, err := newSet(s, "", nil).applyAll(ctx, definitions); err != nil {
 		return fmt.Errorf("install the CRDs of controllers, which the cluster lacks: %w", err)
