@@ -83,6 +83,21 @@ func TestAnApplyOfAnotherObjectConflicts(t *testing.T) {
 	}
 }
 
+// A child that was replaced after its apply was rejected is a conflict too: what was rejected was about another object.
+func TestAReplacedObjectConflicts(t *testing.T) {
+	rejected := strings.Replace(status(422, "Invalid", "may not be specified", "FieldValueForbidden"), "metadata.namespace", "data.x", 1)
+	_, w := newServer(t, apply.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			writeJSON(http.StatusOK, `{"metadata":{"name":"a","uid":"another","resourceVersion":"9"}}`)(w, r)
+			return
+		}
+		writeJSON(http.StatusUnprocessableEntity, rejected)(w, r)
+	})
+	if result := applyOne(t, w, applying(t, plan.Apply)); !apply.Conflict(result.Err) {
+		t.Errorf("replaced: %v", result.Err)
+	}
+}
+
 // Neither a stale object nor an error proves that a child differs.
 func TestNothingIsDeletedFromAStaleCache(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ func (p *Process) Deliver(ctx context.Context, view *View, e Event) []Item {
 		return nil
 	}
 	if e.Resource == OutageResource {
-		return p.Start(view.After(e)) // The controllers start again, with what is there now.
+		return p.Start(view.After(e)) // The controllers start again, with the current objects.
 	}
 	p.calls.begin(ctx)
 	s := p.begin(view)
