@@ -75,6 +75,7 @@ explore-test: bin/setpoint ## Compare the API server and the models of explorati
 
 .PHONY: explore-test-long
 explore-test-long:
+	go test -count=1 -timeout 30m ./internal/apply -seeds 300 -first 0
 	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
 
 # Prometheus' packages are in a module of their own.

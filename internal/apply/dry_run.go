@@ -74,14 +74,14 @@ func (l *managedMetadata) remove(have, want map[string]any, manager string, t *p
 }
 
 func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) {
-	for name, below := range mine {
+	for name := range unionOf(mine, theirs) {
 		member, isMember := strings.CutPrefix(name, "f:")
 		value, there := have[member]
 		if !isMember || !there {
 			continue
 		}
 		wanted, isWanted := want[member]
-		left, stays := remaining(value, wanted, below, childrenOf(theirs, name))
+		left, stays := remaining(value, wanted, mine[name], childrenOf(theirs, name))
 		if have[member] = left; !stays && !isWanted {
 			delete(have, member)
 		}
@@ -91,13 +91,8 @@ func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) 
 // remaining returns what is left of a value, and whether it stays if it is not desired.
 func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, stays bool) {
 	shared := len(theirs) > 0
-	switch {
-	case len(mine) > 0:
-	case want != nil && !slices.ContainsFunc(theirs, func(o fieldSet) bool { return len(o) > 0 }):
-		// The server treats it as one value.
+	if want != nil && len(unionOf(mine, theirs)) == 0 { // The server treats it as one value.
 		return want, true
-	default:
-		return value, shared
 	}
 	switch have := value.(type) {
 	case map[string]any:
@@ -107,37 +102,46 @@ func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, sta
 	case []any:
 		wanted, _ := want.([]any)
 		have = remainingItems(have, wanted, mine, theirs)
-		return have, shared || len(have) > 0
+		return have, shared || len(mine) > 0 && len(have) > 0
 	}
 	return value, shared
 }
 
 // remainingItems returns the items of a list that stay.
 func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
-	left := make([]any, 0, len(have))
+	left, owned := make([]any, 0, len(have)), unionOf(mine, theirs)
 	for _, item := range have {
-		name, below, known := mine.findItem(item)
+		name, known := owned.findItem(item)
 		if !known {
 			left = append(left, item)
 			continue
 		}
 		wanted, isWanted := itemIn(want, name)
+		below, isMine := mine[name]
 		kept, stays := remaining(item, wanted, below, childrenOf(theirs, name))
 		// A manager that owns only fields of an item did not add the item.
-		if _, added := below[self]; stays || isWanted || len(below) > 0 && !added {
+		if _, added := below[self]; stays || isWanted || !isMine || len(below) > 0 && !added {
 			left = append(left, kept)
 		}
 	}
 	return left
 }
 
-func (o fieldSet) findItem(item any) (name string, below fieldSet, known bool) {
+// unionOf returns the fields of all managers.
+func unionOf(mine fieldSet, theirs []fieldSet) fieldSet {
+	for _, fields := range theirs {
+		mine = union(mine, fields)
+	}
+	return mine
+}
+
+func (o fieldSet) findItem(item any) (name string, known bool) {
 	for _, e := range o.elements() {
 		if e.matches(item) {
-			return e.text, e.below, true
+			return e.text, true
 		}
 	}
-	return "", nil, false
+	return "", false
 }
 
 func itemIn(list []any, name string) (item any, found bool) {

@@ -221,7 +221,7 @@ func (o fieldSet) find(at []step) (keys []string, owned bool) {
 	for _, s := range at {
 		key := "f:" + s.name
 		if s.name == "" {
-			key, _, _ = o.findItem(s.item)
+			key, _ = o.findItem(s.item)
 		}
 		below, given := o[key]
 		if !given {

@@ -349,7 +349,6 @@ func ownersOf(k *testController, key string) string {
 	for _, e := range k.objects[key].GetManagedFields() {
 		var fields map[string]any
 		must.Succeed(k.t, json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields))
-		withSelf(fields)
 		name := e.Manager + " " + e.APIVersion + " " + e.Subresource
 		if all, known := owners[name].(map[string]any); known {
 			overlay(all, fields)
@@ -357,14 +356,21 @@ func ownersOf(k *testController, key string) string {
 		}
 		owners[name] = fields
 	}
+	for _, fields := range owners {
+		withSelf(fields.(map[string]any))
+	}
 	return string(must.Get(json.MarshalIndent(owners, "", " ")).In(k.t))
 }
 
-// withSelf writes fields that are owned themselves in one way: they have "." only if others are owned below.
+// withSelf writes owned fields in one way: a field has "." if none is owned below it. That of a map with members
+// is left out: who sets a member, owns the map.
 func withSelf(fields map[string]any) {
 	for name, below := range fields {
 		if members := below.(map[string]any); name != "." {
 			withSelf(members)
+			if strings.HasPrefix(name, "f:") {
+				delete(members, ".")
+			}
 			if len(members) == 0 {
 				members["."] = map[string]any{}
 			}

@@ -193,6 +193,11 @@ var ChildKeys = []ItemKey{
 	{Field: "mountPath"}, {Field: "name"}, {Field: "uid"}, {Field: "ip"}, {Field: "path"},
 }
 
+// ApplyKeys are ChildKeys as a server-side apply has them: two ports with different protocols are never the same.
+var ApplyKeys = slices.DeleteFunc(slices.Clone(ChildKeys), func(k ItemKey) bool {
+	return !k.protocols && slices.Contains(ChildKeys, ItemKey{Field: k.Field, protocols: true})
+})
+
 // StatusKeys are the keys of lists in a status with several writers.
 var StatusKeys = append([]ItemKey{{Field: "type"}}, ChildKeys...)
 

@@ -40,7 +40,7 @@ func Overlay(under, over *object.Object) (*object.Object, error) {
 }
 
 func overlayFields(have, want map[string]any) map[string]any {
-	overlaid := merger{keys: object.ChildKeys}.objects(have, nil, want)
+	overlaid := merger{keys: object.ApplyKeys, applyOrder: true}.objects(have, nil, want)
 	mergeOwners(overlaid, have, nil, want)
 	mergeFinalizers(overlaid, have)
 	return overlaid

@@ -35,6 +35,8 @@ type merger struct {
 	ignoreEmpty bool
 	// valuesOmitted means that only the field set of what was applied is known.
 	valuesOmitted bool
+	// applyOrder puts items into the order of a server-side apply.
+	applyOrder bool
 }
 
 func (m merger) merge(observed, applied, desired any) any {
@@ -127,24 +129,54 @@ func (m merger) unchanged(applied, desired []any) bool {
 
 // byKey merges lists whose items have a key.
 func (m merger) byKey(observed, applied, desired object.Items) []any {
-	merged := make([]any, 0, max(len(observed.Order), len(desired.Order)))
-	for _, id := range observed.Order {
-		item := observed.ByID[id]
+	order := slices.Concat(observed.Order, desired.Order)
+	if m.applyOrder {
+		order = inApplyOrder(observed, desired)
+	}
+	merged := make([]any, 0, len(order))
+	for i, id := range order {
+		item, isObserved := observed.ByID[id]
 		want, isDesired := desired.ByID[id]
 		last, wasApplied := applied.ByID[id]
 		switch {
-		case isDesired:
+		case isObserved && !m.applyOrder && i >= len(observed.Order): // It stands among the observed ones.
+		case isObserved && isDesired:
 			merged = append(merged, m.merge(item, last, want))
+		case isDesired:
+			merged = append(merged, want)
 		case !wasApplied:
 			merged = append(merged, item)
 		}
 	}
-	for _, id := range desired.Order {
-		if _, known := observed.ByID[id]; !known {
-			merged = append(merged, desired.ByID[id])
-		}
-	}
 	return merged
+}
+
+// inApplyOrder returns the items of two lists in the order of a server-side apply: the desired ones keep
+// theirs, and each of the others stands behind the observed items before it, as far as that allows.
+func inApplyOrder(observed, desired object.Items) (order []object.Identity) {
+	rest := observed.Order
+	isDesired := func(id object.Identity) bool { _, is := desired.ByID[id]; return is }
+	isObserved := func(id object.Identity) bool { _, is := observed.ByID[id]; return is }
+	for i, next := range desired.Order {
+		shared := slices.IndexFunc(desired.Order[i:], isObserved)
+		for len(rest) > 0 && rest[0] != next {
+			id, wanted := rest[0], isDesired(rest[0])
+			if wanted && shared > 0 && id == desired.Order[i+shared] {
+				break
+			}
+			if !wanted {
+				order = append(order, id)
+			}
+			if rest = rest[1:]; wanted && shared < 0 {
+				break
+			}
+		}
+		if len(rest) > 0 && rest[0] == next {
+			rest = rest[1:]
+		}
+		order = append(order, next)
+	}
+	return slices.Concat(order, slices.DeleteFunc(slices.Clone(rest), isDesired))
 }
 
 // byPosition merges lists of the same length by index.
@@ -160,7 +192,7 @@ func (m merger) byPosition(observed, applied, desired []any) []any {
 // Lists whose items have no key in common are paired by index.
 func PairItems(have, want []any) []any {
 	pairs := make([]any, len(have))
-	for _, key := range object.ChildKeys {
+	for _, key := range object.ApplyKeys {
 		observed, fits := key.Index(have)
 		desired, fitsToo := key.Index(want)
 		if !fits || !fitsToo {
