@@ -3,9 +3,14 @@ package object
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"slices"
 	"strconv"
+	"unique"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -314,4 +319,236 @@ func (p *parser) integer(into *int64) error {
 func kindName(kind jsontext.Kind) string {
 	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number"}
 	return cmp.Or(names[kind], kind.String())
+}
+
+// seed makes digests differ between processes; they are never stored.
+var seed = maphash.MakeSeed()
+
+// typeName is apiVersion and kind. There are few of them, and each is stored once.
+type typeName struct{ apiVersion, kind string }
+
+// build returns the parsed object with its own copy of the bytes, and its digests.
+func (p *parser) build(apiVersion, kind string) *Object {
+	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
+	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)}) // It copies new texts.
+	var room [256]byte
+	o.names, o.nameFrom = string(append(append(room[:0], p.namespace...), p.name...)), uint32(len(p.namespace))
+	c := p.copyData(apiVersion, kind)
+	if p.controlled {
+		o.owner = ownerRanges{
+			typeName: unique.Make(typeName{textOf(p.owner.apiVersion), textOf(p.owner.kind)}),
+			name:     c.rangeOf(p.owner.name),
+			uid:      c.rangeOf(p.owner.uid),
+		}
+	}
+	o.uid, o.labels = c.rangeOf(p.uid), c.labels(p.labels)
+	managed := p.managedFields()
+	c.appendManaged(managed)
+	o.managed = managed != nil
+	o.raw = c.out[:c.size:len(c.out)]
+	o.digest = digest(o.raw, c.spanOf(p.version))
+	o.intent = p.intent(o)
+	return o
+}
+
+// orExpected returns a view of what was read, or the expected text if that is missing.
+func orExpected(read []byte, expected string) string {
+	if read == nil {
+		return expected
+	}
+	return textOf(read)
+}
+
+// textOf returns a view of bytes. It must not outlive them.
+func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) } //nolint:gosec // As the comment says.
+
+// digest omits the resource version, which changes without any change that a hook sees.
+func digest(raw []byte, version span) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.Write(raw[:version.from])
+	h.Write(raw[version.to:])
+	return h.Sum64()
+}
+
+// intent hashes labels, annotations, generation and deletion.
+func (p *parser) intent(o *Object) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(o.textAt(o.labels))
+	h.WriteByte(0)
+	h.Write(p.data[p.annotations.from:p.annotations.to])
+	h.WriteString(strconv.FormatInt(o.generation, 10))
+	h.WriteString(strconv.FormatBool(o.deleted))
+	return h.Sum64()
+}
+
+// DigestOf returns a hash of bytes, stable within this process only.
+func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
+
+// withoutMember returns a copy of an object without one member.
+func withoutMember(data []byte, member span) []byte {
+	cut := memberExtent(data, member)
+	return slices.Concat(data[:cut.from], data[cut.to:])
+}
+
+// memberExtent returns the span of a member with its comma and white space. No member starts at
+// the beginning of data.
+func memberExtent(data []byte, member span) span {
+	if member == (span{}) {
+		return span{}
+	}
+	head, tail := bytes.TrimRight(data[:member.from], " \t\r\n"), bytes.TrimLeft(data[member.to:], " \t\r\n")
+	switch {
+	case bytes.HasSuffix(head, []byte(",")):
+		head = head[:len(head)-1]
+	case bytes.HasPrefix(tail, []byte(",")):
+		tail = tail[1:]
+	}
+	return span{int64(len(head)), int64(len(data) - len(tail))}
+}
+
+// objectCopy is the object's own copy of the data, in one allocation.
+type objectCopy struct {
+	out  []byte
+	size int // of the JSON; texts without a plain form in it follow
+	// head is the number of bytes that replace the first skipped ones of the data.
+	head, skipped int64
+	cut           span
+}
+
+// copyData omits managedFields and adds a missing type at the beginning, kind first as in
+// single objects, so that objects of lists and watches have equal bytes.
+func (p *parser) copyData(apiVersion, kind string) objectCopy {
+	head, body := p.typeHeader(apiVersion, kind)
+	c := objectCopy{
+		head:    int64(len(head)),
+		skipped: int64(len(p.data) - len(body)),
+		cut:     memberExtent(p.data, p.managed),
+	}
+	c.size = len(head) + len(body) - int(c.cut.to-c.cut.from)
+	c.out = append(make([]byte, 0, c.size+p.extraSize()+p.managedSize()), head...)
+	if c.cut == (span{}) {
+		c.out = append(c.out, body...)
+		return c
+	}
+	c.out = append(c.out, p.data[c.skipped:c.cut.from]...)
+	c.out = append(c.out, p.data[c.cut.to:]...)
+	return c
+}
+
+// typeHeader returns what replaces the beginning if the type is missing, and the rest.
+func (p *parser) typeHeader(apiVersion, kind string) (head, body []byte) {
+	if p.kind == nil && kind != "" {
+		head = appendTextMember(head, "kind", kind)
+	}
+	if p.apiVersion == nil && apiVersion != "" {
+		head = appendTextMember(head, "apiVersion", apiVersion)
+	}
+	if head == nil {
+		return nil, p.data
+	}
+	body = bytes.TrimLeft(p.data[1:], " \t\r\n")
+	if body[0] == '}' {
+		head = head[:len(head)-1]
+	}
+	return append([]byte{'{'}, head...), body
+}
+
+// appendTextMember appends a member and a comma.
+func appendTextMember(out []byte, name, text string) []byte {
+	out, _ = jsontext.AppendQuote(out, name)
+	out = append(out, ':')
+	out, _ = jsontext.AppendQuote(out, text)
+	return append(out, ',')
+}
+
+// extraSize returns the size of texts that have no plain form in the data.
+func (p *parser) extraSize() int {
+	size := len(p.labels.rewritten)
+	for _, text := range []textSpan{p.uid, p.owner.name, p.owner.uid} {
+		if text.from < 0 {
+			size += len(text.text)
+		}
+	}
+	return size
+}
+
+// spanOf returns the span in the copy for one in the data.
+func (c *objectCopy) spanOf(s span) span {
+	if s == (span{}) {
+		return span{}
+	}
+	return span{c.shift(s.from), c.shift(s.to)}
+}
+
+func (c *objectCopy) shift(at int64) int64 {
+	if at >= c.cut.to {
+		at -= c.cut.to - c.cut.from
+	}
+	return at - c.skipped + c.head
+}
+
+// rangeOf returns the range of a text.
+func (c *objectCopy) rangeOf(text textSpan) textRange {
+	if text.from < 0 {
+		return c.appendText(text.text)
+	}
+	from := c.shift(text.from)
+	return textRange{uint32(from), uint32(from) + uint32(len(text.text))}
+}
+
+func (c *objectCopy) labels(set labelSet) textRange {
+	if set.rewritten != nil {
+		return c.appendText(set.rewritten)
+	}
+	at := c.spanOf(set.span)
+	return textRange{uint32(at.from), uint32(at.to)}
+}
+
+// appendText appends a text after the JSON.
+func (c *objectCopy) appendText(text []byte) textRange {
+	from := len(c.out)
+	c.out = append(c.out, text...)
+	return textRange{uint32(from), uint32(len(c.out))}
+}
+
+// managedFields returns the value of metadata.managedFields; nil if it is not kept.
+func (p *parser) managedFields() []byte {
+	if !p.keepManaged || p.managed == (span{}) {
+		return nil
+	}
+	_, value, _ := bytes.Cut(p.data[p.managed.from:p.managed.to], []byte(":"))
+	return bytes.TrimSpace(value)
+}
+
+// managedSize returns the size of what appendManaged appends.
+func (p *parser) managedSize() int {
+	if value := p.managedFields(); value != nil {
+		return len(value) + managedTail
+	}
+	return 0
+}
+
+// managedTail is the size of the length after the managedFields.
+const managedTail = 4
+
+// appendManaged appends the managedFields after all other texts, if they are kept.
+func (c *objectCopy) appendManaged(value []byte) {
+	if value != nil {
+		c.out = binary.BigEndian.AppendUint32(append(c.out, value...), uint32(len(value)))
+	}
+}
+
+// JSONWithManagedFields returns the JSON including metadata.managedFields, if they are kept.
+func (o *Object) JSONWithManagedFields() []byte {
+	if !o.managed {
+		return o.JSON()
+	}
+	all := o.raw[:cap(o.raw)]
+	end := len(all) - managedTail
+	value := all[end-int(binary.BigEndian.Uint32(all[end:])) : end]
+	member, _ := find(o.raw, "metadata") // It contained them.
+	metadata := appendMember(o.raw[member.value.from:member.value.to], "managedFields", value)
+	return concat(o.raw[:member.value.from], metadata, o.raw[member.value.to:])
 }
