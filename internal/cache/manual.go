@@ -184,13 +184,6 @@ func (w *watch) arrive(o *object.Object, deleted bool) {
 	})
 }
 
-// noteWrite notes a write that a view of a manual cache observes.
-func (v *View) noteWrite(o *object.Object, deleted bool) {
-	if m := v.watch.manual; m != nil {
-		m.note(Write{Selection: v.watch.selection, View: slices.Index(v.watch.views, v), Object: o, Deleted: deleted})
-	}
-}
-
 // note notes a write and passes it to the watches whose views do not observe it. What a run reads of
 // them then is what later events are compared with.
 func (m *Manual) note(write Write) {
