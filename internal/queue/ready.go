@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"container/heap"
 	"container/list"
 	"context"
 	"strconv"
@@ -303,4 +304,84 @@ func (e *entry) retryCause() Cause {
 		return Cause{Kind: Retrying}
 	}
 	return Cause{Kind: Retrying, Detail: strconv.Itoa(e.attempts)}
+}
+
+// forever is the longest delay. It is small enough to be added to a time.
+const forever time.Duration = 1 << 61
+
+func addDelay(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
+
+// timer is a time at which an entry is due. It is part of the entry, so setting it allocates
+// nothing.
+type timer struct {
+	at    time.Duration // on the queue's clock
+	slot  int           // index in the heap plus one; zero if not set
+	entry *entry
+}
+
+func (t *timer) set() bool { return t.slot != 0 }
+
+// until returns the time left; zero if it is not set.
+func (t *timer) until(now time.Duration) time.Duration {
+	if !t.set() {
+		return 0
+	}
+	return max(t.at-now, 0)
+}
+
+// delays is a heap of timers, earliest first.
+type delays []*timer
+
+func (d *delays) set(t *timer, at time.Duration) {
+	t.at = at
+	if t.set() {
+		heap.Fix(d, t.slot-1)
+		return
+	}
+	heap.Push(d, t)
+}
+
+func (d *delays) drop(t *timer) {
+	if t.set() {
+		heap.Remove(d, t.slot-1)
+	}
+}
+
+// next returns when the earliest timer is due; false if none is set.
+func (d *delays) next() (time.Duration, bool) {
+	if len(*d) == 0 {
+		return 0, false
+	}
+	return (*d)[0].at, true
+}
+
+// popDue removes and returns the earliest timer if it is due, else nil.
+func (d *delays) popDue(now time.Duration) *timer {
+	if at, some := d.next(); !some || at > now {
+		return nil
+	}
+	return heap.Pop(d).(*timer)
+}
+
+func (d delays) Len() int           { return len(d) }
+func (d delays) Less(i, j int) bool { return d[i].at < d[j].at }
+
+func (d delays) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].slot, d[j].slot = i+1, j+1
+}
+
+func (d *delays) Push(x any) {
+	t := x.(*timer)
+	t.slot = len(*d) + 1
+	*d = append(*d, t)
+}
+
+func (d *delays) Pop() any {
+	last := len(*d) - 1
+	t := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	t.slot = 0
+	return t
 }
