@@ -3,6 +3,7 @@ package failure_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -31,5 +32,49 @@ func TestOneLine(t *testing.T) {
 	long := failure.OneLine(errors.New("a\nb " + strings.Repeat("ä", 40_000)))
 	if len(long) > 1100 || !utf8.ValidString(long) || !strings.HasPrefix(long, "a; b ä") {
 		t.Errorf("%d bytes: %.40s", len(long), long)
+	}
+}
+
+// A panic or runtime.Goexit must not end the caller's goroutine.
+func TestRecover(t *testing.T) {
+	plain := errors.New("no")
+	for name, c := range map[string]struct {
+		do      func() error
+		want    string
+		crashed bool
+	}{
+		"well":    {func() error { return nil }, "", false},
+		"error":   {func() error { return plain }, "no", false},
+		"panic":   {func() error { panic("boom") }, "the handler panicked: boom", true},
+		"nil":     {func() error { panic(nil) }, "the handler panicked: panic called with nil argument", true}, //nolint:govet // As user code might.
+		"exit":    {func() error { runtime.Goexit(); return nil }, "the handler called runtime.Goexit", true},
+		"failnow": {func() error { new(testing.T).FailNow(); return nil }, "the handler called runtime.Goexit", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := failure.Recover("the handler", c.do)
+			if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			stack, crashed := failure.PanicStack(fmt.Errorf("handler h: %w", orNil(err)))
+			if crashed != c.crashed || crashed && !strings.Contains(stack, "panic_test.go") {
+				t.Errorf("crashed %v, at %s", crashed, stack)
+			}
+		})
+	}
+	if !errors.Is(failure.Recover("it", func() error { return plain }), plain) {
+		t.Error("the error is another one")
+	}
+}
+
+func orNil(err error) error {
+	if err == nil {
+		return errors.New("none")
+	}
+	return err
+}
+
+func BenchmarkRecover(b *testing.B) {
+	for b.Loop() {
+		_ = failure.Recover("it", func() error { return nil })
 	}
 }
