@@ -6,17 +6,26 @@
 package webhook
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 const (
@@ -134,4 +143,341 @@ func parseURL(rawURL string) (*url.URL, error) {
 func redact(u *url.URL) string {
 	public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return public.String()
+}
+
+// Credentials authenticate a call. They are immutable; a rotation replaces them.
+type Credentials struct {
+	// TLS has the trusted CAs and the client certificate. Nil means the system's CAs and
+	// no certificate. Connections are reused while the pointer stays the same.
+	TLS *tls.Config
+	// Authorization is the Authorization header; none if empty.
+	Authorization string
+}
+
+// String hides the secret values.
+func (*Credentials) String() string { return "credentials (not shown)" }
+
+// GoString hides the secret values.
+func (c *Credentials) GoString() string { return c.String() }
+
+// reloadingClient replaces its client when credentials change.
+type reloadingClient struct {
+	credentials  func(context.Context) (*Credentials, error)
+	newTransport func(*tls.Config) *http.Transport
+	header       http.Header
+
+	active atomic.Pointer[client]
+	// mu guards the replacement of active.
+	mu sync.Mutex
+}
+
+// client has the connections of one set of credentials.
+type client struct {
+	credentials *Credentials
+	header      http.Header
+	transport   *http.Transport
+}
+
+func newReloadingClient(c Config, user *url.Userinfo) *reloadingClient {
+	l := &reloadingClient{
+		credentials:  c.Credentials,
+		newTransport: func(tlsConfig *tls.Config) *http.Transport { return newTransport(c, tlsConfig) },
+		header:       newHeader(user, c),
+	}
+	l.active.Store(&client{header: l.header, transport: l.newTransport(nil)})
+	return l
+}
+
+// current returns the client for the current credentials.
+func (l *reloadingClient) current(ctx context.Context) (*client, error) {
+	if l.credentials == nil {
+		return l.active.Load(), nil
+	}
+	c, err := l.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if now := l.active.Load(); now.credentials == c {
+		return now, nil
+	}
+	return l.replace(c), nil
+}
+
+// replace creates the client for new credentials. It keeps connections unless the TLS
+// configuration changed: a new token goes over existing ones.
+func (l *reloadingClient) replace(c *Credentials) *client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.active.Load()
+	if old.credentials == c {
+		return old
+	}
+	next := &client{credentials: c, header: l.header, transport: old.transport}
+	if c.tls() != old.credentials.tls() {
+		next.transport = l.newTransport(c.tls())
+		defer old.transport.CloseIdleConnections()
+	}
+	if c != nil && c.Authorization != "" {
+		next.header = l.header.Clone()
+		next.header.Set("Authorization", c.Authorization)
+	}
+	l.active.Store(next)
+	return next
+}
+
+func (c *Credentials) tls() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return c.TLS
+}
+
+// closeIdle closes idle connections.
+func (l *reloadingClient) closeIdle() { l.active.Load().transport.CloseIdleConnections() }
+
+// roundTrip sends a request and returns the response. An idle connection may be dead: if
+// a reused one yields not a single byte, roundTrip retries once, which is safe because
+// the response depends on the request alone. The retries of net/http are unsuitable:
+// they would send a request that crashes the hook over every idle connection, and give
+// up on a long one that a dead connection interrupts.
+//
+// It does not retry handler requests: the hook may have acted before it failed, and
+// handlers have their own retries.
+func (l *client) roundTrip(ctx context.Context, req *http.Request, kind call.HookType) (*http.Response, error) {
+	var trace connTrace
+	resp, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, trace.clientTrace())))
+	if err == nil || kind == call.Handle || !trace.isStale() || ctx.Err() != nil {
+		return resp, err
+	}
+	l.transport.CloseIdleConnections()
+	again := req.WithContext(ctx)
+	again.Body, _ = req.GetBody()
+	return roundtrip.Do(l.transport, again)
+}
+
+// connTrace records the state of a request's connection.
+type connTrace struct{ reused, responded atomic.Bool }
+
+func (s *connTrace) clientTrace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:              func(c httptrace.GotConnInfo) { s.reused.Store(c.Reused) },
+		GotFirstResponseByte: func() { s.responded.Store(true) },
+	}
+}
+
+// isStale reports whether the request used an idle connection that returned nothing.
+func (s *connTrace) isStale() bool { return s.reused.Load() && !s.responded.Load() }
+
+const (
+	// idleTimeout is short enough to follow changed addresses and long enough for
+	// infrequent calls.
+	idleTimeout = 30 * time.Second
+	// keepAlive detects vanished peers.
+	keepAlive = 15 * time.Second
+	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail
+	// all calls.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 5 * time.Second
+	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it
+	// can be small.
+	writeBuffer = 16 << 10
+	readBuffer  = 4 << 10
+	// maxHeader limits the size of response headers.
+	maxHeader = 256 << 10
+)
+
+// newTransport returns a transport for one host and c.Concurrency parallel calls.
+func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
+	t := &http.Transport{
+		DialContext:            c.Dial,
+		TLSClientConfig:        tlsConfig.Clone(), // configuring HTTP/2 changes it
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		TLSHandshakeTimeout:    c.Timeout,
+		MaxIdleConnsPerHost:    c.Concurrency,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		WriteBufferSize:        writeBuffer,
+		ReadBufferSize:         readBuffer,
+		// Within a cluster, compression costs more than it saves, and a compressed
+		// response can expand to any size.
+		DisableCompression: true,
+	}
+	switch {
+	case c.Dial == nil:
+		t.Proxy = http.ProxyFromEnvironment
+		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
+	case c.Routed != nil:
+		t.Proxy = c.proxy
+	}
+	t.DialContext = c.ConnectionLimiter.limitDialer(t.DialContext)
+	return t
+}
+
+// proxy returns the environment's proxy, but none for Routed addresses.
+func (c Config) proxy(r *http.Request) (*url.URL, error) {
+	port := r.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
+	}
+	if c.Routed(net.JoinHostPort(r.URL.Hostname(), port)) {
+		return nil, nil //nolint:nilnil // No proxy, as http.Transport has it.
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
+// newHeader returns the header that all calls share; the transport only reads it.
+func newHeader(user *url.Userinfo, c Config) http.Header {
+	h := http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json"},
+		"User-Agent":   {c.UserAgent},
+	}
+	if c.Authorization != "" {
+		h.Set("Authorization", c.Authorization)
+	}
+	if user != nil {
+		password, _ := user.Password()
+		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+	}
+	return h
+}
+
+const (
+	defaultCacheTimeout = time.Hour
+	defaultCacheBytes   = 64 << 20
+	// entryOverhead approximates the memory of a cached response without its body.
+	entryOverhead = 512
+)
+
+// ETag configures the cache of responses with an ETag header. The next request for the
+// same parent sends the ETag as If-None-Match; a status of 304 or 412 then selects the
+// cached response.
+type ETag struct {
+	Enabled bool
+	// Timeout is the maximum age of a cached response; default one hour.
+	Timeout time.Duration
+	// Cleanup is the interval between evictions of expired responses; default Timeout.
+	Cleanup time.Duration
+	// MaxBytes limits the size of the cache, which evicts some responses for others; default 64 MiB.
+	MaxBytes int64
+}
+
+// responseCache caches responses by parent. A nil cache stores nothing.
+type responseCache struct {
+	lifetime, cleanup time.Duration
+	maxBytes          int64
+
+	mu      sync.Mutex
+	entries map[cacheKey]*cachedResponse
+	size    int64
+	// lastCleanup is the time of the latest eviction of expired responses.
+	lastCleanup time.Time
+}
+
+// cacheKey identifies the parent of a request.
+type cacheKey struct {
+	hookType call.HookType
+	object.Ref
+}
+
+// cachedResponse is one response. Nil means none.
+type cachedResponse struct {
+	etag    string
+	body    []byte
+	expires time.Time
+}
+
+func newResponseCache(c ETag) *responseCache {
+	if !c.Enabled {
+		return nil
+	}
+	lifetime := cmp.Or(max(c.Timeout, 0), defaultCacheTimeout)
+	return &responseCache{
+		lifetime: lifetime, cleanup: cmp.Or(max(c.Cleanup, 0), lifetime), maxBytes: cmp.Or(max(c.MaxBytes, 0), defaultCacheBytes),
+		entries: map[cacheKey]*cachedResponse{}, lastCleanup: time.Now(),
+	}
+}
+
+// get returns the cached response for the key, or nil.
+func (r *responseCache) get(about *cacheKey) *cachedResponse {
+	if r == nil || about == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.entries[*about]; found != nil && time.Now().Before(found.expires) {
+		return found
+	}
+	return nil
+}
+
+// put stores a response. One without an ETag only removes its predecessor.
+func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
+	if r == nil || about == nil {
+		return
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(*about)
+	if now.Sub(r.lastCleanup) >= r.cleanup {
+		r.lastCleanup = now
+		r.evict(func(old *cachedResponse) bool { return !now.Before(old.expires) })
+	}
+	if etag == "" {
+		return
+	}
+	added := &cachedResponse{etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)} // The caller owns the body.
+	r.evict(func(*cachedResponse) bool { return r.size+added.size() > r.maxBytes })
+	if added.size() <= r.maxBytes {
+		r.entries[*about] = added
+		r.size += added.size()
+	}
+}
+
+func (r *responseCache) evict(is func(*cachedResponse) bool) {
+	for key, old := range r.entries {
+		if is(old) {
+			r.remove(key)
+		}
+	}
+}
+
+func (r *responseCache) remove(key cacheKey) {
+	if old := r.entries[key]; old != nil {
+		delete(r.entries, key)
+		r.size -= old.size()
+	}
+}
+
+func (r *cachedResponse) size() int64 { return entryOverhead + int64(len(r.etag)+len(r.body)) }
+
+// withIfNoneMatch adds the ETag of the cached response to the header.
+func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
+	if r == nil {
+		return header
+	}
+	header = header.Clone()
+	header.Set("If-None-Match", r.etag)
+	return header
+}
+
+// confirmedBy reports whether the status code selects the cached response.
+func (r *cachedResponse) confirmedBy(code int) bool {
+	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
+}
+
+// keyOf returns the key of the request's parent; nil if the response must not be cached.
+// Each event of a handler and each review needs a response of its own. The key includes
+// the API group, since two groups may share a kind.
+func (r *responseCache) keyOf(req *call.Request) *cacheKey {
+	if r == nil || !slices.Contains([]call.HookType{call.Sync, call.Finalize, call.Customize}, req.HookType) {
+		return nil
+	}
+	parent, err := object.Parse(req.Object)
+	if err != nil {
+		return nil
+	}
+	return &cacheKey{hookType: req.HookType, Ref: parent.Ref().Identity()}
 }
