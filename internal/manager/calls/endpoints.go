@@ -50,10 +50,10 @@ func (e *Endpoints) RecordCall(controller, address string, call call.Result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch at := (endpoint{controller, address}); {
-	case webhook.IsConnectError(call.Err):
-		e.unconnected[at] = flat(call.Err)
 	case call.Code != 0:
 		delete(e.unconnected, at)
+	case webhook.IsConnectError(call.Err):
+		e.unconnected[at] = flat(call.Err)
 	}
 }
 
