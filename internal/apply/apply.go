@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -351,4 +352,160 @@ func newConflict(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: message,
 	}}
+}
+
+// requests makes requests as a field manager; as dry runs if dryRun is set.
+type requests struct {
+	client  rest.Interface
+	manager string
+	dryRun  bool
+}
+
+// create returns a request that creates an object. If a manager applies it later, unknown
+// fields are rejected at once, as the apply would.
+func (r requests) create(resource object.Resource, o *object.Object, manager string) *rest.Request {
+	request := r.write(r.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
+	if manager != "" {
+		request = request.Param("fieldValidation", metav1.FieldValidationStrict)
+	}
+	return request
+}
+
+func (r requests) update(resource object.Resource, o *object.Object, part string) *rest.Request {
+	return onPart(r.write(r.client.Put(), ""), resource, o, part).Body(o.JSON())
+}
+
+// apply forces conflicts: other managers' changes are drift.
+func (r requests) apply(a plan.Action, o *object.Object) *rest.Request {
+	return r.write(r.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+}
+
+// updateOrApply returns the request that writes an object in place of a recreation.
+func (r requests) updateOrApply(a plan.Action, o *object.Object) *rest.Request {
+	if a.DryRunVerb == plan.Apply {
+		return r.apply(a, o)
+	}
+	return r.update(a.Resource, o, "")
+}
+
+// write sets the content type and the field manager; the writer's own if empty.
+func (r requests) write(request *rest.Request, manager string) *rest.Request {
+	request = request.SetHeader("Content-Type", "application/json").Param("fieldManager", r.managerOr(manager))
+	if r.dryRun {
+		return dryRun(request)
+	}
+	return request
+}
+
+func (r requests) managerOr(manager string) string { return cmp.Or(manager, r.manager) }
+
+// asDryRun makes a request a dry run.
+func (r requests) asDryRun(request *rest.Request) *rest.Request {
+	if r.dryRun {
+		return request
+	}
+	return dryRun(request)
+}
+
+func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun", metav1.DryRunAll) }
+
+// onPart sets the path of an object or of its status. That is not validated, which takes time: the server prunes unknown
+// fields.
+func onPart(request *rest.Request, resource object.Resource, o *object.Object, part string) *rest.Request {
+	request = request.AbsPath(resource.Path(o.Namespace(), o.Name()), part)
+	if part == "" {
+		return request
+	}
+	return request.Param("fieldValidation", metav1.FieldValidationIgnore)
+}
+
+func (r requests) deleteOptions(o *object.Object) *metav1.DeleteOptions {
+	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
+	options := &metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &background,
+	}
+	if r.dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return options
+}
+
+// reads are the verbs of requests that change nothing.
+var reads = map[string]bool{"get": true, "list": true, "try": true}
+
+type newNameKey struct{}
+
+// annotated returns an object with the annotation of the trace, if it is on.
+func annotated(ctx context.Context, o *object.Object) *object.Object {
+	value := trace.AnnotationOf(ctx)
+	if value == "" {
+		return o
+	}
+	with, err := o.WithValue(value, "metadata", "annotations", trace.Annotation)
+	if err != nil {
+		return o // What is wrong with the object, the API server says better.
+	}
+	return with
+}
+
+// startSpan starts the span of a request, which carries the trace to the API server.
+func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (context.Context,
+	trace.Sent) {
+	if !trace.On(ctx) {
+		return ctx, trace.Sent{}
+	}
+	namespace, name := namesIn(request.URL().Path, resource)
+	if created, is := ctx.Value(newNameKey{}).(string); is && verb == "create" {
+		name = created
+	}
+	ctx, span := trace.StartRequest(ctx, trace.APIRequest{
+		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun &&
+			!reads[verb],
+	})
+	for name, value := range trace.Headers(ctx) {
+		request.SetHeader(name, value)
+	}
+	return ctx, span
+}
+
+// namesIn returns the namespace and the name in the path of a request.
+func namesIn(path string, resource object.Resource) (namespace, name string) {
+	version := strings.TrimSuffix(resource.Path("", ""), resource.Plural)
+	_, below, _ := strings.Cut(path, version)
+	parts := strings.Split(below, "/")
+	if resource.Namespaced && len(parts) > 2 && parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	return namespace, name
+}
+
+// endSpan ends the span of a request with what the API server stored.
+func endSpan(s trace.Sent, body []byte, err error) {
+	switch {
+	case !s.Started():
+	case err != nil:
+		s.Failed(outcome(err), err)
+	default:
+		var stored struct{ Metadata metav1.ObjectMeta }
+		_ = json.Unmarshal(body, &stored) // A Status, or a list, has no version of an object.
+		version, _ := strconv.ParseUint(stored.Metadata.ResourceVersion, 10, 64)
+		s.Stored(string(stored.Metadata.UID), version)
+	}
+}
+
+// outcome returns the label of an error in metrics.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "Error"
 }
