@@ -56,7 +56,7 @@ func TestRecover(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			stack, crashed := failure.PanicStack(fmt.Errorf("handler h: %w", orNil(err)))
-			if crashed != c.crashed || crashed && !strings.Contains(stack, "panic_test.go") {
+			if crashed != c.crashed || crashed && !strings.Contains(stack, "failure_test.go") {
 				t.Errorf("crashed %v, at %s", crashed, stack)
 			}
 		})
