@@ -2,19 +2,26 @@ package composite
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/plan/rolling"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/rollout/router"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // inputChanged reports whether the hook must be called: its input is new, or a cause requires a
@@ -189,4 +196,255 @@ func (r *run) loadRevisions() error {
 		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Former)),
 	}
 	return nil
+}
+
+// relation is what a run gets of the related objects of its parent.
+type relation struct {
+	*writes
+
+	status *parentStatus
+	family *family
+	logic  controller.Logic
+	// objects are the related objects of the request.
+	objects related.Snapshot
+}
+
+// findRelated finds the related objects. It calls the customize hook again if the visible parent has
+// changed.
+func (r *relation) findRelated(ctx context.Context) error {
+	if r.related == nil {
+		return nil
+	}
+	r.seeCached()
+	if r.Phase == controller.PhaseFinalizing {
+		return r.findFinalizing(ctx)
+	}
+	if r.memory.customizedParent != r.customizeDigest() {
+		if err := r.customize(ctx); err != nil {
+			return err
+		}
+	}
+	if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), r.related.Reads(r.Item.Key)); err != nil {
+		return err
+	}
+	if err := r.allListed(); err != nil {
+		return err
+	}
+	r.objects = r.related.Snapshot(r.Item.Key)
+	return nil
+}
+
+// seeCached adds the values of the Secrets that the latest response was about: customize may fail on a copy of one.
+func (r *relation) seeCached() {
+	controller.SeeObjects(r.Secrets, r.family.byKind...)
+	r.Secrets.See(false, func(visit func(json.RawMessage)) {
+		for _, group := range r.related.Snapshot(r.Item.Key).Groups {
+			for i := range group.Objects {
+				visit(group.Objects[i].Object)
+			}
+		}
+	})
+}
+
+// allListed returns errRelatedPending, or the error of a watch, until all related objects are
+// listed.
+func (r *relation) allListed() error {
+	pending := r.related.Pending(r.Item.Key)
+	for _, watch := range pending {
+		if watch.Err != nil {
+			return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
+		}
+	}
+	if len(pending) > 0 {
+		return errRelatedPending
+	}
+	return nil
+}
+
+// customizeDigest identifies what the customize hook is called with, and its version.
+func (r *relation) customizeDigest() uint64 {
+	digest := r.status.visible().Digest()
+	if r.program.Former == nil {
+		return digest
+	}
+	return max(maphash.Comparable(inputSeed, struct {
+		version string
+		parent  uint64
+	}{r.logic.Version, digest}), 1)
+}
+
+// customize calls the customize hook and sets what it selects.
+func (r *relation) customize(ctx context.Context) error {
+	rules, err := r.callCustomize(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.setRules(ctx, rules); err != nil {
+		return relatedError(err)
+	}
+	r.memory.customizedParent = r.customizeDigest()
+	return nil
+}
+
+// callCustomize returns what the customize hook selects; nothing if only the other version has one.
+func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
+	r.memory.customizedParent = 0
+	if r.logic.Customize == nil {
+		return nil, nil
+	}
+	request, began := r.program.customizeRequest(r.status.visible()), r.Record.Now()
+	r.See(&record.Request{Customize: request}, &record.Response{})
+	ctx, output := r.WithOutput(ctx)
+	response, err := withRecover(r.writes, "customize", func() (*hook.CustomizeResponse, error) {
+		return r.logic.Customize.Customize(ctx, request)
+	})
+	r.Record.Called(began, record.Call{
+		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request},
+		Response: record.Response{Customize: response}, Err: err, Output: output,
+	})
+	if err != nil {
+		return nil, hookFailure("customize", r.program.explainMissing(err))
+	}
+	return response.Related, nil
+}
+
+// relatedError adds the reason to an error of what the customize hook selects.
+func relatedError(err error) error {
+	if errors.Is(err, identity.ErrForbidden) {
+		return err
+	}
+	if wrong, ok := errors.AsType[*related.RuleError](err); ok && wrong.Err == nil {
+		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
+	}
+	return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
+}
+
+// setRules sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
+func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error {
+	if r.Tools.UserFor(r.Stored.Namespace()) != "" {
+		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
+		if err != nil {
+			return err
+		}
+		if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads); err != nil {
+			return err
+		}
+	}
+	return r.related.Set(ctx, r.Item.Key, rules)
+}
+
+// unread are related objects that a finalize hook does without, and why.
+type unread struct {
+	kinds []object.Resource
+	why   []string
+}
+
+func (u *unread) add(resource object.Resource, err error) {
+	u.kinds = append(u.kinds, resource)
+	u.why = append(u.why, resource.String()+": "+failure.OneLine(err))
+}
+
+// findFinalizing is findRelated in a deletion, which must not wait for what only a sync needs: a kind that is not
+// served or must not be read is an empty group, and so is everything if the customize hook keeps failing.
+func (r *relation) findFinalizing(ctx context.Context) error {
+	var missing unread
+	if r.memory.customizedParent != r.customizeDigest() {
+		rules, err := r.callCustomize(ctx)
+		switch {
+		case err == nil:
+			r.memory.finalizeRules, r.memory.customizeFailed = append([]hook.RelatedRule{}, rules...), false
+		case r.givesUp(err):
+			r.memory.customizeFailed = true
+			missing.why = append(missing.why, failure.OneLine(err))
+		default:
+			return err
+		}
+	}
+	if err := r.setReadable(ctx, &missing); err != nil {
+		return err
+	}
+	for _, watch := range r.related.Pending(r.Item.Key) {
+		switch {
+		case request.IsForbiddenOrNotFound(watch.Err):
+			missing.add(watch.Selection.Resource, watch.Err)
+		case watch.Err != nil:
+			return relatedError(watch.Err)
+		default:
+			return errRelatedPending
+		}
+	}
+	r.objects = r.related.Snapshot(r.Item.Key).WithEmpty(missing.kinds)
+	if len(missing.why) > 0 {
+		r.SendOnce(hook.Event{Type: controller.Warning, Reason: ReasonRelatedMissing,
+			Message: "the finalize hook is called without related objects: " + strings.Join(missing.why, "; ")})
+	}
+	return nil
+}
+
+// customizePatience is how many runs in a row may fail before the finalize hook is called without an answer of the
+// customize hook.
+const customizePatience = 3
+
+// givesUp reports whether to go on although the customize hook fails. One that cannot be reached most
+// likely takes the finalize hook with it.
+func (r *relation) givesUp(err error) bool {
+	_, delayed := hook.RetryDelay(err)
+	return !delayed && !hook.IsUnreachable(err) && (r.memory.customizeFailed || r.memory.Attempts >= customizePatience-1)
+}
+
+// setReadable sets those rules of the customize hook whose objects can be read. Without an answer of the hook in
+// the deletion, those of the latest sync stay if they can be read.
+func (r *relation) setReadable(ctx context.Context, missing *unread) error {
+	if r.memory.finalizeRules == nil {
+		return r.dropUnreadable(ctx, missing)
+	}
+	var readable []hook.RelatedRule
+	for _, rule := range r.memory.finalizeRules {
+		kind, err := r.checkReadable(ctx, rule)
+		switch {
+		case err == nil:
+			readable = append(readable, rule)
+		case errors.Is(err, served.ErrNotServed), errors.Is(err, identity.ErrForbidden):
+			missing.add(kind, err)
+		default:
+			return relatedError(err)
+		}
+	}
+	if err := r.related.Set(ctx, r.Item.Key, readable); err != nil {
+		return relatedError(err)
+	}
+	if len(missing.kinds) == 0 && !r.memory.customizeFailed {
+		r.memory.customizedParent = r.customizeDigest()
+	}
+	return nil
+}
+
+// checkReadable returns the kind of a rule, and an error unless its objects can be read.
+func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
+	reads, err := r.related.ReadsOf(ctx, r.Item.Key, []hook.RelatedRule{rule})
+	if errors.Is(err, served.ErrNotServed) {
+		if r.Tools.Known != nil {
+			if known, was := r.Tools.Known(rule.APIVersion, rule.Resource); was {
+				return known, served.ErrNotServed
+			}
+		}
+		return served.Guess(rule.APIVersion, rule.Resource), served.ErrNotServed
+	}
+	if err != nil {
+		return object.Resource{}, err
+	}
+	return reads[len(reads)-1].Resource, related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
+}
+
+// dropUnreadable drops the rules of the latest sync unless all of their objects may be read.
+func (r *relation) dropUnreadable(ctx context.Context, missing *unread) error {
+	reads := r.related.Reads(r.Item.Key)
+	err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
+	if !errors.Is(err, identity.ErrForbidden) {
+		return err
+	}
+	for _, read := range reads {
+		missing.add(read.Resource, err)
+	}
+	return r.related.Set(ctx, r.Item.Key, nil)
 }

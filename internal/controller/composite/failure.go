@@ -8,34 +8,24 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/rollout/router"
 )
-
-// hookName returns "sync" or "finalize".
-func hookName(phase controller.Phase) string {
-	if phase == controller.PhaseFinalizing {
-		return "finalize"
-	}
-	return "sync"
-}
 
 // errIncomplete ends a run that has used its passes and continues in the next run.
 var errIncomplete = errors.New("continued in the next run")
 
 // hookFailure adds the reason to an error of a hook.
-func hookFailure(hookName string, err error) error {
+func hookFailure(name string, err error) error {
 	reason := ReasonHookFailed
 	if hook.IsMalformed(err) {
 		reason = ReasonInvalidResponse
 	} else if delay, delayed := hook.RetryDelay(err); delayed {
 		err = fmt.Errorf("%w; next call in %v", err, delay.Round(time.Second))
 	}
-	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", hookName, err))
+	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", name, err))
 }
 
 // explainMissing adds to the error of a hook that looks for managedFields how to include them in requests.
@@ -72,50 +62,6 @@ func isFailure(err error) bool {
 func isConflicting(err error) bool {
 	reason := controller.ReasonOf(err)
 	return reason == ReasonConflicting || reason == ReasonFlapping
-}
-
-// conflictBackoff returns the delay after a number of failures in a row.
-func conflictBackoff(failed int) time.Duration {
-	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
-}
-
-// maxErrors is how many errors of one run are reported in full. The rest are counted.
-const maxErrors = 3
-
-// joinErrors joins the errors. Conflicts are left out if there are other errors.
-func joinErrors(errs []error) error {
-	var failures []error
-	moved := false
-	for _, err := range errs {
-		switch {
-		case errors.Is(err, controller.ErrConflict):
-			moved = true
-		case err != nil:
-			failures = append(failures, err)
-		}
-	}
-	if len(failures) == 0 && moved {
-		return controller.ErrConflict
-	}
-	if more := len(failures) - maxErrors; more > 0 {
-		failures = append(failures[:maxErrors], fmt.Errorf("and %d more", more))
-	}
-	return errors.Join(failures...)
-}
-
-// blameFor tells the router what a run failed because of.
-func blameFor(err error) router.Blame {
-	switch reason := controller.ReasonOf(err); {
-	case reason == ReasonInvalidParent:
-		return router.Parent
-	case reason == ReasonDeletionsHeld:
-		return router.DeletionGuard
-	case reason == ReasonFlapping, reason == ReasonRolloutFailed, reason == controller.ReasonWriteFailed && apply.Unreachable(err):
-		return router.Elsewhere
-	case hook.IsTerminal(err):
-		return router.VersionForGood
-	}
-	return router.Version
 }
 
 // errRelatedPending ends a run that waits for new watches of related objects. They enqueue the

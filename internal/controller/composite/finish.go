@@ -9,6 +9,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -64,6 +65,21 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 	return r.reportFailed(err), queue.RetryIn(r.Queue.Backoff(r.Item))
 }
 
+// blameFor tells the router what a run failed because of.
+func blameFor(err error) router.Blame {
+	switch reason := controller.ReasonOf(err); {
+	case reason == ReasonInvalidParent:
+		return router.Parent
+	case reason == ReasonDeletionsHeld:
+		return router.DeletionGuard
+	case reason == ReasonFlapping, reason == ReasonRolloutFailed, reason == controller.ReasonWriteFailed && apply.Unreachable(err):
+		return router.Elsewhere
+	case hook.IsTerminal(err):
+		return router.VersionForGood
+	}
+	return router.Version
+}
+
 // reportFailed reports a failure. Held deletions are reported once: only a user can end them.
 func (r *run) reportFailed(err error) record.Outcome {
 	reason := controller.ReasonOf(err)
@@ -74,6 +90,11 @@ func (r *run) reportFailed(err error) record.Outcome {
 	r.ReportFailure(controller.Failure{Err: err, Event: event, Once: reason == ReasonDeletionsHeld})
 	r.recordFailure(err)
 	return record.Failed
+}
+
+// conflictBackoff returns the delay after a number of failures in a row.
+func conflictBackoff(failed int) time.Duration {
+	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
 }
 
 // minResync is the shortest delay that a response can request: a shorter one would call the hook at full speed.
@@ -200,4 +221,85 @@ func (r *run) failureReport(err error) plan.StatusReport {
 		now.State = plan.Stalled
 	}
 	return now
+}
+
+// holdParent adds the finalizer before the first hook call, so that the parent cannot be deleted
+// without a call of the finalize hook. What that call needs must have been there once.
+func (r *run) holdParent(ctx context.Context) error {
+	if r.logic.Finalize == nil || r.Phase != controller.PhaseManaged || r.Stored.HasFinalizer(r.program.Finalizer) {
+		return nil
+	}
+	if err := r.relation.findRelated(ctx); err != nil {
+		return err
+	}
+	if err := r.status.storeFinalizers(ctx, "add the finalizer to", append(r.Stored.Finalizers(), r.program.Finalizer)); err != nil {
+		return err
+	}
+	if r.related != nil {
+		r.memory.customizedParent = r.relation.customizeDigest() // The finalizer makes no difference.
+	}
+	return nil
+}
+
+// noteFinalized keeps what the last response says about the parent until it is stored, which may take several runs.
+func (r *run) noteFinalized() bool {
+	r.memory.finalResponse = nil
+	if r.Phase == controller.PhaseFinalizing && r.response.Finalized {
+		final := *r.response
+		final.Children, final.Events = nil, nil
+		r.memory.finalResponse = &final
+	}
+	return r.memory.finalResponse != nil
+}
+
+// completeFinalization removes the finalizer once all children that are being deleted are gone. What the last
+// response says about the parent is stored before, or in the same write.
+func (r *run) completeFinalization(ctx context.Context) error {
+	if r.response == nil {
+		r.response = r.memory.finalResponse
+		overlaid, err := r.status.overlay(r.response)
+		if err != nil {
+			return hookFailure(hookName(r.Phase), err)
+		}
+		r.status.wanted = overlaid
+	}
+	if waiting := r.family.waitingChildren(); waiting != "" {
+		r.ReportWaiting(waiting)
+		if err := r.status.setConditions(waitingReport(waiting)); err != nil {
+			return err
+		}
+		return r.status.store(ctx)
+	}
+	if !r.Stored.Deleting() || len(r.Stored.Finalizers()) > 1 {
+		// The parent stays, so store its status without Setpoint's conditions.
+		if err := r.status.setConditions(plan.StatusReport{}); err != nil {
+			return err
+		}
+		if err := r.status.store(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.status.removeFinalizer(ctx); err != nil {
+		return err
+	}
+	r.memory.finalResponse = nil
+	return nil
+}
+
+// releaseAbandoned removes the finalizer after an error if the namespace is terminating and the ServiceAccount cannot.
+// It returns the error if the parent has to wait.
+func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
+	stored, err := r.ReleaseAbandoned(ctx, controller.Abandoned{
+		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer,
+		Left: len(r.Children(r.Stored)),
+	})
+	switch {
+	case err != nil:
+		return joinErrors([]error{cause, err})
+	case stored == nil:
+		return cause
+	}
+	r.ObserveWrite(r.program.Parent, stored)
+	r.Stored, r.status.wanted = stored, stored
+	return nil
 }

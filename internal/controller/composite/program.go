@@ -220,6 +220,14 @@ func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phas
 	return controller.PhaseManaged
 }
 
+// hookName returns "sync" or "finalize".
+func hookName(phase controller.Phase) string {
+	if phase == controller.PhaseFinalizing {
+		return "finalize"
+	}
+	return "sync"
+}
+
 // anySelects reports whether a parent matches one of the selections, or there are none.
 func anySelects(all []Selection, parent *object.Object) bool {
 	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.Matches(parent) })

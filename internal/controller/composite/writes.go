@@ -428,3 +428,27 @@ type dryRun struct {
 // hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
 // of them is not known.
 func (d *dryRun) hasPlanned() bool { return d != nil && !d.Plan.Empty() }
+
+// maxErrors is how many errors of one run are reported in full. The rest are counted.
+const maxErrors = 3
+
+// joinErrors joins the errors. Conflicts are left out if there are other errors.
+func joinErrors(errs []error) error {
+	var failures []error
+	moved := false
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, controller.ErrConflict):
+			moved = true
+		case err != nil:
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == 0 && moved {
+		return controller.ErrConflict
+	}
+	if more := len(failures) - maxErrors; more > 0 {
+		failures = append(failures[:maxErrors], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(failures...)
+}
