@@ -15,12 +15,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -102,6 +104,13 @@ type Tools struct {
 	Sequential bool
 
 	account identity.Account
+}
+
+func (t *Tools) UserFor(namespace string) string { return t.account.UserFor(namespace) }
+
+// WriterFor writes, and reads from the API server, as the ServiceAccount.
+func (t *Tools) WriterFor(namespace string) *apply.Writer {
+	return t.Writer.As(t.UserFor(namespace))
 }
 
 // New returns the Base of a loop, without watches.
@@ -225,4 +234,42 @@ type Logic struct {
 	Moved          bool
 	Sync, Finalize hook.Hook
 	Customize      hook.Customizer
+}
+
+// Phase is what a controller has to do with an object.
+type Phase int
+
+const (
+	// PhaseIgnored means that the controller does not manage the object.
+	PhaseIgnored Phase = iota
+	// PhaseManaged calls the hook or the handlers.
+	PhaseManaged
+	// PhaseFinalizing calls the finalize hook.
+	PhaseFinalizing
+	// PhaseReleasing only removes the controller's finalizer.
+	PhaseReleasing
+	// PhasePaused leaves the object alone until the user resumes it.
+	PhasePaused
+)
+
+// PhaseOf returns the phase of an object that the controller selects, or that has its finalizer.
+func PhaseOf(o *object.Object, selected, finalizer bool) Phase {
+	switch {
+	case !selected && !finalizer:
+		return PhaseIgnored
+	case plan.Annotation(o, setpoint.AnnotationPaused) == "true":
+		return PhasePaused
+	case !selected:
+		return PhaseReleasing
+	}
+	return PhaseManaged
+}
+
+// SkipReason says why nothing is called in the phase; empty if something may be.
+func (p Phase) SkipReason() string {
+	return map[Phase]string{
+		PhaseIgnored:   "not managed by this controller: its labels or annotations do not match, or it is being deleted",
+		PhasePaused:    "paused by its annotation",
+		PhaseReleasing: "only the finalizer of this controller would be removed",
+	}[p]
 }

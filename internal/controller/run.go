@@ -7,15 +7,16 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -187,6 +188,30 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 // IsDry reports whether this is a dry run: it sends no events, and its object need not be stored.
 func (r *Run) IsDry() bool { return r.Record == nil }
 
+// CheckReads returns an error unless the ServiceAccount may read the object and the owned kinds: the caches have what
+// Setpoint itself may read. It does not depend on the objects that exist, so that others cannot make a run fail by an
+// object of theirs.
+func (r *Run) CheckReads(ctx context.Context) error {
+	b, namespace := r.base, r.Stored.Namespace()
+	user := b.Tools.UserFor(namespace)
+	if err := b.Tools.Access.CheckRead(ctx, user, b.options.Resource, namespace, r.Stored.Name()); err != nil {
+		return err
+	}
+	for _, owned := range b.options.Owns {
+		if owned.Unserved {
+			continue
+		}
+		namespaces := []string{namespace}
+		if !b.options.Resource.Namespaced {
+			namespaces = b.options.NamespacesOf(owned)
+		}
+		if err := b.Tools.Access.CheckList(ctx, user, owned, namespaces...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StillExists reports whether the object is still in the cache, and the same one.
 func (r *Run) StillExists() bool {
 	if r.IsDry() {
@@ -232,6 +257,75 @@ func (r *Run) viewsOf(resource object.Resource, written *object.Object) (all []*
 		}
 	}
 	return all
+}
+
+// Observer receives what a controller does. Its methods must be quick.
+type Observer interface {
+	// Ran receives the record of each run.
+	Ran(run record.Run)
+	// Deleted receives the record of each deletion of a managed object.
+	Deleted(deletion record.Run)
+	// Handled receives each call of a handler; err is nil if it succeeded.
+	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
+	// Event receives the events about managed objects, which the controller sends.
+	Event(o *object.Object, event hook.Event)
+	// OwnEvent receives the events that Setpoint itself sends: what the ServiceAccount of the controller may not
+	// do, it may not be able to report either.
+	OwnEvent(o *object.Object, event hook.Event)
+}
+
+// Types of events.
+const (
+	Normal  = "Normal"
+	Warning = "Warning"
+)
+
+// Reasons of events of both loops, on parents and on handled objects.
+const (
+	// ReasonWriteFailed: the API server refused a write; the message is the server's. Setpoint retries.
+	ReasonWriteFailed = "WriteFailed"
+	// ReasonStatusPruned: the API server did not store a field of the status, because the schema of the kind does not have
+	// it. Setpoint writes it again every ten minutes and when a user requests a reconcile.
+	ReasonStatusPruned = "StatusPruned"
+	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack.
+	ReasonInternalError = "InternalError"
+	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	ReasonPaused = "Paused"
+	// ReasonResumed: the controller continues after a pause.
+	ReasonResumed = "Resumed"
+	// ReasonFinalizing: the object has been in deletion for more than ten seconds; the message says what it waits for.
+	ReasonFinalizing = "Finalizing"
+	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
+	ReasonRequested = "ReconcileRequested"
+)
+
+const (
+	// EventInterval is the minimum time between two events about the same failure. With
+	// the maximum backoff and the default timeout of hooks, a failing object sends an
+	// event at least once a minute.
+	EventInterval = 15 * time.Second
+	// ConflictDelay is the delay after a conflict. The cache has seen the change by then.
+	ConflictDelay = 100 * time.Millisecond
+	// MaxConflicts is how many conflicts in a row are not yet a failure.
+	MaxConflicts = 20
+)
+
+// ErrConflict ends a run that met an object which another client had changed. The run is
+// repeated with the object as it is then.
+var ErrConflict = errors.New("an object changed meanwhile")
+
+// ErrTooManyConflicts means that ErrConflict lasted too long.
+var ErrTooManyConflicts = errors.New("too many conflicts in a row")
+
+// ReasonOf is the reason of the event about an error.
+func ReasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
+
+// RecordDeletion records a deletion. It skips controllers with selectors on the server, where
+// an object that stops matching looks deleted.
+func (b *Base) RecordDeletion(o *object.Object) {
+	if !b.Tools.Unrecorded && !b.options.Filtered && b.manages(o) {
+		b.Tools.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Tools.Now()))
+	}
 }
 
 // SendEvent sends an event about the object.
@@ -322,6 +416,32 @@ func (r *Run) ReportManualReconcile() {
 	}
 }
 
+// PrunedRetry is how long a field of the status waits that the API server did not store: nothing tells when the schema
+// of the kind has it.
+const PrunedRetry = 10 * time.Minute
+
+// ReportPruned sends an event, once, about a field of the status that the API server did not store; "" for none.
+func (r *Run) ReportPruned(field string) {
+	if field == "" {
+		return
+	}
+	r.SendOnce(hook.Event{
+		Type: Warning, Reason: ReasonStatusPruned,
+		Message: "status." + field + " was not stored: the schema of " + r.Stored.Kind() +
+			" does not have the field; add it to the CustomResourceDefinition, or do not return it",
+	})
+}
+
+// CallUserCode calls a function of the user. A panic or runtime.Goexit becomes an error, and the log
+// has its stack. Neither has the values.
+func (b *Base) CallUserCode(what string, source failure.Source, attrs []any, values *redact.Values, do func() error) error {
+	err := values.Error(failure.Recover(what, do))
+	if stack, crashed := failure.PanicStack(err); crashed {
+		b.Log.With(attrs...).Error("user code crashed", "error", failure.OneLine(err), "stack", values.Text(stack))
+	}
+	return failure.WithSource(source, err)
+}
+
 // Sleep waits, and returns false if the context ended.
 func Sleep(ctx context.Context, delay time.Duration) bool {
 	select {
@@ -343,4 +463,55 @@ func (r *Run) Recover(step func() error) (err error) {
 		err = r.Secrets.Error(err)
 	}()
 	return step()
+}
+
+// tracedVersion returns the resource version of an object, by which a trace finds who wrote it; zero without traces.
+func (b *Base) tracedVersion(o *object.Object) uint64 {
+	if b.Tools.Tracer == nil || o == nil {
+		return 0
+	}
+	return o.Version()
+}
+
+// startTrace starts the span of the run. Without traces it returns the context. The trigger is that of a run that was
+// not queued.
+func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) context.Context {
+	b := r.base
+	if b.Tools.Tracer == nil {
+		return ctx
+	}
+	run := trace.Run{
+		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored),
+		UID:    strings.Clone(r.Stored.UID()), // It outlives the object, which it would keep.
+		Causes: r.tracedCauses(), More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
+		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: r.Secrets,
+	}
+	if trigger != "" {
+		run.Causes = []trace.Cause{{Text: trigger}}
+	}
+	ctx, r.trace = b.Tools.Tracer.StartRun(ctx, &run)
+	r.Log = r.Log.With(r.trace.LogAttrs()...)
+	return ctx
+}
+
+// tracedCauses returns the causes with the objects that they are about.
+func (r *Run) tracedCauses() []trace.Cause {
+	return lists.Map(r.Item.Causes.List(), func(cause queue.Cause) trace.Cause {
+		about := tracedObject(r.Stored)
+		if cause.Object != (queue.Key{}) {
+			about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
+		}
+		return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
+	})
+}
+
+func tracedObject(o *object.Object) trace.Object {
+	return trace.Object{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
+}
+
+// endTrace ends the span of the run.
+func (r *Run) endTrace(outcome record.Outcome) {
+	if r.trace.On() {
+		r.trace.EndRun(string(outcome), outcome == record.Failed, r.Record.Error())
+	}
 }

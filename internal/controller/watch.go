@@ -5,10 +5,13 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Watch is one watch of a controller.
@@ -148,3 +151,80 @@ func RequestCause(o *object.Object) queue.Cause {
 	}
 	return cause
 }
+
+// Owned are the watches of the owned kinds, in their order.
+type Owned struct {
+	kinds   []object.Resource
+	watches [][]Watch
+}
+
+// WatchOwned starts the watches of the owned kinds that are served, in all their namespaces. A selection may limit them
+// further.
+func (b *Base) WatchOwned(selection cache.Selection, changed func(cache.Event)) {
+	b.Owned = Owned{b.options.Owns, make([][]Watch, len(b.options.Owns))}
+	for i, resource := range b.options.Owns {
+		if resource.Unserved {
+			continue
+		}
+		selection.Resource = resource
+		for _, selection.Namespace = range b.options.NamespacesOf(resource) {
+			view := b.Tools.Store.Watch(selection, changed)
+			b.AddWatch(selection, view)
+			b.Owned.watches[i] = append(b.Owned.watches[i], Watch{resource, selection.Namespace, view})
+		}
+	}
+}
+
+// OwnedBy returns the owned objects that an object controls, one list for each kind.
+func (w *Owned) OwnedBy(o *object.Object) [][]*object.Object {
+	all := make([][]*object.Object, len(w.watches))
+	for i, watches := range w.watches {
+		for _, one := range watches {
+			all[i] = append(all[i], one.View.Owned(o)...)
+		}
+	}
+	return all
+}
+
+// Children returns the owned objects that an object controls, in the order of their kinds.
+func (w *Owned) Children(o *object.Object) []record.Child {
+	var all []record.Child
+	for i, owned := range w.OwnedBy(o) {
+		for _, one := range owned {
+			all = append(all, record.Child{Resource: w.kinds[i], Object: one})
+		}
+	}
+	return all
+}
+
+// Orphans returns the objects of one of the owned kinds that have no controller and match a selector.
+func (w *Owned) Orphans(kind int, namespace string, matching labels.Selector) (all []*object.Object) {
+	for _, one := range w.watches[kind] {
+		all = append(all, one.View.Orphans(namespace, matching)...)
+	}
+	return all
+}
+
+// CountOwned returns how many owned objects the UID of an object in a namespace controls.
+func (w *Owned) CountOwned(uid, namespace string) (n int) {
+	for _, watches := range w.watches {
+		for _, one := range watches {
+			n += one.View.CountOwned(uid, namespace)
+		}
+	}
+	return n
+}
+
+// OwnedView returns the view that has an object if it is of an owned kind, else nil.
+func (w *Owned) OwnedView(resource object.Resource, o *object.Object) *cache.View {
+	if i := slices.Index(w.kinds, resource); i >= 0 {
+		for _, one := range w.watches[i] {
+			if one.Covers(resource, o) {
+				return one.View
+			}
+		}
+	}
+	return nil
+}
+
+// UserFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
