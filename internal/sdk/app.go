@@ -1,3 +1,5 @@
+// Package sdk implements package setpoint: the controllers of a program, what they declare and compile to, and how the
+// program runs them. Its types have no type parameters: functions of authors come as functions of JSON.
 package sdk
 
 import (
@@ -7,9 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -172,6 +177,61 @@ func (a *App) deriveNames() {
 	}
 }
 
+// KindOf returns the kind of an object, from the object itself or from its type as in setpoint.For.
+func (a *App) KindOf(o any) (kinds.Kind, error) {
+	return a.kinds().Of(o)
+}
+
 func (a *App) logger() *slog.Logger {
 	return cmp.Or(a.log, slog.Default())
+}
+
+// Handle is embedded in setpoint.App, so that Of has access to the implementation although the App exports none.
+type Handle struct{ app *App }
+
+// NewHandle returns the handle of an app.
+func NewHandle(app *App) Handle { return Handle{app} }
+
+func (h Handle) implementation() *App { return h.app }
+
+// Of returns the implementation of a *setpoint.App. No other type has the method that the Handle gives to it.
+func Of(app interface{ implementation() *App }) *App { return app.implementation() }
+
+// inFlight are the calls of functions that have not returned.
+type inFlight struct{ calls sync.Map }
+
+// inFlightCall is a call of one function for one object.
+type inFlightCall struct {
+	// role and function identify the function, such as "daemon" and "watch".
+	role, function string
+	object         func() string
+}
+
+func (w *inFlightCall) String() string { return w.role + " " + w.function + " of " + w.object() }
+
+// track tracks a call until end is called.
+func (u *inFlight) track(w *inFlightCall) (end func()) {
+	u.calls.Store(w, nil)
+	return func() { u.calls.Delete(w) }
+}
+
+// names are sorted.
+func (u *inFlight) names() []string {
+	var all []string
+	for w := range u.calls.Range {
+		all = append(all, fmt.Sprint(w))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// programCode identifies this program, which is the same as long as the process runs.
+func programCode() call.Code {
+	digest := "program"
+	if file, err := os.Executable(); err == nil {
+		if info, err := os.Stat(file); err == nil {
+			digest = fmt.Sprintf("%s %d %d", digest, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return call.Code{Digest: digest, Since: time.Now()}
 }

@@ -59,11 +59,6 @@ func findFunction[H any](a *App, name string) (H, error) {
 	return none, fmt.Errorf("the app %s has several functions named %q; use KIND/NAME", a.name, name)
 }
 
-// KindOf returns the kind of an object, from the object itself or from its type as in setpoint.For.
-func (a *App) KindOf(o any) (kinds.Kind, error) {
-	return a.kinds().Of(o)
-}
-
 // CRDTexts returns the texts of InstallCRDs.
 func (a *App) CRDTexts() [][]byte { return slices.Clone(a.crds.Texts) }
 
