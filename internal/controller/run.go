@@ -88,7 +88,7 @@ func SeeObjects(values *redact.Values, lists ...[]*object.Object) {
 
 // See adds the values of the Secrets in a request, and in its response.
 func (r *Run) See(request *record.Request, response *record.Response) {
-	record.See(r.Secrets, r.base.options.Resource, request, response)
+	record.See(r.Secrets, r.base.options.Resource.GroupKind(), request, response)
 }
 
 // WithOutput returns a context for a call of user code, and what that prints, if it is recorded.
@@ -103,7 +103,7 @@ func (r *Run) WithOutput(ctx context.Context) (context.Context, *call.Output) {
 func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger string) (context.Context, *Run) {
 	run := b.startRun(queue.Item{Key: KeyOf(o)}, o)
 	ctx = run.startTrace(ctx, trigger, 0)
-	run.Record = b.newRecord(record.Run{Key: run.Item.Key, UID: o.UID(), Trigger: trigger, TraceID: run.trace.ID()})
+	run.Record = b.newRecord(o, record.Run{Trigger: trigger, TraceID: run.trace.ID()})
 	return ctx, run
 }
 
@@ -117,9 +117,9 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.C
 	}
 	run, memory, fresh := b.NewRun(item, o)
 	ctx = run.startTrace(ctx, "", memory.common().Attempts)
-	run.Record = b.newRecord(record.Run{
-		Key: item.Key, UID: o.UID(), Causes: item.Causes, Attempt: memory.common().Attempts,
-		StartTime: b.Tools.Now(), QueueDuration: b.waited(item), TraceID: run.trace.ID(),
+	run.Record = b.newRecord(o, record.Run{
+		Queued: item.Causes, Attempt: memory.common().Attempts,
+		Began: b.Tools.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
 	})
 	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
 		run.reportPause(paused)
@@ -137,9 +137,10 @@ func (b *Base) drop(key queue.Key) {
 	b.loop.Drop(key)
 }
 
-// newRecord starts the record of a run.
-func (b *Base) newRecord(run record.Run) *record.Record {
-	run.Controller, run.Resource = b.options.Name, b.options.Resource
+// newRecord starts the record of a run for an object.
+func (b *Base) newRecord(o *object.Object, run record.Run) *record.Record {
+	run.Controller, run.Object = b.options.Name, b.options.Resource.Ref(o.Namespace(), o.Name())
+	run.Object.UID = o.UID()
 	if b.Tools.Unrecorded {
 		return record.NewSummary(run, b.Tools.Now)
 	}
@@ -152,9 +153,9 @@ func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	r.endTrace(outcome)
 	ran := r.finished(outcome)
 	if r.Record.Detailed() && !ran.IsNoop() {
-		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
+		ran.Next = r.base.Queue.Pending(r.Item.Key).Next
 		if delay := requeue.Delay(); delay > 0 {
-			ran.NextRun = r.base.Tools.Now().Add(delay)
+			ran.Next = r.base.Tools.Now().Add(delay)
 		}
 	}
 	r.base.Tools.Observer.Ran(ran)
@@ -512,6 +513,6 @@ func tracedObject(o *object.Object) trace.Object {
 // endTrace ends the span of the run.
 func (r *Run) endTrace(outcome record.Outcome) {
 	if r.trace.On() {
-		r.trace.EndRun(string(outcome), outcome == record.Failed, r.Record.Error())
+		r.trace.EndRun(outcome, outcome == record.Failed, r.Record.Error())
 	}
 }

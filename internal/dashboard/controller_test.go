@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 func TestControllersAreSortedBySeverity(t *testing.T) {
@@ -202,7 +203,7 @@ func TestReconcileRequestNamesTheUser(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	for cause, want := range map[string]bool{"manual reconcile": true, "manual reconcile requested by ann": true, "hook changed": true, "the object changed": false} {
-		if inspect.IsPrimaryCause(cause) != want {
+		if record.IsPrimaryCause(cause) != want {
 			t.Errorf("%s explains a run: %v", cause, !want)
 		}
 	}

@@ -5,19 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
-
-// Fault classifies an error.
-type Fault = failure.Fault
-
-// Revision is a revision of a parent.
-type Revision = record.Revision
-
-// Code identifies the code that a call ran.
-type Code = call.Code
 
 // Advice tells the user what to do about a fault.
 type Advice struct {

@@ -29,14 +29,14 @@ type caseFile struct {
 var ErrNoCall = errors.New("the run called no hook")
 
 // Cases returns the calls of a run with tokens as cases for `setpoint test`, one document each.
-func (r *Run) Cases() (string, error) {
+func Cases(r *Run) (string, error) {
 	var text strings.Builder
 	for i := range r.Steps {
 		call := r.Steps[i].Call
 		if call == nil {
 			continue
 		}
-		one, err := r.caseOf(call, i)
+		one, err := caseOf(r, call, i)
 		if err != nil {
 			return "", err
 		}
@@ -52,7 +52,7 @@ func (r *Run) Cases() (string, error) {
 }
 
 // caseOf returns a call as a case.
-func (r *Run) caseOf(call *Call, step int) (string, error) {
+func caseOf(r *Run, call *Call, step int) (string, error) {
 	switch {
 	case call.Request == nil:
 		return "", errors.New("the request is no longer in memory")
@@ -76,7 +76,7 @@ func (r *Run) caseOf(call *Call, step int) (string, error) {
 		return "", err
 	}
 	text, err := yaml.Marshal(c)
-	return r.caseComment(call) + string(text), err
+	return caseComment(r, call) + string(text), err
 }
 
 // dropDerived removes the fields of a request that a case does not have: those that follow from others or from the
@@ -123,7 +123,7 @@ func (c *caseFile) setExpect(call *Call) error {
 }
 
 // caseComment says where a case comes from.
-func (r *Run) caseComment(call *Call) string {
+func caseComment(r *Run, call *Call) string {
 	text := fmt.Sprintf("# %s of %s at %s: %s", call.Name, r.Object, r.Began.UTC().Format("2006-01-02 15:04:05"),
 		strings.Join(r.Causes, ", and "))
 	lines := []string{strings.Join(strings.Fields(text), " ")} // A cause is no line of YAML.

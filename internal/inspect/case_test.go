@@ -22,7 +22,7 @@ func TestCases(t *testing.T) {
 		Request:  json.RawMessage(`{"controller":{"kind":"C"},"parent":{"kind":"Team"},"children":{"Pod.v1":{"shop/a":{"kind":"Pod"}}},"related":{},"finalizing":false}`),
 		Response: json.RawMessage(`{"status":{"a":1},"logicVersion":"v1"}`),
 	})
-	got, err := run.Cases()
+	got, err := Cases(&run)
 	const want = `# sync of Team shop/red at 2026-04-01 12:00:00: the object changed
 apiVersion: test.setpoint.dev/v1alpha1
 controller: compositecontroller/teams
@@ -52,7 +52,7 @@ func TestCasesOfHandlersAndErrors(t *testing.T) {
 		Name: "Publish", Error: "no \"currency\"", Response: json.RawMessage(`{}`),
 		Request: json.RawMessage(`{"controller":null,"handler":"publish","reason":"Update","object":{"kind":"Team"},"changes":[1],"owned":{},"attempt":0,"progress":null,"deleted":false,"event":null}`),
 	})
-	got, err := run.Cases()
+	got, err := Cases(&run)
 	for _, want := range []string{"hook: publish\n", "request:\n  object:\n    kind: Team\n  reason: Update\n", "expect:\n  error: no \"currency\"\n"} {
 		if err != nil || !strings.Contains(got, want) {
 			t.Errorf("%v, got\n%s\nwithout %q", err, got, want)
@@ -62,7 +62,7 @@ func TestCasesOfHandlersAndErrors(t *testing.T) {
 
 func TestNoCases(t *testing.T) {
 	run := caseRun(nil)
-	if _, err := run.Cases(); !errors.Is(err, ErrNoCall) {
+	if _, err := Cases(&run); !errors.Is(err, ErrNoCall) {
 		t.Errorf("without a call: %v", err)
 	}
 	for want, call := range map[string]*Call{
@@ -70,7 +70,7 @@ func TestNoCases(t *testing.T) {
 		"you cannot get all objects": {Name: "sync", Request: json.RawMessage(`{"parent":{"hidden":"you cannot get these"}}`)},
 	} {
 		run := caseRun(call)
-		if _, err := run.Cases(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Cases(&run); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

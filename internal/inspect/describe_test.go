@@ -103,15 +103,15 @@ func TestCauses(t *testing.T) {
 	}{
 		{record.Run{}, ""},
 		{record.Run{Trigger: "create by anna"}, "create by anna"},
-		{record.Run{Causes: queue.NewCauses(child, queue.Cause{Kind: queue.ParentChanged})}, "the object changed|child Pod shop/a changed"},
-		{record.Run{Causes: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, queue.Cause{Kind: queue.Start})}, "initial list|retry 3"},
+		{record.Run{Queued: queue.NewCauses(child, queue.Cause{Kind: queue.ParentChanged})}, "the object changed|child Pod shop/a changed"},
+		{record.Run{Queued: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, queue.Cause{Kind: queue.Start})}, "initial list|retry 3"},
 		// Fault U5: what a person did is not said last.
-		{record.Run{Causes: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, child, queue.Cause{Kind: queue.HookChanged})}, "hook changed|child Pod shop/a changed|retry 3"},
+		{record.Run{Queued: queue.NewCauses(queue.Cause{Kind: queue.Retrying, Detail: "3"}, child, queue.Cause{Kind: queue.HookChanged})}, "hook changed|child Pod shop/a changed|retry 3"},
 		// Fault U1: after a restart children are seen for the first time; none has changed.
-		{record.Run{Causes: queue.NewCauses(append(slices.Clone(many), queue.Cause{Kind: queue.Start})...)}, "initial list"},
-		{record.Run{Causes: queue.NewCauses(many...)}, "child Pod a changed|child Pod b changed|child Pod c changed|child Pod d changed|child Pod e changed|child Pod f changed|child Pod g changed|child Pod h changed|and 2 more"},
+		{record.Run{Queued: queue.NewCauses(append(slices.Clone(many), queue.Cause{Kind: queue.Start})...)}, "initial list"},
+		{record.Run{Queued: queue.NewCauses(many...)}, "child Pod a changed|child Pod b changed|child Pod c changed|child Pod d changed|child Pod e changed|child Pod f changed|child Pod g changed|child Pod h changed|and 2 more"},
 	} {
-		if got := strings.Join(c.run.CauseTexts(), "|"); got != c.want {
+		if got := strings.Join(c.run.Render(false).Causes, "|"); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -1,64 +1,63 @@
 package inspect
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unsafe"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // entry is a run in the history. A copy of it may be read without the lock.
 type entry struct {
 	key objectKey
-	id  uint64
-	// noops and next are as in Run.
-	noops int
-	next  time.Time
-	// recorded is the run, whose objects it shares. It is rendered when it is read, since few are.
-	recorded *record.Run
-	// rendered replaces recorded: of a run that contained Secrets with requests, responses and
-	// changes, in which tokens stand for values; of a stripped run without them.
-	rendered *Run
-	// allowed marks a review that allowed its request, synced a run that completed.
-	allowed, synced bool
+	// run shares the objects of the loop, and is rendered when it is read, since few are; unless it is rendered: a run
+	// that contained Secrets, in which tokens stand for values, or a stripped run.
+	run      Run
+	rendered bool
+	// review marks a review, allowed one that allowed its request.
+	review, allowed bool
 	// size is the memory used.
 	size int
 }
 
 // newEntry returns the entry of a run. It keeps no values of Secrets, but tokens of the key.
-func newEntry(run *record.Run, key *redact.Key) *entry {
-	e := &entry{key: objectKeyOf(run), next: run.NextRun, synced: run.Outcome == record.Synced}
-	e.allowed = run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated
-	kept := *run
-	kept.UID, kept.Secrets = strings.Clone(run.UID), nil
+func newEntry(run *Run, key *redact.Key) *entry {
+	e := &entry{
+		key: objectKeyOf(run), run: *run, review: isReview(run),
+		allowed: run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated,
+	}
+	e.run.Object.UID, e.run.Secrets = strings.Clone(run.Object.UID), nil
 	var m memory
-	m.add(&kept)
+	m.add(&e.run)
 	if m.secret || run.Secrets.Found() {
-		rendered := withoutSecrets(renderRun(run, true), run, key)
-		rendered.hideOutput()
-		e.replace(rendered)
+		masked := run.Masked(key)
+		hideOutput(&masked)
+		e.replace(masked)
 		return e
 	}
-	e.recorded, e.size = &kept, entrySize+m.bytes
+	e.size = entrySize + m.bytes
 	return e
 }
 
-const entrySize = int(unsafe.Sizeof(entry{}))
+const entrySize = int(unsafe.Sizeof(entry{}) - unsafe.Sizeof(Run{}))
 
-// replace keeps a rendered run only.
+// replace keeps a rendered run.
 func (e *entry) replace(run Run) {
-	e.recorded, e.rendered = nil, &run
-	e.size = entrySize + sizeOf(&run)
+	var m memory
+	m.add(&run)
+	e.run, e.rendered, e.size = run, true, entrySize+m.bytes
 }
 
 // hideOutput drops what hooks printed, since they may print what they get.
-func (r *Run) hideOutput() {
-	for i := range r.Steps {
-		if call := r.Steps[i].Call; call != nil {
+func hideOutput(run *Run) {
+	for i := range run.Steps {
+		if call := run.Steps[i].Call; call != nil {
 			call.Output, call.OutputMore, call.OutputHidden = nil, 0, call.Output != nil
 		}
 	}
@@ -76,119 +75,29 @@ func (e *entry) strip() {
 }
 
 // view returns the run without requests, responses and changes. It belongs to the caller.
-func (e *entry) view() Run {
-	run := e.full()
-	for i := range run.Steps {
-		run.Steps[i].summarize()
-	}
-	return e.shown(run)
-}
+func (e *entry) view() Run { return e.shown(e.run.Render(false)) }
 
 // shown returns a run of the entry without tokens.
 func (e *entry) shown(run Run) Run {
-	if e.rendered == nil {
+	if !e.rendered {
 		return run
 	}
 	return hideTokens(run)
 }
 
-// full returns the run with what was rendered of requests, responses and changes, and with tokens. It belongs
-// to the caller.
-func (e *entry) full() Run {
-	var run Run
-	if e.recorded != nil {
-		run = renderRun(e.recorded, false)
-	} else {
-		run = e.rendered.clone()
-	}
-	run.ID, run.Noops, run.Next = e.id, e.noops, e.next
-	return run
-}
-
-// clone copies the run and its steps.
-func (r *Run) clone() Run {
-	run := *r
-	run.Causes, run.Steps = slices.Clone(r.Causes), slices.Clone(r.Steps)
-	for i := range run.Steps {
-		s := &run.Steps[i]
-		s.Call, s.Plan, s.Write, s.Event = clonePtr(s.Call), clonePtr(s.Plan), clonePtr(s.Write), clonePtr(s.Event)
-		if s.Plan != nil {
-			s.Plan.Actions = slices.Clone(s.Plan.Actions)
-		}
-	}
-	return run
-}
-
-// isReview reports whether the run is a review.
-func (e *entry) isReview() bool {
-	if e.recorded == nil {
-		return e.rendered.Review() != nil
-	}
-	steps := e.recorded.Steps
-	return len(steps) == 1 && steps[0].Call != nil && steps[0].Call.Request.Review != nil
-}
-
-// hasComparable reports whether a call of the run is comparable to a later one.
-func (e *entry) hasComparable(call *Call) bool {
-	if e.recorded == nil {
-		return LastComparable(e.rendered.Steps, call) != nil
-	}
-	return slices.ContainsFunc(e.recorded.Steps, func(s record.Step) bool {
-		return s.Call != nil && s.Call.Name == call.Name && revisionOf(call).ComparableTo(s.Call.Revision)
-	})
-}
-
-// clonePtr copies the value of a pointer.
-func clonePtr[T any](of *T) *T {
-	if of == nil {
-		return nil
-	}
-	copied := *of
-	return &copied
-}
-
-// summarize removes what lists do not show.
-func (s *Step) summarize() {
-	switch {
-	case s.Call != nil:
-		s.Call.Request, s.Call.Response = nil, nil
-		s.Call.Output, s.Call.OutputMore, s.Call.OutputHidden = nil, 0, false
-		if s.Call.Review = clonePtr(s.Call.Review); s.Call.Review != nil {
-			s.Call.Review.Groups, s.Call.Review.Requested, s.Call.Review.Changes = nil, nil, nil
-		}
-	case s.Plan != nil:
-		for i := range s.Plan.Actions {
-			s.Plan.Actions[i].Changes = nil
-		}
-	case s.Write != nil:
-		s.Write.Changes = nil
-	}
+// isReview reports whether a run is a review.
+func isReview(run *Run) bool {
+	return len(run.Steps) == 1 && run.Steps[0].Call != nil && run.Steps[0].Call.Sent.Review != nil
 }
 
 // LastComparable returns the last call whose request is comparable to that of another call.
 func LastComparable(steps []Step, like *Call) *Call {
 	for _, step := range slices.Backward(steps) {
-		if step.Call != nil && step.Call.Name == like.Name && revisionOf(like).ComparableTo(revisionOf(step.Call)) {
+		if step.Call != nil && like.ComparableTo(step.Call) {
 			return step.Call
 		}
 	}
 	return nil
-}
-
-func revisionOf(call *Call) Revision {
-	if call.Revision == nil {
-		return Revision{}
-	}
-	return *call.Revision
-}
-
-// countOf returns what a run adds to a series.
-func countOf(run *record.Run) count {
-	c := count{at: run.StartTime.Add(run.Duration), failed: run.Outcome == record.Failed}
-	if slices.ContainsFunc(run.Steps, func(s record.Step) bool { return s.Call != nil }) {
-		c.took = run.Duration
-	}
-	return c
 }
 
 // objectKey identifies an object in any version.
@@ -198,9 +107,9 @@ type objectKey struct {
 	namespace, name string
 }
 
-// objectKeyOf returns the key of a run's object. Its strings do not reference the object.
-func objectKeyOf(run *record.Run) objectKey {
-	return objectKey{run.Resource.GroupKind(), run.Resource.Plural, run.Key.Namespace, run.Key.Name}
+// objectKeyOf returns the key of a run's object.
+func objectKeyOf(run *Run) objectKey {
+	return objectKey{run.Object.GroupKind(), run.Object.Plural, run.Object.Namespace, run.Object.Name}
 }
 
 // matches reports whether a Ref, which may lack the kind or the plural, is that object. Reviews
@@ -208,4 +117,117 @@ func objectKeyOf(run *record.Run) objectKey {
 func (n objectKey) matches(ref object.Ref) bool {
 	named := ref.Kind.Kind == n.kind.Kind || ref.Plural != "" && ref.Plural == n.plural
 	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
+}
+
+// memory is what recorded values hold.
+type memory struct {
+	bytes int
+	// secret reports that they may contain a Secret.
+	secret bool
+}
+
+// overhead is the memory of an allocation or of the entry of a map, beside its contents.
+const overhead = 16
+
+// The types that are not walked field by field.
+var (
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	timeType     = reflect.TypeFor[time.Time]()
+	kindType     = reflect.TypeFor[object.Kind]()
+	resourceType = reflect.TypeFor[object.Resource]()
+	objectType   = reflect.TypeFor[*object.Object]()
+	outputType   = reflect.TypeFor[*call.Output]()
+)
+
+// add adds the value that a pointer references, and everything that the value references.
+func (m *memory) add(pointer any) {
+	v := reflect.ValueOf(pointer).Elem()
+	m.bytes += int(v.Type().Size())
+	m.walk(v)
+}
+
+// walk adds what a value references.
+func (m *memory) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		m.bytes += v.Len()
+	case reflect.Pointer:
+		m.pointer(v)
+	case reflect.Interface:
+		m.dynamic(v)
+	case reflect.Struct:
+		m.fields(v)
+	case reflect.Slice:
+		m.elements(v)
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			m.bytes += overhead + int(v.Type().Key().Size()+v.Type().Elem().Size())
+			m.walk(entries.Key())
+			m.walk(entries.Value())
+		}
+	}
+}
+
+func (m *memory) pointer(v reflect.Value) {
+	switch {
+	case v.IsNil():
+	case v.Type() == objectType:
+		o, _ := reflect.TypeAssert[*object.Object](v)
+		m.bytes += overhead + o.Size()
+	case v.Type() == outputType:
+		o, _ := reflect.TypeAssert[*call.Output](v)
+		m.bytes += overhead + o.Size()
+	default:
+		m.bytes += overhead + int(v.Type().Elem().Size())
+		m.walk(v.Elem())
+	}
+}
+
+// dynamic adds the value of an interface: an error, or decoded JSON.
+func (m *memory) dynamic(v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	if err, is := reflect.TypeAssert[error](v); is {
+		m.bytes += overhead + len(err.Error()) // Wrapped errors keep their texts too.
+	} else if v.NumMethod() == 0 {
+		m.bytes += overhead + int(v.Elem().Type().Size())
+		m.walk(v.Elem())
+	}
+}
+
+func (m *memory) fields(v reflect.Value) {
+	if t := v.Type(); t == kindType || t == resourceType { // All objects share the texts.
+		kind, _ := reflect.TypeAssert[interface{ GroupKind() object.GroupKind }](v)
+		m.secret = m.secret || kind.GroupKind().IsSecret()
+		return
+	}
+	for i := range v.NumField() {
+		switch field := v.Field(i); {
+		case field.Type() == timeType, field.Type() == rawType && v.Type().Field(i).Name == "Controller": // All requests share it.
+		default:
+			m.walk(field)
+		}
+	}
+}
+
+// hasReferences reports whether values of a kind may reference memory.
+func hasReferences(k reflect.Kind) bool {
+	switch k {
+	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Struct:
+		return true
+	}
+	return false
+}
+
+func (m *memory) elements(v reflect.Value) {
+	m.bytes += v.Len() * int(v.Type().Elem().Size())
+	switch {
+	case v.Type() == rawType:
+		m.secret = m.secret || redact.MayHaveSecret(v.Bytes())
+	case hasReferences(v.Type().Elem().Kind()):
+		for i := range v.Len() {
+			m.walk(v.Index(i))
+		}
+	}
 }

@@ -64,7 +64,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "` + value + `"`)
 	call := func(q record.Request, a record.Response) record.Run {
 		run := testRun("a", "eur", 10)
-		run.Steps = []record.Step{{Call: &record.Call{Name: "sync", Request: q, Response: a}}}
+		run.Steps = []record.Step{{Call: &record.Call{Name: "sync", Sent: q, Received: a}}}
 		return run
 	}
 	parent := json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Rate"}`)
@@ -76,28 +76,28 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 		"owned":     call(record.Request{Handler: &hook.HandlerRequest{Object: parent, Owned: groups}}, record.Response{Handler: &hook.HandlerResponse{}}),
 		"applied":   call(record.Request{Handler: &hook.HandlerRequest{Object: parent}}, record.Response{Handler: &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(secret(value))}}}}),
 		"reviewed":  call(record.Request{Review: &hook.ReviewRequest{Object: json.RawMessage(secret(value))}}, record.Response{Review: &hook.ReviewResponse{Object: json.RawMessage(secret(value))}}),
-		"planned": {Controller: "a", Resource: rates, Steps: []record.Step{
+		"planned": {Controller: "a", Object: rates.Ref("", ""), Steps: []record.Step{
 			{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Update, Resource: secrets, Ref: after.Ref(), Before: before, After: after}}}}},
 		}},
-		"written": {Controller: "a", Resource: rates, Steps: []record.Step{
-			{Write: &record.Write{Verb: plan.Apply, Resource: secrets, Ref: after.Ref(), Before: before, After: after}},
+		"written": {Controller: "a", Object: rates.Ref("", ""), Steps: []record.Step{
+			{Write: &record.Write{Verb: string(plan.Apply), Object: secrets.Ref(after.Namespace(), after.Name()), Before: before, After: after}},
 		}},
-		"refused": {Controller: "a", Resource: rates, Outcome: record.Failed, Err: refusal, Steps: []record.Step{
+		"refused": {Controller: "a", Object: rates.Ref("", ""), Outcome: record.Failed, Err: refusal, Steps: []record.Step{
 			{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Resource: secrets, Ref: before.Ref(), After: before}}}}},
-			{Write: &record.Write{Resource: secrets, Ref: after.Ref(), Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
+			{Write: &record.Write{Object: secrets.Ref(after.Namespace(), after.Name()), Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
 		}},
 		"read by a handler": func() record.Run {
 			run := call(record.Request{Handler: &hook.HandlerRequest{Object: parent}}, record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"copy":"` + value + `"}}`)}})
 			run.Secrets = redact.In(json.RawMessage(secret(value)))
 			return run
 		}(),
-		"a patch": {Controller: "a", Resource: secrets, Steps: []record.Step{
-			{Call: &record.Call{Name: "h", Request: record.Request{Handler: &hook.HandlerRequest{Object: parent}}, Response: record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"data":{"k":"` + value + `"}}`)}}}},
+		"a patch": {Controller: "a", Object: secrets.Ref("", ""), Steps: []record.Step{
+			{Call: &record.Call{Name: "h", Sent: record.Request{Handler: &hook.HandlerRequest{Object: parent}}, Received: record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"data":{"k":"` + value + `"}}`)}}}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := hideTokens(withoutSecrets(renderRun(&run, true), &run, redact.NewKey()))
-			want.hideOutput()
+			want := hideTokens(run.Masked(redact.NewKey()))
+			hideOutput(&want)
 			b := NewHistory(HistoryOptions{}, noon)
 			b.Add(run)
 			for _, text := range []string{value, changed} {
@@ -112,7 +112,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 			}
 			listed := b.Runs(got.Object, 0)
 			run.Err = nil
-			brief := renderRun(&run, false)
+			brief := run.Render(false)
 			if len(listed) != 1 || len(listed[0].Steps) != len(brief.Steps) || strings.Contains(string(marshal(listed)), "••••••") && listed[0].Error == "" {
 				t.Errorf("a list has %s", marshal(listed))
 			}
@@ -126,7 +126,7 @@ func TestRenderedSecretRunsAreDropped(t *testing.T) {
 	var ids []uint64
 	for range 8 {
 		run := testRun("a", "eur", 8000)
-		run.Steps[0].Call.Response = record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"Secret"}`)}}}
+		run.Steps[0].Call.Received = record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"Secret"}`)}}}
 		b.Add(run)
 		ids = append(ids, b.last)
 	}

@@ -60,7 +60,7 @@ func NewHistory(o HistoryOptions, now time.Time) *History {
 
 // Add records a run or a deletion; the history owns it from then on. Runs without changes
 // are only counted.
-func (b *History) Add(run record.Run) {
+func (b *History) Add(run Run) {
 	if b.options.Off {
 		return
 	}
@@ -79,7 +79,7 @@ func (b *History) Add(run record.Run) {
 		b.all.add(counts)
 	}
 	b.last++
-	e.id = b.last
+	e.run.ID = b.last
 	s.add(e, &run)
 	s.trim(min(maxControllerBytes, b.options.MaxBytes))
 	b.trim()
@@ -87,7 +87,7 @@ func (b *History) Add(run record.Run) {
 }
 
 // addNoop counts a run without changes.
-func (b *History) addNoop(run *record.Run) {
+func (b *History) addNoop(run *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.controller(run.Controller).addNoop(run)
@@ -134,7 +134,7 @@ func (b *History) Drop(controller string) {
 // limit is 0.
 func (b *History) Runs(ref object.Ref, limit int) []Run {
 	found := b.entriesOf(ref)
-	slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(b.id, a.id) })
+	slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(b.run.ID, a.run.ID) })
 	if limit > 0 && len(found) > limit {
 		found = found[:limit]
 	}
@@ -174,42 +174,39 @@ func (b *History) Run(id uint64) (Run, error) {
 
 // RunWithTokens returns a run with requests and responses, in which tokens stand for values of Secrets.
 func (b *History) RunWithTokens(id uint64) (Run, error) {
-	found, run := b.find(id)
-	if found.recorded == nil {
-		if found.rendered == nil {
-			return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
-		}
-		return run, nil
+	found, previous := b.find(id)
+	if found.run.ID == 0 {
+		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
 	}
-	for i, step := range renderSteps(found.recorded.Steps, found.recorded.Resource, true) {
-		if step.Call != nil {
-			step.Call.Previous = run.Steps[i].Call.Previous
+	run := found.run.Render(true)
+	for i, id := range previous {
+		if call := run.Steps[i].Call; call != nil {
+			call.Previous = id
 		}
-		run.Steps[i] = step
 	}
 	return run, nil
 }
 
-// find returns a copy of an entry and its run, whose calls have the ID of the previous run with a
-// comparable call; none if it is not kept.
-func (b *History) find(id uint64) (found entry, run Run) {
+// find returns a copy of an entry, and of each of its steps that is a call the ID of the previous run with a comparable
+// one; none if it is not kept.
+func (b *History) find(id uint64) (found entry, previous []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.controllers {
-		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.id, id) })
+		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.run.ID, id) })
 		if !is {
 			continue
 		}
 		found = *s.entries[at]
-		run = found.full()
-		for i := range run.Steps {
-			if call := run.Steps[i].Call; call != nil && found.key.name != "" {
-				call.Previous = s.objects[found.key].lastComparable(call, id)
-			}
+		if found.key.name == "" {
+			break
+		}
+		for _, step := range found.run.Steps {
+			previous = append(previous, s.objects[found.key].lastComparable(step.Call, id))
 		}
 		break
 	}
-	return found, run
+	return found, previous
 }
 
 // Stats returns the size and bounds.
@@ -329,8 +326,8 @@ type objectHistory struct {
 // if there is none.
 func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
-		if e.id < before && e.hasComparable(call) {
-			return e.id
+		if call != nil && e.run.ID < before && LastComparable(e.run.Steps, call) != nil {
+			return e.run.ID
 		}
 	}
 	return 0
@@ -338,17 +335,17 @@ func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 
 // clearNext removes the scheduled next run from earlier entries. Writes of daemons and
 // reviews do not count as runs.
-func (d *objectHistory) clearNext(run *record.Run) {
+func (d *objectHistory) clearNext(run *Run) {
 	if run.Trigger != "" {
 		return
 	}
 	for _, e := range d.entries {
-		e.next = time.Time{}
+		e.run.Next = time.Time{}
 	}
 }
 
 // addNoop counts a run without changes, if the object has a history.
-func (s *controllerHistory) addNoop(run *record.Run) {
+func (s *controllerHistory) addNoop(run *Run) {
 	if d := s.objects[objectKeyOf(run)]; d != nil {
 		d.noops++
 		d.clearNext(run)
@@ -356,7 +353,7 @@ func (s *controllerHistory) addNoop(run *record.Run) {
 }
 
 // add adds the newest run.
-func (s *controllerHistory) add(e *entry, run *record.Run) {
+func (s *controllerHistory) add(e *entry, run *Run) {
 	d := s.objects[e.key]
 	if d == nil {
 		d = &objectHistory{}
@@ -365,7 +362,7 @@ func (s *controllerHistory) add(e *entry, run *record.Run) {
 		s.remove(d.expendable())
 	}
 	d.clearNext(run)
-	e.noops, d.noops = d.noops, 0
+	e.run.Noops, d.noops = d.noops, 0
 	d.entries = append(d.entries, e)
 	s.objects[e.key] = d
 	s.entries = append(s.entries, e)
@@ -376,7 +373,8 @@ func (s *controllerHistory) add(e *entry, run *record.Run) {
 // expendable returns the entry to remove first. Of an object that has failed since, it keeps the
 // last successful run and the one after it: what happened between them explains the failures.
 func (d *objectHistory) expendable() *entry {
-	if d.entries[0].synced && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], func(e *entry) bool { return e.synced }) {
+	synced := func(e *entry) bool { return e.run.Outcome == record.Synced }
+	if synced(d.entries[0]) && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], synced) {
 		return d.entries[2]
 	}
 	return expendable(d.entries, countAllowed(d.entries))
@@ -471,7 +469,7 @@ func (b *History) Reviews(controller string, detailed bool) []Run {
 	entries := b.reviewEntries(controller)
 	runs := make([]Run, 0, len(entries))
 	for i := range entries {
-		runs = append(runs, entries[i].review(detailed))
+		runs = append(runs, entries[i].shownReview(detailed))
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int { return b.Began.Compare(a.Began) })
 	return runs
@@ -487,24 +485,16 @@ func (b *History) reviewEntries(controller string) []entry {
 	}
 	var found []entry
 	for _, e := range slices.Backward(s.entries) {
-		if e.isReview() {
+		if e.review {
 			found = append(found, *e)
 		}
 	}
 	return found
 }
 
-// review returns the run of a review.
-func (e *entry) review(detailed bool) Run {
-	run := e.full()
-	step := &run.Steps[0]
-	if !detailed {
-		step.summarize()
-		return e.shown(run)
-	}
-	if e.recorded != nil {
-		step.Call.Review = (&renderer{e.recorded.Resource, true}).reviewOf(e.recorded.Steps[0].Call)
-	}
-	step.Call.Request, step.Call.Response = nil, nil
+// shownReview returns the run of a review, without request and response.
+func (e *entry) shownReview(detailed bool) Run {
+	run := e.run.Render(detailed)
+	run.Steps[0].Call.Request, run.Steps[0].Call.Response = nil, nil
 	return e.shown(run)
 }

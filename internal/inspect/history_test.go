@@ -34,10 +34,10 @@ var (
 func testRun(controller, name string, bytes int) record.Run {
 	parent := json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"` + name + `"},"spec":{"text":"` + strings.Repeat("x", bytes) + `"}}`)
 	return record.Run{
-		Controller: controller, Resource: rates, Key: queue.Key{Namespace: "town", Name: name},
-		Causes: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged}), StartTime: noon, Duration: time.Millisecond, Outcome: record.Synced,
-		Steps: []record.Step{{Duration: time.Millisecond, Call: &record.Call{
-			Name: "sync", Request: record.Request{Sync: &hook.Request{Parent: parent}}, Response: record.Response{Sync: &hook.Response{}},
+		Controller: controller, Object: rates.Ref("town", name),
+		Queued: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged}), Began: noon, Took: time.Millisecond, Outcome: record.Synced,
+		Steps: []record.Step{{Took: time.Millisecond, Call: &record.Call{
+			Name: "sync", Sent: record.Request{Sync: &hook.Request{Parent: parent}}, Received: record.Response{Sync: &hook.Response{}},
 		}}},
 	}
 }
@@ -49,7 +49,7 @@ func rateRef(name string) object.Ref {
 func TestHistoryKeepsRuns(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
 	b.Add(testRun("a", "eur", 10))
-	quiet := record.Run{Controller: "a", Resource: rates, Key: queue.Key{Namespace: "town", Name: "eur"}, Outcome: record.Skipped}
+	quiet := record.Run{Controller: "a", Object: rates.Ref("town", "eur"), Outcome: record.Skipped}
 	b.Add(quiet)
 	b.Add(quiet)
 	b.Add(testRun("b", "eur", 10))
@@ -92,7 +92,7 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 		run.Steps = nil
 		for _, revision := range at {
 			call := *step.Call
-			call.Revision = revision
+			call.Revision = &revision
 			run.Steps = append(run.Steps, record.Step{Call: &call})
 		}
 		return run
@@ -119,7 +119,7 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 func TestNextOfLatestRun(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
 	failing := testRun("a", "eur", 10)
-	failing.Outcome, failing.NextRun = record.Failed, noon.Add(30*time.Second)
+	failing.Outcome, failing.Next = record.Failed, noon.Add(30*time.Second)
 	other := failing
 	other.Controller = "b"
 	aside := testRun("a", "eur", 10)
@@ -142,7 +142,7 @@ func TestNextOfLatestRun(t *testing.T) {
 	if got := next(); len(got) != 1 || got[0] != "b" {
 		t.Errorf("after the recovery: %q", got)
 	}
-	b.Add(record.Run{Controller: "b", Resource: rates, Key: failing.Key, Outcome: record.Skipped})
+	b.Add(record.Run{Controller: "b", Object: failing.Object, Outcome: record.Skipped})
 	if got := next(); len(got) != 0 {
 		t.Errorf("after a run that found nothing to do: %q", got)
 	}
@@ -167,11 +167,11 @@ func checkSums(t *testing.T, b *History) {
 	for name, s := range b.controllers {
 		ofController, ofObjects := 0, 0
 		for i, e := range s.entries {
-			if i > 0 && e.id <= s.entries[i-1].id {
-				t.Fatalf("%s: run %d does not follow the one before", name, e.id)
+			if i > 0 && e.run.ID <= s.entries[i-1].run.ID {
+				t.Fatalf("%s: run %d does not follow the one before", name, e.run.ID)
 			}
-			if i < s.stripped && e.recorded != nil {
-				t.Fatalf("%s: run %d has bodies", name, e.id)
+			if i < s.stripped && !e.rendered {
+				t.Fatalf("%s: run %d has bodies", name, e.run.ID)
 			}
 			ofController += e.size
 		}
@@ -305,7 +305,7 @@ func TestHistoryRevision(t *testing.T) {
 func TestHistoryReleasesObjects(t *testing.T) {
 	o := parsed(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u-1"},"spec":{"text":"`+strings.Repeat("x", 1<<16)+`"}}`)
 	b := NewHistory(HistoryOptions{}, noon)
-	b.Add(record.Run{Controller: "a", Resource: rates, Key: queue.Key{Name: "eur"}, UID: o.UID(), Outcome: record.Failed, Err: errors.New("no")})
+	b.Add(record.Run{Controller: "a", Object: object.Ref{Kind: object.KindOf(rates), Name: "eur", UID: o.UID()}, Outcome: record.Failed, Err: errors.New("no")})
 	kept := b.controllers["a"].entries[0].view().Object.UID
 	if kept != "u-1" || unsafe.StringData(kept) == unsafe.StringData(o.UID()) {
 		t.Errorf("%q is a view of the object", kept)
@@ -329,20 +329,20 @@ func TestSizes(t *testing.T) {
 		"error of a call":    {runWithStep(record.Step{Call: &record.Call{Err: err}}), false},
 		"error of a write":   {runWithStep(record.Step{Write: &record.Write{Err: err}}), false},
 		"event":              {runWithStep(record.Step{Event: &events[0]}), true},
-		"events of a reply":  {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Sync: &hook.Response{Events: events}}}}), false},
-		"events of handlers": {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Handler: &hook.HandlerResponse{Events: events}}}}), false},
-		"changes":            {runWithStep(record.Step{Call: &record.Call{Request: record.Request{Handler: &hook.HandlerRequest{Changes: []hook.FieldChange{{To: text}}}}}}), false},
+		"events of a reply":  {runWithStep(record.Step{Call: &record.Call{Received: record.Response{Sync: &hook.Response{Events: events}}}}), false},
+		"events of handlers": {runWithStep(record.Step{Call: &record.Call{Received: record.Response{Handler: &hook.HandlerResponse{Events: events}}}}), false},
+		"changes":            {runWithStep(record.Step{Call: &record.Call{Sent: record.Request{Handler: &hook.HandlerRequest{Changes: []hook.FieldChange{{To: text}}}}}}), false},
 		"labels of a reply":  {runWithResponse(&hook.Response{Labels: map[string]*string{"a": &long}}), false},
 		"notes of a reply":   {runWithResponse(&hook.Response{Annotations: map[string]*string{"a": &long}}), false},
 		"conditions":         {runWithResponse(&hook.Response{Conditions: []hook.Condition{{Message: long}}}), false},
 		"message":            {runWithResponse(&hook.Response{Message: long + "."}), false},
-		"deletions":          {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Handler: &hook.HandlerResponse{Delete: []hook.Deletion{{Name: long}}}}}}), false},
-		"warnings":           {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Review: &hook.ReviewResponse{Warnings: []string{long}}}}}), false},
+		"deletions":          {runWithStep(record.Step{Call: &record.Call{Received: record.Response{Handler: &hook.HandlerResponse{Delete: []hook.Deletion{{Name: long}}}}}}), false},
+		"warnings":           {runWithStep(record.Step{Call: &record.Call{Received: record.Response{Review: &hook.ReviewResponse{Warnings: []string{long}}}}}), false},
 		"denial": {runWithStep(record.Step{Call: &record.Call{
-			Request: record.Request{Review: &hook.ReviewRequest{}}, Response: record.Response{Review: &hook.ReviewResponse{Denial: &hook.Denial{Message: long}}},
+			Sent: record.Request{Review: &hook.ReviewRequest{}}, Received: record.Response{Review: &hook.ReviewResponse{Denial: &hook.Denial{Message: long}}},
 		}}), false}, // Its start stays, for the list of reviews.
 		"taken over": {runWithStep(record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
-		"rules":      {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
+		"rules":      {runWithStep(record.Step{Call: &record.Call{Received: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
 	} {
 		e := newEntry(&c.of, redact.NewKey())
 		whole := e.size
@@ -354,7 +354,7 @@ func TestSizes(t *testing.T) {
 }
 
 func runWithResponse(r *hook.Response) record.Run {
-	return runWithStep(record.Step{Call: &record.Call{Response: record.Response{Sync: r}}})
+	return runWithStep(record.Step{Call: &record.Call{Received: record.Response{Sync: r}}})
 }
 
 func runWithStep(s record.Step) record.Run { return record.Run{Steps: []record.Step{s}} }
@@ -362,9 +362,9 @@ func runWithStep(s record.Step) record.Run { return record.Run{Steps: []record.S
 // Without the previous object, the changes of an apply are unknown.
 func TestApplyWithoutPrevious(t *testing.T) {
 	after := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town"},"data":{"a":"b"}}`)
-	for verb, want := range map[plan.Verb]bool{plan.Apply: false, plan.Create: true} {
-		run := runWithStep(record.Step{Write: &record.Write{Verb: verb, Ref: after.Ref(), After: after}})
-		if write := renderRun(&run, true).Steps[0].Write; write.Unchanged || want != (len(write.Changes) > 0) {
+	for verb, want := range map[string]bool{string(plan.Apply): false, string(plan.Create): true} {
+		run := runWithStep(record.Step{Write: &record.Write{Verb: verb, Object: after.Ref(), After: after}})
+		if write := run.Render(true).Steps[0].Write; write.Unchanged || want != (len(write.Changes) > 0) {
 			t.Errorf("%s: %+v", verb, write)
 		}
 	}
@@ -390,7 +390,7 @@ func TestSeries(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
 	at := func(after time.Duration, took time.Duration, outcome record.Outcome) {
 		run := testRun("a", "eur", 1)
-		run.StartTime, run.Duration, run.Outcome = noon.Add(after), took, outcome
+		run.Began, run.Took, run.Outcome = noon.Add(after), took, outcome
 		b.Add(run)
 	}
 	at(0, time.Millisecond, record.Synced)
@@ -417,8 +417,8 @@ func runWithPlan(b *testing.B, name string) record.Run {
 	run := testRun("a", name, 1000)
 	child := parsed(b, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town","uid":"u"},"data":{"a":"b"}}`)
 	run.Steps = append(run.Steps, record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Ref: child.Ref(), After: child, Reason: "missing"}}}}},
-		record.Step{Write: &record.Write{Verb: plan.Create, Ref: child.Ref(), Version: 7}}, run.Steps[0],
-		record.Step{Write: &record.Write{Verb: plan.Update, Part: "status", Before: child, After: child}})
+		record.Step{Write: &record.Write{Verb: string(plan.Create), Object: child.Ref(), Version: "7"}}, run.Steps[0],
+		record.Step{Write: &record.Write{Verb: string(plan.Update), Part: "status", Before: child, After: child}})
 	return run
 }
 
@@ -437,7 +437,7 @@ func BenchmarkAdd(b *testing.B) {
 func BenchmarkAddNoop(b *testing.B) {
 	history := NewHistory(HistoryOptions{}, noon)
 	history.Add(testRun("a", "eur", 100))
-	run := record.Run{Controller: "a", Resource: rates, Key: queue.Key{Namespace: "town", Name: "eur"}, Outcome: record.Skipped}
+	run := record.Run{Controller: "a", Object: rates.Ref("town", "eur"), Outcome: record.Skipped}
 	b.ReportAllocs()
 	for b.Loop() {
 		history.Add(run)
@@ -453,7 +453,7 @@ func BenchmarkAddFull(b *testing.B) {
 		runs := make([]record.Run, 500)
 		for j := range runs {
 			runs[j] = runWithPlan(b, fmt.Sprint("o", (i*len(runs)+j)%2000))
-			runs[j].UID = "8a2d1c1e-0c55-4a0e-9d8c-1f1f4a4b4c4d"
+			runs[j].Object.UID = "8a2d1c1e-0c55-4a0e-9d8c-1f1f4a4b4c4d"
 		}
 		b.StartTimer()
 		for _, run := range runs {
@@ -497,9 +497,9 @@ func TestHistoryKeepsOutput(t *testing.T) {
 		b := NewHistory(HistoryOptions{}, noon)
 		ctx, output := call.WithOutput(t.Context())
 		call.OutputOf(ctx).Add("hello")
-		run.Steps[0].Call.Output = output
+		run.Steps[0].Call.Printed = output
 		b.Add(run)
-		listed := b.Runs(object.Ref{Kind: object.KindOf(run.Resource), Namespace: "town", Name: "eur"}, 0)
+		listed := b.Runs(object.Ref{Kind: run.Object.Kind, Namespace: "town", Name: "eur"}, 0)
 		if len(listed) != 1 || listed[0].Steps[0].Call.Output != nil {
 			t.Fatalf("listed: %+v", listed)
 		}
@@ -514,7 +514,7 @@ func TestHistoryKeepsOutput(t *testing.T) {
 		t.Errorf("shown to a reader without permissions: %q", got)
 	}
 	secret := testRun("a", "eur", 10)
-	secret.Steps[0].Call.Request.Sync.Related = []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{{Name: "s", Object: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"eA=="}}`)}}}}
+	secret.Steps[0].Call.Sent.Sync.Related = []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{{Name: "s", Object: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"eA=="}}`)}}}}
 	if got := printed(secret).Steps[0].Call; got.Output != nil || !got.OutputHidden {
 		t.Errorf("with a Secret: %q, hidden %t", got.Output, got.OutputHidden)
 	}
@@ -524,10 +524,10 @@ func TestHistoryKeepsOutput(t *testing.T) {
 func addReview(b *History, name string, at time.Duration, outcome record.Outcome, r *hook.ReviewResponse) {
 	request := &hook.ReviewRequest{Operation: hook.OperationCreate, Name: name, Object: json.RawMessage(`{"spec":{"text":"x"}}`), User: hook.User{Name: "anna", Groups: []string{"devs"}}}
 	b.Add(record.Run{
-		Controller: "policy", Resource: rates, Key: queue.Key{Namespace: "town", Name: name}, Trigger: "create by anna", StartTime: noon.Add(at), Outcome: outcome,
+		Controller: "policy", Object: rates.Ref("town", name), Trigger: "create by anna", Began: noon.Add(at), Outcome: outcome,
 		Steps: []record.Step{{Call: &record.Call{
-			Name: "images", Request: record.Request{Review: request},
-			Response: record.Response{Review: r, ReviewPatch: json.RawMessage(`[{"op":"replace","path":"/spec/text","value":"y"}]`)},
+			Name: "images", Sent: record.Request{Review: request},
+			Received: record.Response{Review: r, ReviewPatch: json.RawMessage(`[{"op":"replace","path":"/spec/text","value":"y"}]`)},
 		}}},
 	})
 }
@@ -594,7 +594,7 @@ func TestLongReviewTexts(t *testing.T) {
 	if size := b.Stats().Bytes; len(all) != 101 || size > maxControllerBytes {
 		t.Errorf("%d reviews of %d bytes", len(all), size)
 	}
-	if review := all[0].Review(); len(review.Message) > maxReviewText+3 || !strings.HasSuffix(review.Message, "€…") || len(review.Warnings) != maxReviewWarnings {
+	if review := all[0].Review(); len(review.Message) > 2000+3 || !strings.HasSuffix(review.Message, "€…") || len(review.Warnings) != 16 {
 		t.Errorf("a message of %d bytes, %d warnings", len(review.Message), len(review.Warnings))
 	}
 }
@@ -606,8 +606,8 @@ func BenchmarkReview(b *testing.B) {
 	add := func(i int) {
 		request := &hook.ReviewRequest{Operation: hook.OperationCreate, Name: "web", Object: pod, User: hook.User{Name: "anna", Groups: []string{"devs"}}}
 		history.Add(record.Run{
-			Controller: "policy", Resource: rates, Key: queue.Key{Namespace: "town", Name: strconv.Itoa(i % 5000)}, Trigger: "create by anna", StartTime: noon, Outcome: "allowed",
-			Steps: []record.Step{{Call: &record.Call{Name: "images", Request: record.Request{Review: request}, Response: record.Response{Review: &hook.ReviewResponse{}}}}},
+			Controller: "policy", Object: rates.Ref("town", strconv.Itoa(i%5000)), Trigger: "create by anna", Began: noon, Outcome: "allowed",
+			Steps: []record.Step{{Call: &record.Call{Name: "images", Sent: record.Request{Review: request}, Received: record.Response{Review: &hook.ReviewResponse{}}}}},
 		})
 	}
 	for i := range 2 * maxControllerRuns {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -313,15 +312,6 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
 	return lists.Filter(kinds, func(k object.Kind) bool { return may(k, k.Within(namespace)) })
-}
-
-// withoutSecrets returns a run without the values of Secrets that it has seen. Tokens of the key stand for them, but in what
-// identifies the run.
-func withoutSecrets(rendered Run, run *record.Run, key *redact.Key) Run {
-	values, secret := run.Values(key), run.Resource.GroupKind().IsSecret()
-	masked := redact.EachText(rendered, values.Text, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) })
-	masked.Controller, masked.Object, masked.Outcome = rendered.Controller, rendered.Object, rendered.Outcome
-	return masked
 }
 
 // hideTokens replaces the tokens in a run by the mask.

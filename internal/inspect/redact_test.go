@@ -267,11 +267,11 @@ func parsed(t testing.TB, text string) *object.Object {
 func TestChangesOfSecrets(t *testing.T) {
 	before := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"b"}},"data":{"old":"c2VjcmV0"}}`)
 	after := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"c"}},"data":{"old":"b3RoZXI=","new":"bW9yZQ=="}}`)
-	run := record.Run{Controller: "a", Resource: rates, Steps: []record.Step{
+	run := record.Run{Controller: "a", Object: rates.Ref("", ""), Steps: []record.Step{
 		{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Update, Resource: secrets, Ref: after.Ref(), Before: before, After: after, Reason: "data.old differs"}}}}},
-		{Write: &record.Write{Verb: plan.Apply, Resource: secrets, Ref: after.Ref(), Before: before, After: after}},
+		{Write: &record.Write{Verb: string(plan.Apply), Object: secrets.Ref(after.Namespace(), after.Name()), Before: before, After: after}},
 	}}
-	words := renderRun(&run, true)
+	words := run.Render(true)
 	const want = `[{"path":"data.new","to":"***"},{"path":"data.old","from":"*** (before)","to":"*** (after)"},{"path":"metadata.labels.a","from":"b","to":"c"}]`
 	if got := string(marshal(words.Steps[0].Plan.Actions[0].Changes)); got != want {
 		t.Errorf("planned %s\nwant    %s", got, want)
@@ -279,7 +279,7 @@ func TestChangesOfSecrets(t *testing.T) {
 	if got := string(marshal(words.Steps[1].Write.Changes)); got != want {
 		t.Errorf("wrote %s\nwant  %s", got, want)
 	}
-	if brief := renderRun(&run, false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
+	if brief := run.Render(false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
 		t.Error("a list has changes")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -97,27 +96,28 @@ func TestHugePatches(t *testing.T) {
 	}
 	patch := must.Get(json.Marshal(operations)).In(t)
 	run := reviewRun("mutated", hook.ReviewRequest{Operation: hook.OperationCreate, Object: json.RawMessage(`{"spec":{"text":"` + text + `"}}`)}, &hook.ReviewResponse{JSONPatch: patch})
-	run.Steps[0].Call.Response.ReviewPatch = patch
+	run.Steps[0].Call.Received.ReviewPatch = patch
 	b := NewHistory(HistoryOptions{}, noon)
 	began := time.Now()
 	b.Add(run)
 	listed, detailed := b.Reviews("ac/pods", false)[0].Review(), b.Reviews("ac/pods", true)[0].Review()
-	if len(listed.Fields) != maxReviewFields || !listed.MoreFields || len(detailed.Changes) != maxReviewChanges || !detailed.MoreFields {
+	if len(listed.Fields) != 4 || !listed.MoreFields || len(detailed.Changes) != 50 || !detailed.MoreFields {
 		t.Errorf("%d fields, %d changes", len(listed.Fields), len(detailed.Changes))
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
-	whole := (&renderer{rates, true}).reviewOf(&record.Call{Request: run.Steps[0].Call.Request, Response: record.Response{ReviewPatch: json.RawMessage(`[{"op":"add","path":"/spec/` + strings.Repeat("p", 5000) + `"},{"op"`)}})
-	if len(whole.Fields) != 1 || len(whole.Fields[0]) > maxReviewName+3 || whole.MoreFields {
+	run.Steps[0].Call = &record.Call{Sent: run.Steps[0].Call.Sent, Received: record.Response{ReviewPatch: json.RawMessage(`[{"op":"add","path":"/spec/` + strings.Repeat("p", 5000) + `"},{"op"`)}}
+	whole := run.Render(true).Steps[0].Call.Review
+	if len(whole.Fields) != 1 || len(whole.Fields[0]) > 253+3 || whole.MoreFields {
 		t.Errorf("of a malformed patch: %d fields", len(whole.Fields))
 	}
 }
 
 func reviewRun(outcome record.Outcome, r hook.ReviewRequest, v *hook.ReviewResponse) record.Run {
 	return record.Run{
-		Controller: "ac/pods", Resource: rates, Key: queue.Key{Namespace: "town", Name: "eur"}, Trigger: "create by anna", Outcome: outcome, StartTime: noon,
-		Steps: []record.Step{{Call: &record.Call{Name: "check", Request: record.Request{Review: &r}, Response: record.Response{Review: v}}}},
+		Controller: "ac/pods", Object: rates.Ref("town", "eur"), Trigger: "create by anna", Outcome: outcome, Began: noon,
+		Steps: []record.Step{{Call: &record.Call{Name: "check", Sent: record.Request{Review: &r}, Received: record.Response{Review: v}}}},
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWebhookChanges(t *testing.T) {
 	} {
 		b := NewHistory(HistoryOptions{}, noon)
 		run := reviewRun("mutated", review, &c.response)
-		run.Steps[0].Call.Response.ReviewPatch, _ = patch.For(&review, &c.response)
+		run.Steps[0].Call.Received.ReviewPatch, _ = patch.For(&review, &c.response)
 		b.Add(run)
 		listed := b.Runs(rateRef("eur"), 0)[0]
 		shown := must.Get(b.Run(listed.ID)).In(t)
@@ -185,13 +185,13 @@ func TestReviewsOfSecretsAreMasked(t *testing.T) {
 	secret := json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"eur"},"data":{"a":"c2VzYW1l"},"stringData":{"b":"letmein"}}`)
 	request := hook.ReviewRequest{Operation: hook.OperationCreate, Object: secret}
 	mutated := reviewRun("mutated", request, &hook.ReviewResponse{Patch: json.RawMessage(`{"data":{"a":"c2VzYW1lMg=="}}`), Warnings: []string{"sesame is weak"}})
-	mutated.Steps[0].Call.Response.ReviewPatch = json.RawMessage(`[{"op":"replace","path":"/data/a","value":"c2VzYW1lMg=="}]`)
+	mutated.Steps[0].Call.Received.ReviewPatch = json.RawMessage(`[{"op":"replace","path":"/data/a","value":"c2VzYW1lMg=="}]`)
 	denied := reviewRun("denied", request, &hook.ReviewResponse{Denial: &hook.Denial{Message: "letmein is weak", Reason: "sesame"}})
 	failed := reviewRun("failed", request, nil)
 	failed.Err = failure.WithSource(failure.Hook, errors.New("cannot parse letmein"))
 	failed.Steps[0].Call.Err = failed.Err
 	for _, run := range []record.Run{mutated, denied, failed} {
-		run.Resource = secrets
+		run.Object.Kind = object.KindOf(secrets)
 		b := NewHistory(HistoryOptions{}, noon)
 		b.Add(run)
 		whole := must.Get(b.Run(b.Runs(object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}, 0)[0].ID)).In(t)

@@ -30,6 +30,15 @@ type count struct {
 	took time.Duration
 }
 
+// countOf returns what a run adds to a series.
+func countOf(run *Run) count {
+	c := count{at: run.Began.Add(run.Took), failed: run.Outcome == record.Failed}
+	if slices.ContainsFunc(run.Steps, func(s Step) bool { return s.Call != nil }) {
+		c.took = run.Took
+	}
+	return c
+}
+
 // series holds the points of the last ten minutes in a ring.
 type series struct {
 	ring []Point
@@ -129,14 +138,14 @@ func (s *controllerHistory) addCall(what, outcome string, took time.Duration) {
 }
 
 // addLocalCalls counts the calls of hooks that are functions of this process.
-func (s *controllerHistory) addLocalCalls(run *record.Run) {
+func (s *controllerHistory) addLocalCalls(run *Run) {
 	if s.remote {
 		return
 	}
 	for i := range run.Steps {
 		call := run.Steps[i].Call
-		if call != nil && (call.Request.Sync != nil || call.Request.Customize != nil) {
-			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Duration)
+		if call != nil && (call.Sent.Sync != nil || call.Sent.Customize != nil) {
+			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Took)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // objects, and the history of its runs.
 //
 // It holds the types of Source, which the terminal and the dashboard show, and the bounded
-// History of runs. It holds no pages, no commands, no requests to the API server, and no
+// History of runs, whose type is that of package record. It holds no pages, no commands, no requests to the API server, and no
 // permission checks. Each process is a Source; package wire reads the Source of another
 // process. The controllers do not know this package: they hand records to the manager,
 // which implements Source.
@@ -24,8 +24,11 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -426,124 +429,25 @@ type Child struct {
 	Created time.Time `json:"created,omitzero"`
 }
 
-// Run is one reconcile, handler call or review.
-type Run struct {
-	ID         uint64     `json:"id"`
-	Controller string     `json:"controller"`
-	Process    string     `json:"process"`
-	Object     object.Ref `json:"object"`
-	// Causes are the triggers, such as "child Pod shop/a changed".
-	Causes []string `json:"causes"`
-	// Attempt is the number of consecutive failures before this run.
-	Attempt int `json:"attempt,omitempty"`
-	// TraceID is the ID of the trace, if it was sampled.
-	TraceID   string        `json:"traceID,omitempty"`
-	Began     time.Time     `json:"began"`
-	QueuedFor time.Duration `json:"queuedForNanoseconds"`
-	Took      time.Duration `json:"tookNanoseconds"`
-	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
-	// "mutated", "denied", or "failed" without a response; "deleted" for the record of a
-	// deletion.
-	Outcome string `json:"outcome"`
-	Error   string `json:"error,omitempty"`
-	Fault   *Fault `json:"fault,omitempty"`
-	// Next is the next scheduled run; zero if there is none or a later run has started.
-	Next time.Time `json:"next,omitzero"`
-	// Noops is the number of runs without changes before this one.
-	Noops int    `json:"noops,omitempty"`
-	Steps []Step `json:"steps"`
-}
-
-// Review returns the review of a run; nil if the run is none.
-func (r *Run) Review() *Review {
-	if len(r.Steps) == 1 && r.Steps[0].Call != nil {
-		return r.Steps[0].Call.Review
-	}
-	return nil
-}
-
-// Step is one step of a run; exactly one of the pointers is set.
-type Step struct {
-	At    time.Duration `json:"atNanoseconds"`
-	Took  time.Duration `json:"tookNanoseconds"`
-	Call  *Call         `json:"call,omitempty"`
-	Plan  *Planned      `json:"plan,omitempty"`
-	Write *Write        `json:"write,omitempty"`
-	Event *Event        `json:"event,omitempty"`
-}
-
-// Call is a call of a hook, handler or webhook.
-type Call struct {
-	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
-	// is why a handler was called.
-	Name   string `json:"name"`
-	Reason string `json:"reason,omitempty"`
-	// Version is the version of the hooks of a controller with rollouts.
-	Version string `json:"version,omitempty"`
-	// Code identifies the code that ran; nil if it is not known.
-	Code *Code `json:"code,omitempty"`
-	// Revision is the revision of the parent in the request; nil if the controller keeps
-	// none.
-	Revision *Revision `json:"revision,omitempty"`
-	// Review is set for an admission webhook.
-	Review *Review `json:"review,omitempty"`
-	Error  string  `json:"error,omitempty"`
-	Fault  *Fault  `json:"fault,omitempty"`
-	// Request and Response are the JSON of the call, with Secrets masked; only set by
-	// Source.Run. Dropped reports that they are no longer kept.
-	Request  json.RawMessage `json:"request,omitempty"`
-	Response json.RawMessage `json:"response,omitempty"`
-	Dropped  bool            `json:"dropped,omitempty"`
-	// Output has the lines that the hook printed, and OutputMore is the number of further ones;
-	// only set by Source.Run. OutputHidden reports that they are not kept, since they may have values
-	// of Secrets.
-	Output       []string `json:"output,omitempty"`
-	OutputMore   int      `json:"outputMore,omitempty"`
-	OutputHidden bool     `json:"outputHidden,omitempty"`
-	// Previous is the ID of the previous run with a comparable call; 0 if there is none.
-	Previous uint64 `json:"previous,omitempty"`
-}
-
-// Planned is a plan.
-type Planned struct {
-	Actions []Action `json:"actions,omitempty"`
-	// Unchanged is the number of children without changes.
-	Unchanged int `json:"unchanged,omitempty"`
-}
-
-// Action is a planned write.
-type Action struct {
-	// Verb is "create", "update", "apply", "delete", "adopt", "release" or "evict".
-	Verb   string     `json:"verb"`
-	Object object.Ref `json:"object"`
-	// Reason is why, such as "missing" or "spec.image differs".
-	Reason string `json:"reason,omitempty"`
-	// Changes are the changed fields; only set by Source.Run.
-	Changes []Change `json:"changes,omitempty"`
-}
-
-// Change is a field that differs. A side is nil if the field is missing.
-type Change = object.FieldChange
-
-// Write is a write and its result.
-type Write struct {
-	Verb   string     `json:"verb"`
-	Object object.Ref `json:"object"`
-	// Part is "status" for the subresource.
-	Part string `json:"part,omitempty"`
-	// Version is the resulting resource version. Unchanged reports that the write changed
-	// nothing.
-	Version   string `json:"resourceVersion,omitempty"`
-	Unchanged bool   `json:"unchanged,omitempty"`
-	// Error is the error of the API server.
-	Error string `json:"error,omitempty"`
-	Fault *Fault `json:"fault,omitempty"`
-	// Changes are the changed fields if no Action has them; only set by Source.Run.
-	Changes []Change `json:"changes,omitempty"`
-}
-
-// Event is an event sent for the object.
-type Event = hook.Event
+// A run is that of the loop, rendered.
+type (
+	Run      = record.Run
+	Step     = record.Step
+	Call     = record.Call
+	Revision = record.Revision
+	Review   = record.Review
+	Planned  = record.Planned
+	Action   = record.Action
+	Write    = record.Write
+	// Change is a field that differs. A side is nil if the field is missing.
+	Change = object.FieldChange
+	// Event is an event sent for the object.
+	Event = hook.Event
+	// Code identifies the code that a call ran.
+	Code = call.Code
+	// Fault classifies an error.
+	Fault = failure.Fault
+)
 
 // Plan is the result of a dry run.
 type Plan struct {

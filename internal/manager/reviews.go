@@ -47,7 +47,7 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 	if !m.Unrecorded {
 		run := reviewRecord(o)
 		m.Recorders.Ran(&run)
-		m.History.AddCall(o.Program, o.Webhook, string(run.Outcome), o.Duration)
+		m.History.AddCall(o.Program, o.Webhook, run.Outcome, o.Duration)
 		m.History.Add(run)
 	}
 	if o.Err != nil {
@@ -60,11 +60,11 @@ func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.Events.
 
 // reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {
-	call := &record.Call{Name: o.Webhook, Err: o.Err, Unverified: !o.Authenticated, Response: record.Response{ReviewPatch: o.Patch}}
+	call := &record.Call{Name: o.Webhook, Err: o.Err, Unverified: !o.Authenticated, Received: record.Response{ReviewPatch: o.Patch}}
 	run := record.Run{
-		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err,
+		Controller: o.Program, Began: o.Started, Took: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err,
 		Trigger: "a review",
-		Steps:   []record.Step{{Duration: o.Duration, Call: call}},
+		Steps:   []record.Step{{Took: o.Duration, Call: call}},
 	}
 	if o.Result == admission.Errored {
 		run.Outcome = record.Failed
@@ -73,13 +73,13 @@ func reviewRecord(o admission.ReviewRecord) record.Run {
 	if review == nil {
 		return run
 	}
-	call.Request.Review, call.Response.Review = review, o.Response
-	run.Resource = object.Resource{Group: o.Resource.Group, Version: o.Resource.Version, Plural: o.Resource.Resource, Kind: review.Kind}
-	run.Key = queue.Key{Namespace: review.Namespace, Name: failure.Truncate(reviewedName(review), maxName)}
-	if o.Resource.GroupResource() == namespaces {
-		run.Key.Namespace = "" // The API server names a Namespace as its own.
+	call.Sent.Review, call.Received.Review = review, o.Response
+	run.Object.Kind = object.Kind{Group: o.Resource.Group, Version: o.Resource.Version, Plural: o.Resource.Resource, Kind: review.Kind}
+	run.Object.Name = failure.Truncate(reviewedName(review), maxName)
+	if o.Resource.GroupResource() != namespaces { // The API server names a Namespace as its own.
+		run.Object.Namespace = review.Namespace
 	}
-	run.Resource.Namespaced = run.Key.Namespace != ""
+	run.Object.Namespaced = run.Object.Namespace != ""
 	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + failure.Truncate(review.User.Name, maxName)
 	if review.DryRun {
 		run.Trigger += ", as a dry run"

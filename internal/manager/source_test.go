@@ -57,8 +57,8 @@ func TestInspect(t *testing.T) {
 		t.Errorf("planned: %v", err)
 	}
 	m.History.Add(record.Run{
-		Controller: "greeter", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
-		StartTime: time.Now(), Outcome: record.Synced,
+		Controller: "greeter", Object: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}.Ref("town", "a"),
+		Began: time.Now(), Outcome: record.Synced,
 	})
 	runs, err := s.Runs(t.Context(), shop, 0)
 	if err != nil || len(runs) != 1 || runs[0].Process != "shopkeeper" {
@@ -104,14 +104,14 @@ func TestReviewRecord(t *testing.T) {
 		}}, "allowed Pod of town/" + strings.Repeat("x", maxName-len("…")) + "…: create by anna, called w, <nil>"},
 	} {
 		run := reviewRecord(c.occasion)
-		kind := run.Resource.Kind
-		if run.Resource.Group != "" {
-			kind = run.Resource.Group + " " + kind
+		kind := run.Object.Kind.Kind
+		if run.Object.Group != "" {
+			kind = run.Object.Group + " " + kind
 		}
 		if kind != "" {
 			kind = " " + kind
 		}
-		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v", run.Outcome, kind, run.Key, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
+		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v", run.Outcome, kind, queue.Key{Namespace: run.Object.Namespace, Name: run.Object.Name}, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

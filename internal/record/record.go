@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +29,8 @@ type Record struct {
 
 // New starts a record with the fields known at the start.
 func New(run Run, now func() time.Time) *Record {
-	if run.StartTime.IsZero() {
-		run.StartTime = now()
+	if run.Began.IsZero() {
+		run.Began = now()
 	}
 	return &Record{run: run, now: now}
 }
@@ -63,7 +64,7 @@ func (a *Record) Called(began time.Time, call Call) {
 // Planned records a plan and the number of unchanged children. It omits an empty plan.
 func (a *Record) Planned(p plan.Plan, equal int) {
 	if a.Detailed() && (!p.Empty() || equal > 0) {
-		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Equal: equal}})
+		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Unchanged: equal}})
 	}
 }
 
@@ -80,36 +81,48 @@ func (a *Record) Applied(began time.Time, results []apply.Result) {
 	writes, steps := make([]Write, len(results)), make([]Step, len(results))
 	for i := range results {
 		r, w := &results[i], &writes[i]
-		w.Verb, w.Resource, w.Ref, w.Err = r.Action.Verb, r.Action.Resource, r.Action.Ref, r.Err
+		w.Verb, w.Object, w.Err = string(r.Action.Verb), r.Action.Resource.Ref(r.Action.Ref.Namespace, r.Action.Ref.Name), r.Err
 		w.Unchanged = r.Err == nil && !r.Changed()
 		if r.Stored != nil {
-			w.Version = r.Stored.Version()
+			w.Version = versionOf(r.Stored)
 		}
 		steps[i].Write = w
 	}
 	a.add(began, steps...)
 }
 
-// Wrote records a write outside plans. After is nil if the object is gone or the write
-// failed. Verb defaults to update, and Ref to that of Before.
-func (a *Record) Wrote(began time.Time, w Write) {
-	if w.Ref == (object.Ref{}) && w.Before != nil {
-		w.Ref = w.Before.Ref()
+// Wrote records a write outside plans, of an object of a resource. After is nil if the object is gone or the write
+// failed. Verb defaults to update, and Object to Before.
+func (a *Record) Wrote(began time.Time, resource object.Resource, w Write) {
+	if a == nil {
+		return
 	}
+	if w.Object == (object.Ref{}) && w.Before != nil {
+		w.Object = w.Before.Ref()
+	}
+	w.Object = resource.Ref(w.Object.Namespace, w.Object.Name)
 	if w.Err != nil {
-		a.addRefused(w.Resource, w.Ref.Namespace)
+		a.addRefused(resource, w.Object.Namespace)
 	}
 	if !a.Detailed() {
 		return
 	}
 	if w.Verb == "" {
-		w.Verb = plan.Update
+		w.Verb = string(plan.Update)
 	}
 	if w.After != nil {
-		w.Version = w.After.Version()
-		w.Unchanged = w.Before != nil && w.Before.Version() == w.Version && !deletes(w.Before, w.After)
+		w.Version = versionOf(w.After)
+		w.Unchanged = w.Before != nil && w.Before.Version() == w.After.Version() && !deletes(w.Before, w.After)
 	}
 	a.add(began, Step{Write: new(w)})
+}
+
+// versionOf returns the resource version of an object; "" for none.
+func versionOf(o *object.Object) string {
+	if o.Version() == 0 {
+		return ""
+	}
+	return strconv.FormatUint(o.Version(), 10)
 }
 
 // deletes reports whether a write removed the last finalizer of an object in deletion: the server then deletes the
@@ -180,9 +193,9 @@ func (a *Record) add(began time.Time, steps ...Step) {
 	took := a.now().Sub(began)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := began.Sub(a.run.StartTime)
+	at := began.Sub(a.run.Began)
 	for i := range steps {
-		steps[i].Offset, steps[i].Duration = at, took
+		steps[i].At, steps[i].Took = at, took
 	}
 	if a.run.Steps == nil {
 		a.run.Steps = make([]Step, 0, max(typicalSteps, len(steps)))
@@ -195,7 +208,7 @@ func (a *Record) Finish(outcome Outcome) Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run.Outcome = outcome
-	a.run.Duration = a.now().Sub(a.run.StartTime)
+	a.run.Took = a.now().Sub(a.run.Began)
 	return a.run
 }
 

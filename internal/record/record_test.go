@@ -17,7 +17,7 @@ func recordSteps(a *Record) Run {
 	a.Called(a.Now(), Call{Name: "sync"})
 	a.Planned(plan.Plan{}, 1)
 	a.Applied(a.Now(), []apply.Result{{Action: plan.Action{Verb: plan.Create}}, {Action: plan.Action{Verb: plan.Delete}}})
-	a.Wrote(a.Now(), Write{Part: "status"})
+	a.Wrote(a.Now(), object.Resource{}, Write{Part: "status"})
 	a.EventSent(hook.Event{Reason: "Done"})
 	a.Failed(errors.New("no money"))
 	return a.Finish(Failed)
@@ -25,7 +25,7 @@ func recordSteps(a *Record) Run {
 
 func TestRecord(t *testing.T) {
 	run := recordSteps(New(Run{Controller: "a", Attempt: 2}, time.Now))
-	if len(run.Steps) != 6 || run.Steps[3].Write.Verb != plan.Delete || run.Steps[4].Write.Verb != plan.Update || run.Attempt != 2 || run.Err == nil || run.Outcome != Failed {
+	if len(run.Steps) != 6 || run.Steps[3].Write.Verb != string(plan.Delete) || run.Steps[4].Write.Verb != string(plan.Update) || run.Attempt != 2 || run.Err == nil || run.Outcome != Failed {
 		t.Errorf("got %+v", run)
 	}
 }
@@ -34,15 +34,15 @@ func TestRecord(t *testing.T) {
 func TestSummary(t *testing.T) {
 	now, clockReads := time.Unix(1, 0), 0
 	clock := func() time.Time { clockReads++; now = now.Add(time.Second); return now }
-	run := recordSteps(NewSummary(Run{Controller: "a", QueueDuration: time.Minute}, clock))
-	if len(run.Steps) != 0 || run.Controller != "a" || run.QueueDuration != time.Minute || run.Duration != time.Second || run.Outcome != Failed || clockReads != 2 {
+	run := recordSteps(NewSummary(Run{Controller: "a", QueuedFor: time.Minute}, clock))
+	if len(run.Steps) != 0 || run.Controller != "a" || run.QueuedFor != time.Minute || run.Took != time.Second || run.Outcome != Failed || clockReads != 2 {
 		t.Errorf("got %+v after %d looks at the clock", run, clockReads)
 	}
 	failed := errors.New("no money")
 	record, call, event := NewSummary(Run{}, time.Now), Call{Name: "sync"}, hook.Event{Reason: "Done"}
 	if n := testing.AllocsPerRun(100, func() {
 		record.Called(record.Now(), call)
-		record.Wrote(record.Now(), Write{Part: "status"})
+		record.Wrote(record.Now(), object.Resource{}, Write{Part: "status"})
 		record.EventSent(event)
 		record.Failed(failed)
 	}); n != 0 {
@@ -57,8 +57,8 @@ func TestRefused(t *testing.T) {
 	for name, begin := range map[string]func(Run, func() time.Time) *Record{"whole": New, "brief": NewSummary} {
 		record := begin(Run{}, time.Now)
 		record.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
-		record.Wrote(time.Time{}, Write{Resource: pods, Ref: refused.Ref, Err: no})
-		record.Wrote(time.Time{}, Write{Resource: pods, Ref: object.Ref{Namespace: "b"}, Err: no})
+		record.Wrote(time.Time{}, pods, Write{Object: refused.Ref, Err: no})
+		record.Wrote(time.Time{}, pods, Write{Object: object.Ref{Namespace: "b"}, Err: no})
 		if got := record.Refused(); len(got) != 2 || got[0] != (Location{pods, "a"}) || got[1] != (Location{pods, "b"}) {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -70,7 +70,7 @@ func TestNilRecord(t *testing.T) {
 	var a *Record
 	a.Called(a.Now(), Call{})
 	a.Failed(errors.New("no"))
-	a.Wrote(a.Now(), Write{Err: errors.New("no")})
+	a.Wrote(a.Now(), object.Resource{}, Write{Err: errors.New("no")})
 	if a.Detailed() || a.Steps() != 0 || a.Refused() != nil {
 		t.Error("nothing is something")
 	}
@@ -117,7 +117,7 @@ func TestRemovalOfTheLastFinalizerIsAChange(t *testing.T) {
 		"the last one": {`["x/y"]`, `[]`, false}, "none": {`["x/y"]`, `["x/y"]`, true}, "none left before": {`[]`, `[]`, true},
 	} {
 		a := New(Run{}, time.Now)
-		a.Wrote(a.Now(), Write{Part: "metadata", Before: parse(test.before), After: parse(test.after)})
+		a.Wrote(a.Now(), object.Resource{}, Write{Part: "metadata", Before: parse(test.before), After: parse(test.after)})
 		if run := a.Finish(Synced); run.Steps[0].Write.Unchanged != test.unchanged {
 			t.Errorf("%s: unchanged is %t", name, !test.unchanged)
 		}

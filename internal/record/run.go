@@ -1,28 +1,26 @@
 // Package record describes one reconcile: its cause, hook calls, plan, writes and
 // outcome.
 //
-// The loops create a Record per run and pass the finished Run to observers; the dashboard
-// stores and formats them. A Run shares the objects, requests and
-// responses of the reconcile rather than copying them, so recording is cheap.
+// The loops create a Record per run and pass the finished Run to observers; the history keeps it, and recordings, the
+// terminal and the dashboard show it. A Run shares the objects, requests and responses of the reconcile rather than
+// copying them, so recording is cheap. Render and Masked make of them what others read.
 package record
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// Outcome is the outcome of a run.
-type Outcome string
+// Outcome is the outcome of a run: one of these, or of a review.
+type Outcome = string
 
 // The outcomes, as used in metric labels.
 const (
@@ -39,34 +37,41 @@ const (
 	Deleted Outcome = "deleted"
 )
 
-// Run records one reconcile. The receiver owns the Run and its steps; the objects,
-// requests and responses they refer to are shared.
+// Run is one reconcile, handler call or review. What has no JSON is what the loop has, of which Render makes the rest.
+// The receiver of a run owns it and its steps; the objects, requests and responses they refer to are shared.
 type Run struct {
-	Controller string
-	// Resource and Key identify the object. UID aliases the object's memory, so storing
-	// it retains the whole object.
-	Resource object.Resource
-	Key      queue.Key
-	UID      string
-	// Causes are the queued causes. By describes the cause of a run that was not queued,
-	// such as "daemon watch wrote".
-	Causes  queue.Causes
-	Trigger string
+	// ID is that in the history.
+	ID         uint64 `json:"id"`
+	Controller string `json:"controller"`
+	Process    string `json:"process"`
+	// Object is the object. Its UID aliases the object's memory, so storing it retains the whole object.
+	Object object.Ref `json:"object"`
+	// Causes are the triggers, such as "child Pod shop/a changed". Queued are the queued causes, and Trigger is the
+	// cause of a run that was not queued, such as "daemon watch wrote".
+	Causes  []string     `json:"causes"`
+	Queued  queue.Causes `json:"-"`
+	Trigger string       `json:"-"`
 	// Attempt is the number of consecutive failures before this run.
-	Attempt int
-	// TraceID is empty without a trace.
-	TraceID string
-	// StartTime, the time spent in the queue, and the duration of the run.
-	StartTime               time.Time
-	QueueDuration, Duration time.Duration
-	Outcome                 Outcome
-	// Err is the error of a failed or postponed run; nil otherwise.
-	Err error
-	// NextRun is the next scheduled run; zero if only an event triggers one.
-	NextRun time.Time
-	Steps   []Step
+	Attempt int `json:"attempt,omitempty"`
+	// TraceID is the ID of the trace, if it was sampled.
+	TraceID string `json:"traceID,omitempty"`
+	// Began, the time spent in the queue, and the duration of the run.
+	Began     time.Time     `json:"began"`
+	QueuedFor time.Duration `json:"queuedForNanoseconds"`
+	Took      time.Duration `json:"tookNanoseconds"`
+	// Outcome is an Outcome; for a review "allowed", "mutated", "denied", or "failed" without a response.
+	Outcome Outcome `json:"outcome"`
+	// Err is the error of a failed or postponed run; nil otherwise. Error is its text, and Fault classifies it.
+	Err   error          `json:"-"`
+	Error string         `json:"error,omitempty"`
+	Fault *failure.Fault `json:"fault,omitempty"`
+	// Next is the next scheduled run; zero if there is none, only an event triggers one, or a later run has started.
+	Next time.Time `json:"next,omitzero"`
+	// Noops is the number of runs without changes before this one.
+	Noops int    `json:"noops,omitempty"`
+	Steps []Step `json:"steps"`
 	// Secrets are values of Secrets that the run has seen, which may be in none of its steps; nil if unknown.
-	Secrets *redact.Values
+	Secrets *redact.Values `json:"-"`
 }
 
 // IsNoop reports whether the run changed nothing and is not worth storing.
@@ -76,39 +81,57 @@ func (r *Run) IsNoop() bool {
 
 // Deletion returns the record of a deletion event from the watch.
 func Deletion(program string, resource object.Resource, o *object.Object, at time.Time) Run {
-	key := queue.Key{Namespace: o.Namespace(), Name: o.Name()}
-	return Run{Controller: program, Resource: resource, Key: key, UID: o.UID(), StartTime: at, Outcome: Deleted}
+	run := Run{Controller: program, Object: resource.Ref(o.Namespace(), o.Name()), Began: at, Outcome: Deleted}
+	run.Object.UID = o.UID()
+	return run
 }
 
 // Step is one step of a run. Exactly one of its pointers is set.
 type Step struct {
-	// Offset is the time from the start of the run to the start of the step.
-	Offset, Duration time.Duration
-	Call             *Call
-	Plan             *Planned
-	Write            *Write
-	Event            *hook.Event
+	// At is the time from the start of the run to the start of the step.
+	At    time.Duration `json:"atNanoseconds"`
+	Took  time.Duration `json:"tookNanoseconds"`
+	Call  *Call         `json:"call,omitempty"`
+	Plan  *Planned      `json:"plan,omitempty"`
+	Write *Write        `json:"write,omitempty"`
+	Event *hook.Event   `json:"event,omitempty"`
 }
 
-// Call is a call to a hook, a handler, or the API server.
+// Call is a call of a hook, handler or webhook.
 type Call struct {
-	// Name is "sync", "finalize" or "customize", or the name of a handler or webhook.
-	// Reason is that of a handler request.
-	Name   string
-	Reason hook.Reason
-	// Version names the version of the hooks; empty if the controller has no rollouts.
-	Version string
-	// Revision is the parent revision in the request; zero if the controller stores
+	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
+	// is why a handler was called.
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"`
+	// Version is the version of the hooks of a controller with rollouts.
+	Version string `json:"version,omitempty"`
+	// Code identifies the code that ran; nil if it is not known.
+	Code *call.Code `json:"code,omitempty"`
+	// Revision is the revision of the parent in the request; nil if the controller keeps
 	// none.
-	Revision Revision
-	// Unverified means that the caller of a webhook did not prove to be the API server.
-	Unverified bool
-	// Response is empty after an error.
-	Request  Request
-	Response Response
-	Err      error
-	// Output is what the hook printed; nil if it cannot print.
-	Output *call.Output
+	Revision *Revision `json:"revision,omitempty"`
+	// Review is set for an admission webhook. Unverified means that its caller did not prove to be the API server.
+	Review     *Review        `json:"review,omitempty"`
+	Unverified bool           `json:"-"`
+	Err        error          `json:"-"`
+	Error      string         `json:"error,omitempty"`
+	Fault      *failure.Fault `json:"fault,omitempty"`
+	// Sent is the request, and Received the response, which is empty after an error. Request and Response are their
+	// JSON; only in whole runs. Dropped reports that they are no longer kept.
+	Sent     Request         `json:"-"`
+	Received Response        `json:"-"`
+	Request  json.RawMessage `json:"request,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
+	Dropped  bool            `json:"dropped,omitempty"`
+	// Printed is what the hook printed; nil if it cannot print. Output has the lines, and OutputMore is the number of
+	// further ones; only in whole runs. OutputHidden reports that they are not kept, since they may have values of
+	// Secrets.
+	Printed      *call.Output `json:"-"`
+	Output       []string     `json:"output,omitempty"`
+	OutputMore   int          `json:"outputMore,omitempty"`
+	OutputHidden bool         `json:"outputHidden,omitempty"`
+	// Previous is the ID of the previous run with a comparable call; 0 if there is none.
+	Previous uint64 `json:"previous,omitempty"`
 }
 
 // Revision identifies a ControllerRevision of the parent.
@@ -119,118 +142,69 @@ type Revision struct {
 	Previous bool `json:"former,omitempty"`
 }
 
-// ComparableTo reports whether to show the difference between the request at this
-// revision and an earlier one. Requests at a previous revision compare only with the
+// ComparableTo reports whether to show the difference between the request of the call
+// and an earlier one of the same hook. Requests at a previous revision compare only with the
 // same revision; requests at the latest compare with any latest, because the difference
 // is the user's edit.
-func (r Revision) ComparableTo(earlier Revision) bool {
-	if r.Previous {
-		return earlier.Name == r.Name
+func (c *Call) ComparableTo(earlier *Call) bool {
+	now, then := c.revision(), earlier.revision()
+	switch {
+	case earlier.Name != c.Name:
+		return false
+	case now.Previous:
+		return then.Name == now.Name
 	}
-	return !earlier.Previous
+	return !then.Previous
 }
 
-// Request is the request of a call. At most one of its pointers is set.
-type Request struct {
-	// ControllerType selects the wire form of Sync.
-	ControllerType hook.ControllerType
-	Sync           *hook.Request
-	Customize      *hook.CustomizeRequest
-	Handler        *hook.HandlerRequest
-	Review         *hook.ReviewRequest
+func (c *Call) revision() Revision {
+	if c.Revision == nil {
+		return Revision{}
+	}
+	return *c.Revision
 }
 
-// IsEmpty reports whether there is no request, as of a review that could not be read.
-func (q *Request) IsEmpty() bool {
-	return q.Sync == nil && q.Customize == nil && q.Handler == nil && q.Review == nil
-}
-
-// Response is the response of a call. At most one of its pointers is set.
-type Response struct {
-	Sync      *hook.Response
-	Customize *hook.CustomizeResponse
-	Handler   *hook.HandlerResponse
-	Review    *hook.ReviewResponse
-	// ReviewPatch is what Review changes, as a JSON patch; nil for nothing.
-	ReviewPatch json.RawMessage
-}
-
-// Planned has the planned writes in stages, and the number of children that need none.
+// Planned is a plan.
 type Planned struct {
-	Stages [][]plan.Action
-	Equal  int
+	// Stages are the planned writes as the loop has them, and Actions as others read them.
+	Stages  [][]plan.Action `json:"-"`
+	Actions []Action        `json:"actions,omitempty"`
+	// Unchanged is the number of children without changes.
+	Unchanged int `json:"unchanged,omitempty"`
+}
+
+// Action is a planned write.
+type Action struct {
+	// Verb is "create", "update", "apply", "delete", "adopt", "release" or "evict".
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
+	// Reason is why, such as "missing" or "spec.image differs".
+	Reason string `json:"reason,omitempty"`
+	// Changes are the changed fields; only in whole runs.
+	Changes []object.FieldChange `json:"changes,omitempty"`
 }
 
 // Write is a mutating request to the API server with its result.
 type Write struct {
 	// Verb is a verb of package plan, or "evict" or "patch".
-	Verb     plan.Verb
-	Resource object.Resource
-	Ref      object.Ref
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
 	// Part is "status" for a write of the status, "metadata" for finalizers, labels and
 	// annotations; empty for the whole object.
-	Part string
-	// Version is the resulting resource version, 0 if the object is gone or the write
+	Part string `json:"part,omitempty"`
+	// Version is the resulting resource version, empty if the object is gone or the write
 	// failed. Unchanged means that the server already had the same object.
-	Version   uint64
-	Unchanged bool
-	Err       error
-	// Before and After are the object of a write outside plans.
-	Before, After *object.Object
+	Version   string `json:"resourceVersion,omitempty"`
+	Unchanged bool   `json:"unchanged,omitempty"`
+	// Err is the error of the API server.
+	Err   error          `json:"-"`
+	Error string         `json:"error,omitempty"`
+	Fault *failure.Fault `json:"fault,omitempty"`
+	// Before and After are the object of a write outside plans. Changes are the changed fields; only in whole runs.
+	Before  *object.Object       `json:"-"`
+	After   *object.Object       `json:"-"`
+	Changes []object.FieldChange `json:"changes,omitempty"`
 }
 
 // Patch is the verb of writes outside plans.
-const Patch plan.Verb = "patch"
-
-// CauseTexts returns the causes of a run, the most important first.
-func (r *Run) CauseTexts() []string {
-	if r.Trigger != "" {
-		return []string{r.Trigger}
-	}
-	list, more := slices.Clone(r.Causes.List()), r.Causes.More()
-	if r.Causes.Has(queue.Start) {
-		// Objects in the initial list have not changed.
-		more = 0
-		list = slices.DeleteFunc(list, func(c queue.Cause) bool {
-			return c.Kind == queue.Start || c.Kind == queue.ChildChanged || c.Kind == queue.RelatedChanged
-		})
-		list = append(list, queue.Cause{Kind: queue.Start}) // It may have been displaced by other causes.
-	}
-	slices.SortStableFunc(list, func(a, b queue.Cause) int { return cmp.Compare(causeRank(a.Kind), causeRank(b.Kind)) })
-	causes := make([]string, 0, len(list)+1)
-	for _, cause := range list {
-		causes = append(causes, describeCause(cause))
-	}
-	if more > 0 {
-		causes = append(causes, fmt.Sprintf("and %d more", more))
-	}
-	return causes
-}
-
-// causeRank orders causes: user actions, then changes, then timers.
-func causeRank(kind queue.CauseKind) int {
-	switch kind {
-	case queue.ReconcileRequested, queue.LogicChanged, queue.HookChanged:
-		return 0
-	case queue.ParentChanged:
-		return 1
-	case queue.ChildChanged, queue.RelatedChanged:
-		return 2
-	case queue.StatusChanged:
-		return 3
-	case queue.Retrying:
-		return 5
-	}
-	return 4
-}
-
-// describeCause returns the text of a cause.
-func describeCause(cause queue.Cause) string {
-	switch cause.Kind {
-	case queue.ParentChanged:
-		return "the object changed"
-	case queue.StatusChanged:
-		return "the object's status changed"
-	}
-	return cause.String()
-}
+const Patch = "patch"

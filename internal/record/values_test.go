@@ -3,7 +3,6 @@ package record_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -24,17 +23,15 @@ type masked struct {
 }
 
 func mask(key *redact.Key, call *record.Call, about object.Resource) masked {
-	run := record.Run{Resource: about, Steps: []record.Step{{Call: call}}}
-	values := run.Values(key)
-	edit := func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, about.GroupKind().IsSecret()) }
-	request := call.Request.Map(edit, values.Text)
-	return masked{values, string(request.JSON()), string(edit(call.Response.JSON(call.Request.ControllerType)))}
+	run := record.Run{Object: about.Ref("", ""), Steps: []record.Step{{Call: call}}}
+	whole := run.Masked(key).Steps[0].Call
+	return masked{run.Values(key), string(whole.Request), string(whole.Response)}
 }
 
 func syncCall(parent, child, response string) *record.Call {
 	return &record.Call{
-		Name: "sync", Response: record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(response)}}},
-		Request: record.Request{Sync: &hook.Request{
+		Name: "sync", Received: record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(response)}}},
+		Sent: record.Request{Sync: &hook.Request{
 			Controller: json.RawMessage(`{"kind":"CompositeController"}`), Parent: json.RawMessage(parent), ParentNamespace: "shop",
 			Children: []hook.Group{{APIVersion: "v1", Kind: "Pod", Objects: []hook.Entry{{Namespace: "shop", Name: "a", Object: json.RawMessage(child)}}}},
 		}},
@@ -100,7 +97,7 @@ func TestNumbersAreMasked(t *testing.T) {
 func TestOrdinaryCallsStayAsTheyAre(t *testing.T) {
 	call := syncCall(`{"b":1,"a":"\u003c"}`, `{}`, `{"c":1}`)
 	masked := mask(redact.NewKey(), call, team)
-	if masked.Found() || masked.request != string(call.Request.JSON()) || masked.Text("a") != "a" {
+	if masked.Found() || masked.request != string(call.Sent.JSON()) || masked.Text("a") != "a" {
 		t.Errorf("got %s", masked.request)
 	}
 }
@@ -109,11 +106,11 @@ func TestOrdinaryCallsStayAsTheyAre(t *testing.T) {
 func TestPartsOfSecretsAreMasked(t *testing.T) {
 	call := &record.Call{
 		Err: errors.New("hunter2"),
-		Request: record.Request{Handler: &hook.HandlerRequest{Object: json.RawMessage(secretPod), Changes: []hook.FieldChange{
+		Sent: record.Request{Handler: &hook.HandlerRequest{Object: json.RawMessage(secretPod), Changes: []hook.FieldChange{
 			{Path: "data.pin", From: json.RawMessage(`"MTM="`), To: json.RawMessage(`"MTI="`)},
 			{Path: "metadata.labels.a", From: json.RawMessage(`"x"`)},
 		}}},
-		Response: record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"data":{"pin":"MTQ="},"metadata":{"labels":{"b":"y"}}}`)}},
+		Received: record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"data":{"pin":"MTQ="},"metadata":{"labels":{"b":"y"}}}`)}},
 	}
 	masked := mask(redact.NewKey(), call, object.Resource{Version: "v1", Kind: "Secret"})
 	all := string(redact.HideTokens(json.RawMessage(masked.request+masked.response), "a token")) // Tokens may end like a value.
@@ -148,19 +145,16 @@ func TestValuesOfARunAreMaskedEverywhere(t *testing.T) {
 		"a name": `{"kind":"Team","metadata":{"name":"horse-battery","labels":{"horse-battery":"x"}}}`, "escapes": `{"a":"\u0068orse-batter\u0079"}`,
 	} {
 		sync := syncCall(parent, secret, `{"kind":"ConfigMap","metadata":{"name":"horse-battery"},"data":{"horse-battery":"686f7273652d62617474657279"}}`)
-		sync.Request.Sync.Children[0].Objects[0].Name = value
-		sync.Response.Sync.Status = json.RawMessage(`{"note":"horse-battery"}`)
-		sync.Response.Sync.Events = []hook.Event{{Message: value}}
+		sync.Sent.Sync.Children[0].Objects[0].Name = value
+		sync.Received.Sync.Status = json.RawMessage(`{"note":"horse-battery"}`)
+		sync.Received.Sync.Events = []hook.Event{{Message: value}}
 		customize := &record.Call{
-			Request: record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(parent)}}, Err: errors.New("not " + value),
-			Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: []string{value}}}}},
+			Sent: record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(parent)}}, Err: errors.New("not " + value),
+			Received: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: []string{value}}}}},
 		}
-		run := record.Run{Resource: team, Steps: []record.Step{{Call: customize}, {Call: sync}}}
-		values := run.Values(redact.NewKey())
-		edit := func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, false) }
-		for _, c := range []*record.Call{customize, sync} {
-			request := c.Request.Map(edit, values.Text)
-			all := string(request.JSON()) + string(edit(c.Response.JSON(0))) + values.Text(fmt.Sprint(c.Err))
+		run := record.Run{Object: team.Ref("", ""), Steps: []record.Step{{Call: customize}, {Call: sync}}}
+		for _, step := range run.Masked(redact.NewKey()).Steps {
+			all := string(step.Call.Request) + string(step.Call.Response) + step.Call.Error
 			if !redact.HasTokens(all) || strings.Contains(all, value) || strings.Contains(all, "orse-batter") || strings.Contains(all, "686f72") {
 				t.Errorf("%s: %s", place, all)
 			}

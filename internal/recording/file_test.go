@@ -23,8 +23,8 @@ var segment = Segment{Process: "setpoint", Version: "v1.0.0"}
 // syncCall is a call about a parent with one child.
 func syncCall(parent, child, response string) *record.Call {
 	return &record.Call{
-		Name: "sync", Response: record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(response)}}},
-		Request: record.Request{Sync: &hook.Request{
+		Name: "sync", Received: record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(response)}}},
+		Sent: record.Request{Sync: &hook.Request{
 			Controller: json.RawMessage(`{"kind":"CompositeController"}`), Parent: json.RawMessage(parent), ParentNamespace: "shop",
 			Children: []hook.Group{{APIVersion: "v1", Kind: "Pod", Objects: []hook.Entry{{Namespace: "shop", Name: "a", Object: json.RawMessage(child)}}}},
 		}},
@@ -33,7 +33,7 @@ func syncCall(parent, child, response string) *record.Call {
 
 func addCall(t *testing.T, w *Writer, c *record.Call) {
 	t.Helper()
-	must.Succeed(t, w.Add(&Call{Controller: "c", Hook: c.Name}, c.Response.JSON(0), c.Request.JSONWith))
+	must.Succeed(t, w.Add(&Call{Controller: "c", Hook: c.Name}, c.Sent.JSON(), c.Received.JSON(0)))
 }
 
 // writeCalls writes some calls with a block each.
@@ -290,7 +290,7 @@ func TestCallOfManyValues(t *testing.T) {
 	for i := range entries {
 		entries[i] = hook.Entry{Name: strconv.Itoa(i), Object: fmt.Appendf(nil, `{"a":%d}`, i)}
 	}
-	c.Request.Sync.Children[0].Objects = entries
+	c.Sent.Sync.Children[0].Objects = entries
 	for limit, want := range map[int]uint64{8 << 10: 1, 16 << 10: 0} {
 		var file bytes.Buffer
 		w := NewWriter(&file, segment)

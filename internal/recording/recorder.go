@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -61,14 +61,14 @@ func NewRecorder(filter Filter) *Recorder {
 
 // Ran adds a run. It never waits.
 func (r *Recorder) Ran(run *record.Run) {
-	if !r.filter.Selects(run.Controller, run.Resource.Ref(run.Key.Namespace, run.Key.Name)) {
+	if !r.filter.Selects(run.Controller, run.Object) {
 		return
 	}
 	calls, size := 0, int64(0)
 	for i := range run.Steps {
-		if call := run.Steps[i].Call; call != nil && !call.Request.IsEmpty() {
+		if isRecorded(run.Steps[i]) {
 			calls++
-			size += int64(call.Request.Size() + call.Response.Size())
+			size += int64(run.Steps[i].Call.Size())
 		}
 	}
 	if calls == 0 {
@@ -141,35 +141,30 @@ func (r *Recorder) flush(sink Sink) error {
 
 // write writes the calls of a run.
 func (r *Recorder) write(sink Sink, run *record.Run) error {
-	causes, values, secret := run.CauseTexts(), run.Values(r.key), run.Resource.GroupKind().IsSecret()
-	for i := range causes {
-		causes[i] = values.Text(causes[i])
-	}
-	mask := func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) }
-	for i := range run.Steps {
-		step := &run.Steps[i]
-		if step.Call == nil || step.Call.Request.IsEmpty() {
-			continue
-		}
+	calls := *run
+	calls.Secrets = run.Values(r.key) // Those of all steps.
+	calls.Steps = lists.Filter(run.Steps, isRecorded)
+	masked := calls.Masked(r.key)
+	masked.Object.UID = ""
+	for i := range masked.Steps {
 		w, err := sink.Writer()
 		if err != nil {
 			return err
 		}
+		step, called := &masked.Steps[i], calls.Steps[i].Call
 		call := &Call{
-			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(),
-			Object: run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
-			Error: values.Text(failure.Text(step.Call.Err)),
+			Time: masked.Began, Duration: step.Took, Controller: masked.Controller, Hook: called.HookName(), Object: masked.Object,
+			Causes: masked.Causes, Outcome: masked.Outcome, Error: calls.Secrets.Text(failure.Text(called.Err)),
 		}
-		masked := step.Call.Request
-		if values.Found() {
-			masked = masked.Map(mask, values.Text)
-		}
-		if err := w.Add(call, mask(step.Call.Response.JSON(masked.ControllerType)), masked.JSONWith); err != nil {
+		if err := w.Add(call, step.Call.Request, step.Call.Response); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// isRecorded reports whether a step is a call with a request.
+func isRecorded(s record.Step) bool { return s.Call != nil && !s.Call.Sent.IsEmpty() }
 
 // Recorders are those of a process. Without any, a run costs one read of a pointer.
 type Recorders struct {

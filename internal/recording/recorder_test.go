@@ -18,9 +18,9 @@ import (
 
 func runOf(controller, kind, namespace, name string) *record.Run {
 	return &record.Run{
-		Controller: controller, Resource: object.Resource{Version: "v1", Kind: kind, Namespaced: true}, Key: queue.Key{Namespace: namespace, Name: name},
-		Outcome: record.Synced, Causes: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged}),
-		Steps: []record.Step{{Call: syncCall(`{"name":"`+name+`"}`, `{}`, `{}`), Duration: time.Second}, {Write: &record.Write{}}},
+		Controller: controller, Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: kind, Namespaced: true}, Namespace: namespace, Name: name},
+		Outcome: record.Synced, Queued: queue.NewCauses(queue.Cause{Kind: queue.ParentChanged}),
+		Steps: []record.Step{{Call: syncCall(`{"name":"`+name+`"}`, `{}`, `{}`), Took: time.Second}, {Write: &record.Write{}}},
 	}
 }
 

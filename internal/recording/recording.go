@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -57,54 +58,58 @@ func (c *Call) Response() (json.RawMessage, error) {
 
 // Request returns the request as a hook gets it in version v2.
 func (c *Call) Request() (map[string]json.RawMessage, error) {
-	return c.requestWith(func(object json.RawMessage) json.RawMessage { return object })
-}
-
-// requestWith returns the request with other values in place of its objects.
-func (c *Call) requestWith(edit func(json.RawMessage) json.RawMessage) (map[string]json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(c.Template, &fields); err != nil {
-		return nil, fmt.Errorf("the request of %s: %w", c, err)
-	}
 	var problems []error
-	expand := func(raw json.RawMessage) json.RawMessage {
+	fields, err := editObjects(c.Template, func(raw json.RawMessage) json.RawMessage {
 		var digest string
 		if json.Unmarshal(raw, &digest) != nil || digest == "" {
 			return raw
 		}
 		value, err := c.find(digest)
-		if err != nil {
-			problems = append(problems, err)
-			return nil
-		}
-		return edit(value)
-	}
-	for _, name := range objectFields {
-		if fields[name] != nil {
-			fields[name] = expand(fields[name])
-		}
-	}
-	for _, name := range groupFields {
-		if fields[name] != nil {
-			var err error
-			fields[name], err = expandGroups(fields[name], expand)
-			problems = append(problems, err)
-		}
+		problems = append(problems, err)
+		return value
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the request of %s: %w", c, err)
 	}
 	return fields, errors.Join(problems...)
 }
 
-func expandGroups(raw json.RawMessage, expand func(json.RawMessage) json.RawMessage) (json.RawMessage, error) {
-	var groups map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &groups); err != nil {
-		return nil, err
-	}
-	for _, group := range groups {
-		for key, digest := range group {
-			group[key] = expand(digest)
+// editObjects returns the fields of a request with other values in place of its objects.
+func editObjects(request json.RawMessage, edit func(json.RawMessage) json.RawMessage) (map[string]json.RawMessage, error) {
+	return editMembers(request, func(name string, value json.RawMessage) (json.RawMessage, error) {
+		switch {
+		case string(value) == "null":
+		case slices.Contains(objectFields[:], name):
+			return edit(value), nil
+		case slices.Contains(groupFields[:], name):
+			groups, err := editMembers(value, func(_ string, group json.RawMessage) (json.RawMessage, error) {
+				objects, err := editMembers(group, func(_ string, o json.RawMessage) (json.RawMessage, error) { return edit(o), nil })
+				return marshal(objects), err
+			})
+			return marshal(groups), err
 		}
-	}
-	return json.Marshal(groups)
+		return value, nil
+	})
+}
+
+// editMembers returns the members of an object of JSON with other values.
+func editMembers(in json.RawMessage, edit func(name string, value json.RawMessage) (json.RawMessage, error)) (map[string]json.RawMessage,
+	error) {
+	members := map[string]json.RawMessage{}
+	return members, object.Members(in, func(quoted, value []byte) error {
+		var name string
+		err := json.Unmarshal(quoted, &name)
+		if err == nil {
+			members[name], err = edit(name, value)
+		}
+		return err
+	})
+}
+
+// marshal returns members as JSON, which they are.
+func marshal(members map[string]json.RawMessage) json.RawMessage {
+	text, _ := json.Marshal(members) //nolint:errchkjson // As above.
+	return text
 }
 
 // find returns a value of the file.

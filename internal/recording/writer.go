@@ -67,8 +67,7 @@ func (w *Writer) Calls() int { return w.calls }
 
 // Add adds a call with a request, whose objects are written once, and a response; nil for none. A call that is too
 // large for a block is counted only.
-func (w *Writer) Add(call *Call, response json.RawMessage,
-	request func(object func(json.RawMessage) json.RawMessage) json.RawMessage) error {
+func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	w.beginSegment()
 	size, start := 0, w.text.Len()
 	digestOf := func(raw json.RawMessage) string {
@@ -78,12 +77,11 @@ func (w *Writer) Add(call *Call, response json.RawMessage,
 		}
 		return w.value(raw)
 	}
-	call.Template = request(func(raw json.RawMessage) json.RawMessage {
-		if raw == nil {
-			return nil
-		}
-		return quoted(digestOf(oneLine(raw)))
-	})
+	fields, err := editObjects(request, func(raw json.RawMessage) json.RawMessage { return quoted(digestOf(oneLine(raw))) })
+	if err != nil {
+		return fmt.Errorf("the request of %s: %w", call, err)
+	}
+	call.Template, _ = json.Marshal(fields) // They are JSON.
 	if response != nil {
 		call.ResponseDigest = digestOf(oneLine(response))
 	}
@@ -126,15 +124,16 @@ func (w *Writer) Copy(call *Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := call.Request(); err != nil {
+	fields, err := call.Request()
+	if err != nil {
+		return err
+	}
+	request, err := json.Marshal(fields)
+	if err != nil {
 		return err
 	}
 	copied := *call
-	return w.Add(&copied, response, func(edit func(json.RawMessage) json.RawMessage) json.RawMessage {
-		fields, _ := call.requestWith(edit) // It was read before.
-		text, _ := json.Marshal(fields)     // They are JSON.
-		return text
-	})
+	return w.Add(&copied, request, response)
 }
 
 // beginSegment begins a segment if there is none, or the limits of this one are reached.

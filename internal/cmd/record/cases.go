@@ -72,7 +72,7 @@ func caseOf(call *recording.Call, number int) (string, error) {
 		ID: uint64(number), Controller: call.Controller, Object: call.Object, Began: call.Time, Causes: call.Causes,
 		Steps: []inspect.Step{{Call: made}},
 	}
-	return run.Cases()
+	return inspect.Cases(&run)
 }
 
 // callOf returns a recorded call as the history has it.

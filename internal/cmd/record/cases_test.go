@@ -25,9 +25,7 @@ func TestCases(t *testing.T) {
 		{"compositecontroller.setpoint.dev/others", `{"count":3}`, `{}`},
 	} {
 		call := &recording.Call{Hook: "sync", Controller: c.controller, Object: clitest.Team()}
-		must.Succeed(t, w.Add(call, json.RawMessage(c.response), func(object func(json.RawMessage) json.RawMessage) json.RawMessage {
-			return json.RawMessage(`{"parent":` + string(object(json.RawMessage(c.parent))) + `}`)
-		}))
+		must.Succeed(t, w.Add(call, json.RawMessage(`{"parent":`+c.parent+`}`), json.RawMessage(c.response)))
 	}
 	w.AddTotals(recording.Totals{Dropped: 3})
 	must.Succeed(t, file.Close())

@@ -458,5 +458,5 @@ func (w *explainer) casesOf(ctx context.Context, s inspect.Source, run inspect.R
 		return "", err
 	}
 	whole = w.Client.Redact(ctx, whole)
-	return whole.Cases()
+	return inspect.Cases(&whole)
 }

@@ -79,7 +79,7 @@ func (r *run) callHook(ctx context.Context) error {
 	}
 	r.calls++
 	parent := r.status.visible()
-	wait := r.rollout.callFormer(parent, func(then *object.Object, at record.Revision) (*hook.Response, error) {
+	wait := r.rollout.callFormer(parent, func(then *object.Object, at *record.Revision) (*hook.Response, error) {
 		return r.callRecorded(ctx, h, r.newRequest(then), at)
 	})
 	request := r.newRequest(parent)
@@ -160,7 +160,7 @@ func (p *Program) intentOf(parent *object.Object) uint64 {
 }
 
 // callRecorded calls a hook for one revision of the parent and records the call.
-func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
+func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at *record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
 	ctx, output := r.WithOutput(ctx)
 	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
@@ -173,7 +173,7 @@ func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Reque
 		r.See(&record.Request{}, &said)
 	}
 	r.Record.Called(began, record.Call{
-		Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err, Output: output,
+		Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Sent: asked, Received: said, Err: err, Printed: output,
 	})
 	return response, err
 }
@@ -299,8 +299,8 @@ func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error
 		return r.logic.Customize.Customize(ctx, request)
 	})
 	r.Record.Called(began, record.Call{
-		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request},
-		Response: record.Response{Customize: response}, Err: err, Output: output,
+		Name: "customize", Version: r.logic.Version, Sent: record.Request{Customize: request},
+		Received: record.Response{Customize: response}, Err: err, Printed: output,
 	})
 	if err != nil {
 		return nil, hookFailure("customize", r.program.explainMissing(err))

@@ -200,7 +200,7 @@ func TestDeletionsAreRecorded(t *testing.T) {
 			if len(got) != c.want {
 				t.Fatalf("recorded %+v, want %d", got, c.want)
 			}
-			if c.want > 0 && (got[0].Outcome != record.Deleted || got[0].UID != "1" || got[0].Key != controller.KeyOf(gone) || got[0].StartTime.IsZero() || got[0].IsNoop()) {
+			if c.want > 0 && (got[0].Outcome != record.Deleted || got[0].Object.UID != "1" || got[0].Object.Name != gone.Name() || got[0].Object.Namespace != gone.Namespace() || got[0].Began.IsZero() || got[0].IsNoop()) {
 				t.Errorf("recorded %+v", got[0])
 			}
 		})

@@ -154,7 +154,7 @@ func (l *runRecorder) summaries() []string {
 		if run.IsNoop() {
 			continue
 		}
-		words := []string{string(run.Outcome)}
+		words := []string{run.Outcome}
 		for _, s := range run.Steps {
 			switch {
 			case s.Call != nil && s.Call.Err != nil:
@@ -162,14 +162,14 @@ func (l *runRecorder) summaries() []string {
 			case s.Call != nil:
 				words = append(words, s.Call.Name+"?")
 			case s.Plan != nil:
-				words = append(words, fmt.Sprintf("plan %d equal", s.Plan.Equal))
+				words = append(words, fmt.Sprintf("plan %d equal", s.Plan.Unchanged))
 				for _, action := range s.Plan.Stages {
 					words[len(words)-1] += fmt.Sprint(" ", action[0].Verb, " ", action[0].Ref)
 				}
 			case s.Write != nil && s.Write.Err != nil:
-				words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Part)
+				words = append(words, "refused "+s.Write.Verb+" "+s.Write.Part)
 			case s.Write != nil:
-				words = append(words, strings.TrimSpace(fmt.Sprint(s.Write.Verb, " ", s.Write.Ref, " ", s.Write.Part)))
+				words = append(words, strings.TrimSpace(fmt.Sprint(s.Write.Verb, " ", s.Write.Object, " ", s.Write.Part)))
 			case s.Event != nil:
 				words = append(words, s.Event.Reason)
 			}
@@ -216,16 +216,16 @@ func TestRunsAreRecorded(t *testing.T) {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
 	first, second := &c.runs[0], &c.runs[1]
-	if first.Err == nil || !strings.Contains(first.Err.Error(), "no money") || !first.NextRun.After(first.StartTime) || first.Attempt != 0 || second.Attempt != 1 {
-		t.Errorf("the first: %v, next %v, then attempt %d", first.Err, first.NextRun, second.Attempt)
+	if first.Err == nil || !strings.Contains(first.Err.Error(), "no money") || !first.Next.After(first.Began) || first.Attempt != 0 || second.Attempt != 1 {
+		t.Errorf("the first: %v, next %v, then attempt %d", first.Err, first.Next, second.Attempt)
 	}
-	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "initial list" || second.Causes.String() != "retry 1" {
-		t.Errorf("about %v %v, because of %s, then %s", first.Resource, first.Key, first.Causes, second.Causes)
+	if first.Object.Kind != object.KindOf(stalls) || first.Object.Name != "a" || first.Object.UID != "u-a" || first.Queued.String() != "initial list" || second.Queued.String() != "retry 1" {
+		t.Errorf("about %+v, because of %s, then %s", first.Object, first.Queued, second.Queued)
 	}
 	if of, call := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != failure.HookFailed || call == nil || *call != *of {
 		t.Errorf("the first failed with %+v, call %+v", of, call)
 	}
-	if call := second.Steps[0].Call; len(call.Request.Sync.Parent) == 0 || len(call.Response.Sync.Children) != 1 {
+	if call := second.Steps[0].Call; len(call.Sent.Sync.Parent) == 0 || len(call.Received.Sync.Children) != 1 {
 		t.Errorf("call %+v", call)
 	}
 	if !is || state.Failing || state.Children != 1 || state.LastRun.IsZero() || len(c.Children(state.Object)) != 1 {

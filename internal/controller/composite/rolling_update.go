@@ -38,7 +38,7 @@ type rollingUpdate struct {
 }
 
 // hookCall calls a hook about a state of the parent.
-type hookCall func(parent *object.Object, at record.Revision) (*hook.Response, error)
+type hookCall func(parent *object.Object, at *record.Revision) (*hook.Response, error)
 
 // callFormer calls the hook for each former revision that still has children. It returns at once;
 // the function that it returns waits for the responses.
@@ -73,7 +73,7 @@ func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, d
 	if err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
 	}
-	at := record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
+	at := &record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
 	response, err := do(then, at)
 	if err != nil {
 		return nil, u.formerRevisionError(former, err)
@@ -81,13 +81,13 @@ func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, d
 	return response, nil
 }
 
-// latestRevision returns the revision of the current spec; zero without a rollout.
-func (u *rollingUpdate) latestRevision() record.Revision {
+// latestRevision returns the revision of the current spec; nil without a rollout.
+func (u *rollingUpdate) latestRevision() *record.Revision {
 	if u == nil {
-		return record.Revision{}
+		return nil
 	}
 	at := &u.history.Latest
-	return record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
+	return &record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
 }
 
 // formerRevisionError adds the revision to the error of a call.

@@ -90,7 +90,7 @@ func (s *parentStatus) store(ctx context.Context) error {
 	}
 	began := s.Record.Now()
 	stored, err := s.writer().Update(ctx, s.program.Parent, s.wanted, apply.StatusPart)
-	s.Record.Wrote(began, record.Write{Resource: s.program.Parent, Part: "status", Before: s.Stored, After: stored, Err: err})
+	s.Record.Wrote(began, s.program.Parent, record.Write{Part: "status", Before: s.Stored, After: stored, Err: err})
 	if err != nil {
 		return s.dropRejected(updateError("store the status of", s.Stored, err))
 	}

@@ -216,7 +216,7 @@ func (w *writes) relabel(ctx context.Context, resource object.Resource, o *objec
 func (w *writes) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
 	began := w.Record.Now()
 	stored, err := w.writer().Update(ctx, resource, edited, "")
-	w.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: before, After: stored, Err: err})
+	w.Record.Wrote(began, resource, record.Write{Part: "metadata", Before: before, After: stored, Err: err})
 	if err != nil {
 		return nil, updateError(what, before, err)
 	}

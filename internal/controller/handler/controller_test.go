@@ -408,7 +408,7 @@ func TestDeletion(t *testing.T) {
 		defer st.lock.Unlock()
 		names := map[string]bool{}
 		for _, d := range st.deletions {
-			names[d.Key.Name] = d.Outcome == record.Deleted && d.UID != "" && !d.StartTime.IsZero()
+			names[d.Object.Name] = d.Outcome == record.Deleted && d.Object.UID != "" && !d.Began.IsZero()
 		}
 		return len(st.deletions) == 2 && names["free"] && names["kept"]
 	})

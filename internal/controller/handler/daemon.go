@@ -154,7 +154,7 @@ func (d *daemonState) start(ctx context.Context, r *run) {
 func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, h *trigger.Handler, existing *daemon.Live) (err error) {
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
-	record.See(values, c.program.Resource, &asked, &record.Response{})
+	record.See(values, c.program.Resource.GroupKind(), &asked, &record.Response{})
 	controller.SeeObjects(values, []*object.Object{existing.Seen()})
 	if h.Do == nil {
 		n.Reader = reader{c, n.Namespace, values}

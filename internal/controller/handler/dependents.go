@@ -80,14 +80,14 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 		return nil
 	}
 	known, watched := d.watchedObject(resource, desired)
-	write := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
+	write := record.Write{Verb: string(plan.Apply), Object: desired.Ref(), Before: known}
 	if watched && known == nil {
-		write.Verb = plan.Create
+		write.Verb = string(plan.Create)
 	}
 	began := d.Record.Now()
 	stored, err := d.createOrApply(ctx, resource, desired)
 	write.After, write.Err = stored, err
-	d.Record.Wrote(began, write)
+	d.Record.Wrote(began, resource, write)
 	if apply.Terminating(err) {
 		// The namespace accepts no new objects.
 		d.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
@@ -327,7 +327,7 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 	}
 	began := d.Record.Now()
 	stored, err := d.writer.Delete(ctx, t.Resource, t.Object)
-	d.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.Resource, Before: t.Object, After: stored, Err: err})
+	d.Record.Wrote(began, t.Resource, record.Write{Verb: string(plan.Delete), Before: t.Object, After: stored, Err: err})
 	switch {
 	case d.isReplaced(ctx, t, err):
 		return nil
@@ -342,7 +342,7 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 func (d *dependents) evict(ctx context.Context, t trigger.Target) error {
 	began := d.Record.Now()
 	err := d.writer.Evict(ctx, t.Resource, t.Object)
-	d.Record.Wrote(began, record.Write{Verb: plan.Evict, Resource: t.Resource, Ref: t.Object.Ref(), Err: err})
+	d.Record.Wrote(began, t.Resource, record.Write{Verb: string(plan.Evict), Object: t.Object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.Object.Ref(), errEvictionRefused)

@@ -50,8 +50,8 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	}
 	span.End(failed)
 	if of.Record.Detailed() {
-		of.Record.Called(started, record.Call{Name: h.Title(), Reason: n.Reason, Request: asked,
-			Response: record.Response{Handler: response}, Err: failed, Output: output})
+		of.Record.Called(started, record.Call{Name: h.Title(), Reason: string(n.Reason), Sent: asked,
+			Received: record.Response{Handler: response}, Err: failed, Printed: output})
 	}
 	c.Tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {

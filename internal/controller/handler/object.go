@@ -315,8 +315,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	}
 	began := w.Record.Now()
 	stored, err := w.writer.Patch(ctx, w.program.Resource, w.Stored, body, subresource)
-	w.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: w.program.Resource, Part: part, Before: w.Stored, After: stored,
-		Err: err})
+	w.Record.Wrote(began, w.program.Resource, record.Write{Verb: record.Patch, Part: part, Before: w.Stored, After: stored, Err: err})
 	if apply.Conflict(err) {
 		return controller.ErrConflict
 	}

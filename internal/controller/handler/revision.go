@@ -165,7 +165,8 @@ func (s *previousStates) create(ctx context.Context, seen string, part map[strin
 	if apply.AlreadyExists(err) {
 		stored, err = s.reuse(ctx, revision, seen)
 	}
-	s.Record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
+	s.Record.Wrote(began, plan.ControllerRevisions,
+		record.Write{Verb: string(plan.Create), Object: revision.Ref(), After: stored, Err: err})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", revision.Ref(), err)
 	}
@@ -212,7 +213,7 @@ func (s *previousStates) prune(ctx context.Context) {
 		}
 		began := s.Record.Now()
 		_, err := s.writer.Delete(ctx, plan.ControllerRevisions, revision)
-		s.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
+		s.Record.Wrote(began, plan.ControllerRevisions, record.Write{Verb: string(plan.Delete), Object: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
 			s.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error",
 				failure.OneLine(err))

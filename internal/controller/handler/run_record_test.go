@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
@@ -38,7 +39,7 @@ func (s *testEnv) runLines() []string {
 
 // runLine returns a short form of a run: its outcome, the failures before, and its steps.
 func runLine(run *record.Run) string {
-	words := []string{string(run.Outcome)}
+	words := []string{run.Outcome}
 	if run.Attempt > 0 {
 		words = append(words, fmt.Sprint("after ", run.Attempt))
 	}
@@ -50,11 +51,11 @@ func runLine(run *record.Run) string {
 		case s.Call != nil && s.Call.Err != nil:
 			words = append(words, s.Call.Name+"!"+s.Call.Err.Error())
 		case s.Call != nil:
-			words = append(words, s.Call.Name+"?"+strings.ToLower(string(s.Call.Reason)))
+			words = append(words, s.Call.Name+"?"+strings.ToLower(s.Call.Reason))
 		case s.Write != nil && s.Write.Err != nil:
-			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
+			words = append(words, "refused "+s.Write.Verb+" "+s.Write.Object.String())
 		case s.Write != nil:
-			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind.Kind+" "+s.Write.Part))
+			words = append(words, strings.TrimSpace(s.Write.Verb+" "+s.Write.Object.Kind.Kind+" "+s.Write.Part))
 		case s.Event != nil:
 			words = append(words, "event "+s.Event.Reason)
 		}
@@ -81,10 +82,10 @@ func TestRunRecords(t *testing.T) {
 	}
 	st.expectRuns(t, created)
 	hookCall := st.runAt(0).Steps[0].Call
-	if string(hookCall.Request.Handler.Object) == "" || hookCall.Request.Handler.Reader != nil || len(hookCall.Response.Handler.Apply) != 1 {
+	if string(hookCall.Sent.Handler.Object) == "" || hookCall.Sent.Handler.Reader != nil || len(hookCall.Received.Handler.Apply) != 1 {
 		t.Errorf("request %+v", hookCall)
 	}
-	if run := st.runAt(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Controller != "test" || run.Duration <= 0 || run.StartTime.IsZero() {
+	if run := st.runAt(0); run.Object.Name != "eur" || run.Object.Kind != object.KindOf(rates) || run.Object.UID == "" || run.Controller != "test" || run.Took <= 0 || run.Began.IsZero() {
 		t.Errorf("ran %+v", run)
 	}
 
@@ -101,8 +102,8 @@ func TestRunRecords(t *testing.T) {
 	st.waitIdle(t)
 	last := len(st.runLines()) - 1
 	failing := st.runAt(1)
-	if failing.Err == nil || !strings.Contains(failing.Err.Error(), "no money") || failing.NextRun.IsZero() {
-		t.Errorf("failed with %v, next %v", failing.Err, failing.NextRun)
+	if failing.Err == nil || !strings.Contains(failing.Err.Error(), "no money") || failing.Next.IsZero() {
+		t.Errorf("failed with %v, next %v", failing.Err, failing.Next)
 	}
 	got := st.runLines()[1:]
 	if !strings.HasPrefix(got[0], "failed, h!no money") || !strings.HasPrefix(got[1], "failed, after 1, h!no money") || !strings.HasPrefix(got[len(got)-1], "synced, after 2, h?update, patch Rate") {

@@ -44,7 +44,7 @@ func downloadRun(req *Request) error {
 // downloadCase sends the calls of a run as cases. Tokens stand for values of Secrets.
 func downloadCase(req *Request) error {
 	return req.downloadFromRun(true, func(s *Object, run *inspect.Run) (string, []byte, error) {
-		text, err := run.Cases()
+		text, err := inspect.Cases(run)
 		if err != nil {
 			err = web.NotFound("Run %d of %s %s cannot be a case: %v.", run.ID, s.Kind.Kind, s.Name, err)
 		}

@@ -195,7 +195,7 @@ func signOf(verb string) string {
 // headline returns the result of a run in a few words.
 func headline(e *entry) string {
 	switch e.Outcome {
-	case string(record.Deleted):
+	case record.Deleted:
 		return timeline.DeletedText("")
 	case "failed":
 		if e.Fault != nil {
@@ -278,8 +278,8 @@ func runSpec() *web.ListSpec[timeline.Entry] {
 	return &web.ListSpec[timeline.Entry]{
 		Target: "object", One: "run", More: "runs", Label: "Outcomes", Parameter: "outcome", Default: "time",
 		States: []string{
-			string(record.Failed), inspect.ReviewDenied, string(record.Postponed), string(record.Synced),
-			inspect.ReviewMutated, inspect.ReviewAllowed, string(record.Skipped), string(record.Deleted),
+			record.Failed, inspect.ReviewDenied, record.Postponed, record.Synced,
+			inspect.ReviewMutated, inspect.ReviewAllowed, record.Skipped, record.Deleted,
 		},
 		State: func(e *timeline.Entry) string { return e.Outcome },
 		Columns: []web.ListColumn[timeline.Entry]{

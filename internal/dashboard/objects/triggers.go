@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // objectChange is an object that changed between two calls.
@@ -55,7 +56,7 @@ func (l *Loader) triggersOf(s *Object, run inspect.Run) runTriggers {
 		r.OtherChanges = append(r.OtherChanges, w)
 	}
 	for _, cause := range unexplainedCauses(run.Causes, r.ObjectChanges) {
-		if inspect.IsPrimaryCause(cause) {
+		if record.IsPrimaryCause(cause) {
 			r.LeadingCauses = append(r.LeadingCauses, cause)
 			continue
 		}

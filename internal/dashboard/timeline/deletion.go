@@ -51,7 +51,7 @@ func CompletedDeletion(runs []inspect.Run) *Deletion {
 }
 
 // IsDeletion reports whether a run is the record of a deletion.
-func IsDeletion(run *inspect.Run) bool { return run.Outcome == string(record.Deleted) }
+func IsDeletion(run *inspect.Run) bool { return run.Outcome == record.Deleted }
 
 // DeletedBy returns the user of the last delete request before the deletion, if its review
 // is recorded.

@@ -37,10 +37,10 @@ func IncidentOf(runs []inspect.Run, state *inspect.ObjectState) (found Incident)
 			continue
 		}
 		switch run.Outcome {
-		case string(record.Failed):
+		case record.Failed:
 			found.FirstFailure = run
 			found.Failures++
-		case string(record.Synced):
+		case record.Synced:
 			found.LastGood = run
 			return found
 		}
@@ -67,7 +67,7 @@ func LogicChange(before, after *inspect.Call, causes []string) (from, to, cause 
 	if before != nil && after != nil && before.Version != after.Version {
 		from, to = before.Version, after.Version
 	}
-	if i := slices.IndexFunc(causes, inspect.IsLogicCause); i >= 0 {
+	if i := slices.IndexFunc(causes, record.IsLogicCause); i >= 0 {
 		cause = causes[i]
 	}
 	return from, to, cause

@@ -64,7 +64,7 @@ func SameFailure(a, b *inspect.Run) bool {
 		a.Object.UID == b.Object.UID && sameError(a, b) && !wroteOthers(a) && !wroteOthers(b)
 }
 
-const failed = string(record.Failed)
+const failed = record.Failed
 
 // sameError compares the errors of runs. It ignores numbers, such as ports, durations and
 // times.

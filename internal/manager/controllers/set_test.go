@@ -156,7 +156,7 @@ func TestAnotherReviewIsNotEquivalent(t *testing.T) {
 func TestMetricsOfHandlers(t *testing.T) {
 	m := serving.NewMetrics()
 	o := observer{recorders: &recording.Recorders{}, Metrics: m, history: inspect.NewHistory(inspect.HistoryOptions{}, time.Now())}
-	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
+	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueuedFor: time.Second, Took: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
 		&hook.TerminalError{Err: errors.New("never")}, fmt.Errorf("handle: %w", context.DeadlineExceeded),

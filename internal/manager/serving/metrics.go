@@ -104,9 +104,9 @@ func (m *Metrics) ObserveRun(run *record.Run) {
 	if run.Trigger != "" {
 		return
 	}
-	m.runs.WithLabelValues(run.Controller, string(run.Outcome)).Inc()
-	m.runTime.WithLabelValues(run.Controller).Observe(run.Duration.Seconds())
-	m.queueWait.WithLabelValues(run.Controller).Observe(run.QueueDuration.Seconds())
+	m.runs.WithLabelValues(run.Controller, run.Outcome).Inc()
+	m.runTime.WithLabelValues(run.Controller).Observe(run.Took.Seconds())
+	m.queueWait.WithLabelValues(run.Controller).Observe(run.QueuedFor.Seconds())
 }
 
 // ObserveHandler counts a handler call.

@@ -179,7 +179,7 @@ func (c *comparison) compareWith(after *hook.Response, afterErr error) (differen
 			continue
 		}
 		var err error
-		masked := c.values.JSON(calls[i].Response.JSON(calls[i].Request.ControllerType), c.base.Resource().GroupKind().IsSecret())
+		masked := c.values.JSON(calls[i].Received.JSON(calls[i].Sent.ControllerType), c.base.Resource().GroupKind().IsSecret())
 		if sides[i], err = difference.Decode(masked, c.planner.ChildrenField(), c.parent.Namespace()); err != nil {
 			return difference.Comparison{}, err
 		}
@@ -201,13 +201,13 @@ func (c *comparison) recordCall(response *hook.Response, err error) record.Call 
 	// Values of Secrets that either version selects are masked.
 	request := c.request
 	request.Related = slices.Concat(c.relatedBefore, c.request.Related)
-	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.ControllerType, Sync: &request},
-		Response: record.Response{Sync: response}, Err: err}
+	return record.Call{Name: "sync", Sent: record.Request{ControllerType: c.ControllerType, Sync: &request},
+		Received: record.Response{Sync: response}, Err: err}
 }
 
 // seen returns the values of the Secrets in calls.
 func (c *comparison) seen(key *redact.Key, calls ...record.Call) *redact.Values {
-	run := record.Run{Resource: c.base.Resource(), Key: controller.KeyOf(c.parent)}
+	run := record.Run{Object: c.base.Resource().Ref(c.parent.Namespace(), c.parent.Name())}
 	for i := range calls {
 		run.Steps = append(run.Steps, record.Step{Call: &calls[i]})
 	}

@@ -1,0 +1,123 @@
+package record
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// Masked returns the whole run as others read it, without the values of Secrets that it has seen. Tokens of the key stand for
+// them, but in what identifies the run.
+func (r *Run) Masked(key *redact.Key) Run {
+	values, secret := r.Values(key), r.Object.GroupKind().IsSecret()
+	rendered := r.Render(true)
+	masked := redact.EachText(rendered, values.Text, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) })
+	masked.Controller, masked.Object, masked.Outcome = rendered.Controller, rendered.Object, rendered.Outcome
+	return masked
+}
+
+// Render returns the run as others read it, with the values of Secrets that it has: texts in place of what it shares with the
+// loop. Only a whole one has requests, responses, output and changes. It belongs to the caller, and rendering it again only
+// removes the latter.
+func (r *Run) Render(whole bool) Run {
+	run := *r
+	if r.Causes == nil {
+		run.Causes = r.causeTexts()
+	}
+	run.Queued, run.Trigger, run.Secrets = queue.Causes{}, "", nil
+	renderError(&run.Err, &run.Error, &run.Fault)
+	run.Steps = make([]Step, len(r.Steps))
+	for i, step := range r.Steps {
+		run.Steps[i] = step.render(r.Object.GroupKind(), whole)
+	}
+	return run
+}
+
+// renderError replaces an error by one line and its classification.
+func renderError(err *error, line *string, fault **failure.Fault) {
+	if *err != nil {
+		*line, *fault, *err = failure.OneLine(*err), FaultOf(*err), nil
+	}
+}
+
+// render returns the step of a run about an object of a kind.
+func (s Step) render(about object.GroupKind, whole bool) Step {
+	switch {
+	case s.Call != nil:
+		s.Call = s.Call.render(about, whole)
+	case s.Plan != nil:
+		s.Plan = s.Plan.render(whole)
+	case s.Write != nil:
+		s.Write = s.Write.render(whole)
+	case s.Event != nil:
+		s.Event = new(*s.Event)
+	}
+	return s
+}
+
+func (c *Call) render(about object.GroupKind, whole bool) *Call {
+	call := *c
+	renderError(&call.Err, &call.Error, &call.Fault)
+	if code := c.Printed.Code(); code.Digest != "" {
+		call.Code = &code
+	}
+	switch {
+	case c.Sent.Review != nil:
+		call.Review = renderReview(c, about, whole)
+	case c.Review != nil && !whole:
+		call.Review = c.Review.brief()
+	}
+	switch {
+	case !whole:
+		call.Request, call.Response, call.Output, call.OutputMore, call.OutputHidden = nil, nil, nil, 0, false
+	case !c.Sent.IsEmpty():
+		call.Request, call.Response = c.Sent.JSON(), c.Received.JSON(c.Sent.ControllerType)
+	}
+	if whole && c.Printed != nil {
+		call.Output, call.OutputMore = c.Printed.Lines()
+	}
+	call.Sent, call.Received, call.Printed, call.Unverified = Request{}, Response{}, nil, false
+	return &call
+}
+
+func (p *Planned) render(whole bool) *Planned {
+	planned := Planned{Actions: slices.Clone(p.Actions), Unchanged: p.Unchanged}
+	for _, stage := range p.Stages {
+		for i := range stage {
+			a := &stage[i]
+			action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
+			if whole {
+				action.Changes, _ = plan.Diff(*a) // Without changes, if an object is malformed.
+			}
+			planned.Actions = append(planned.Actions, action)
+		}
+	}
+	for i := range planned.Actions {
+		if !whole {
+			planned.Actions[i].Changes = nil
+		}
+	}
+	return &planned
+}
+
+func (w *Write) render(whole bool) *Write {
+	write := *w
+	renderError(&write.Err, &write.Error, &write.Fault)
+	switch {
+	case !whole:
+		write.Changes = nil
+	case w.After != nil && !w.Unchanged && !w.isUnknownChange():
+		write.Changes, _ = plan.Compare(w.Before, w.After) // As above.
+	}
+	write.Before, write.After = nil, nil
+	return &write
+}
+
+// isUnknownChange reports that the effect of a write is unknown: an applied object was not in
+// the cache.
+func (w *Write) isUnknownChange() bool { return w.Verb == string(plan.Apply) && w.Before == nil }

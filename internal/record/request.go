@@ -1,0 +1,162 @@
+package record
+
+import (
+	"encoding/json"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
+
+// Request is the request of a call. At most one of its pointers is set.
+type Request struct {
+	// ControllerType selects the wire form of Sync.
+	ControllerType hook.ControllerType
+	Sync           *hook.Request
+	Customize      *hook.CustomizeRequest
+	Handler        *hook.HandlerRequest
+	Review         *hook.ReviewRequest
+}
+
+// IsEmpty reports whether there is no request, as of a review that could not be read.
+func (q *Request) IsEmpty() bool {
+	return q.Sync == nil && q.Customize == nil && q.Handler == nil && q.Review == nil
+}
+
+// Response is the response of a call. At most one of its pointers is set.
+type Response struct {
+	Sync      *hook.Response
+	Customize *hook.CustomizeResponse
+	Handler   *hook.HandlerResponse
+	Review    *hook.ReviewResponse
+	// ReviewPatch is what Review changes, as a JSON patch; nil for nothing.
+	ReviewPatch json.RawMessage
+}
+
+// EachObject calls a function with each object of the request, and with other JSON in it.
+func (q *Request) EachObject(visit func(json.RawMessage)) {
+	for _, groups := range q.groups() {
+		for i := range groups {
+			for k := range groups[i].Objects {
+				visit(groups[i].Objects[k].Object)
+			}
+		}
+	}
+	each := func(all ...json.RawMessage) {
+		for _, raw := range all {
+			visit(raw)
+		}
+	}
+	switch {
+	case q.Sync != nil:
+		each(q.Sync.Controller, q.Sync.Parent)
+	case q.Customize != nil:
+		each(q.Customize.Controller, q.Customize.Parent)
+	case q.Handler != nil:
+		each(q.Handler.Controller, q.Handler.Object, q.Handler.PreviousState, q.Handler.Progress)
+		for _, c := range q.Handler.Changes {
+			each(c.From, c.To)
+		}
+	case q.Review != nil:
+		each(q.Review.Controller, q.Review.Object, q.Review.OldObject)
+	}
+}
+
+// groups returns the groups of objects.
+func (q *Request) groups() [][]hook.Group {
+	switch {
+	case q.Sync != nil:
+		return [][]hook.Group{q.Sync.Children, q.Sync.Related}
+	case q.Handler != nil:
+		return [][]hook.Group{q.Handler.Owned}
+	}
+	return nil
+}
+
+// EachObject calls a function with each object of the response, and with other JSON in it.
+func (r *Response) EachObject(visit func(json.RawMessage)) {
+	each := func(all ...json.RawMessage) {
+		for _, raw := range all {
+			visit(raw)
+		}
+	}
+	if s := r.Sync; s != nil {
+		each(s.Status)
+		each(s.Children...)
+	}
+	if h := r.Handler; h != nil {
+		each(h.Patch, h.Status, h.Progress)
+		for _, applied := range h.Apply {
+			each(applied.Object)
+		}
+	}
+	if v := r.Review; v != nil {
+		each(v.Object, v.Patch, v.JSONPatch)
+	}
+}
+
+// Size returns how many bytes the objects of the request and of the response have.
+func (c *Call) Size() (bytes int) {
+	add := func(raw json.RawMessage) { bytes += len(raw) }
+	c.Sent.EachObject(add)
+	c.Received.EachObject(add)
+	return bytes
+}
+
+// HookName returns the name of the hook: that of a handler is not its title.
+func (c *Call) HookName() string {
+	if c.Sent.Handler != nil {
+		return c.Sent.Handler.Handler
+	}
+	return c.Name
+}
+
+// Values returns the values of the Secrets in a run, which must not be in what leaves the process. Tokens of the key replace
+// them, or a mask without one.
+func (r *Run) Values(key *redact.Key) *redact.Values {
+	values := redact.New(key, r.Object.Namespace, r.Object.Name)
+	for i := range r.Steps {
+		switch s := &r.Steps[i]; {
+		case s.Call != nil:
+			See(values, r.Object.GroupKind(), &s.Call.Sent, &s.Call.Received)
+		case s.Plan != nil:
+			addPlan(values, s.Plan.Stages)
+		case s.Write != nil:
+			addSecrets(values, s.Write.Before, s.Write.After)
+		}
+	}
+	values.Include(r.Secrets) // No step has what a handler read, or what the error of a run that failed early quotes.
+	return values
+}
+
+// See adds the values of the Secrets in a request about an object of a kind, and in the response.
+func See(values *redact.Values, about object.GroupKind, request *Request, response *Response) {
+	secret := about.IsSecret()
+	values.See(secret, func(visit func(json.RawMessage)) {
+		if secret { // Parts of it are in fields that tell what they are.
+			visit(request.JSON())
+			visit(response.JSON(request.ControllerType))
+		}
+		request.EachObject(visit)
+		response.EachObject(visit)
+	})
+}
+
+// addSecrets adds the values of those objects that are Secrets.
+func addSecrets(values *redact.Values, objects ...*object.Object) {
+	for _, o := range objects {
+		if o != nil && o.GroupKind().IsSecret() {
+			values.See(false, func(visit func(json.RawMessage)) { visit(o.JSON()) })
+		}
+	}
+}
+
+// addPlan adds the values of the Secrets that a plan writes.
+func addPlan(values *redact.Values, stages [][]plan.Action) {
+	for _, stage := range stages {
+		for i := range stage {
+			addSecrets(values, stage[i].Before, stage[i].After)
+		}
+	}
+}
