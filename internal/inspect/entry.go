@@ -197,9 +197,14 @@ func (m *memory) dynamic(v reflect.Value) {
 }
 
 func (m *memory) fields(v reflect.Value) {
-	if t := v.Type(); t == kindType || t == resourceType { // All objects share the texts.
-		kind, _ := reflect.TypeAssert[interface{ GroupKind() object.GroupKind }](v)
+	switch v.Type() { // All objects share the texts of these.
+	case kindType:
+		kind, _ := reflect.TypeAssert[object.Kind](v)
 		m.secret = m.secret || kind.GroupKind().IsSecret()
+		return
+	case resourceType:
+		resource, _ := reflect.TypeAssert[object.Resource](v)
+		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
 	for i := range v.NumField() {

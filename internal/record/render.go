@@ -14,8 +14,10 @@ import (
 // Masked returns the whole run as others read it, without the values of Secrets that it has seen. Tokens of the key stand for
 // them, but in what identifies the run.
 func (r *Run) Masked(key *redact.Key) Run {
-	values, secret := r.Values(key), r.Object.GroupKind().IsSecret()
-	rendered := r.Render(true)
+	values, secret, rendered := r.Values(key), r.Object.GroupKind().IsSecret(), r.Render(true)
+	if !values.Found() {
+		return rendered
+	}
 	masked := redact.EachText(rendered, values.Text, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) })
 	masked.Controller, masked.Object, masked.Outcome = rendered.Controller, rendered.Object, rendered.Outcome
 	return masked

@@ -9,31 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// Request is the request of a call. At most one of its pointers is set.
-type Request struct {
-	// ControllerType selects the wire form of Sync.
-	ControllerType hook.ControllerType
-	Sync           *hook.Request
-	Customize      *hook.CustomizeRequest
-	Handler        *hook.HandlerRequest
-	Review         *hook.ReviewRequest
-}
-
-// IsEmpty reports whether there is no request, as of a review that could not be read.
-func (q *Request) IsEmpty() bool {
-	return q.Sync == nil && q.Customize == nil && q.Handler == nil && q.Review == nil
-}
-
-// Response is the response of a call. At most one of its pointers is set.
-type Response struct {
-	Sync      *hook.Response
-	Customize *hook.CustomizeResponse
-	Handler   *hook.HandlerResponse
-	Review    *hook.ReviewResponse
-	// ReviewPatch is what Review changes, as a JSON patch; nil for nothing.
-	ReviewPatch json.RawMessage
-}
-
 // EachObject calls a function with each object of the request, and with other JSON in it.
 func (q *Request) EachObject(visit func(json.RawMessage)) {
 	for _, groups := range q.groups() {

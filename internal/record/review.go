@@ -14,14 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// Review returns the review of a run; nil if the run is none, or is not rendered.
-func (r *Run) Review() *Review {
-	if len(r.Steps) == 1 && r.Steps[0].Call != nil {
-		return r.Steps[0].Call.Review
-	}
-	return nil
-}
-
 // ReviewedName returns the name of the reviewed object, or its prefix and "*" if the API server
 // has yet to generate it.
 func (r *Run) ReviewedName() string {
@@ -50,36 +42,6 @@ func (r *Run) ReviewMessage() string {
 		return "changed " + strings.Join(review.Fields, ", ") + more
 	}
 	return ""
-}
-
-// Review is the request and decision of an admission webhook.
-type Review struct {
-	// Operation is "create", "update", "delete" or "connect".
-	Operation string `json:"operation"`
-	// Subresource is set for a review of a subresource, GenerateName if the object has no
-	// name yet.
-	Subresource  string `json:"subresource,omitempty"`
-	GenerateName string `json:"generateName,omitempty"`
-	DryRun       bool   `json:"dryRun,omitempty"`
-	// User sent the request, if the review is from the API server; Unverified means that its
-	// caller did not prove that.
-	User       string `json:"user,omitempty"`
-	Unverified bool   `json:"unverified,omitempty"`
-	// Denied reports a denial, with Message and Reason.
-	Denied  bool   `json:"denied,omitempty"`
-	Message string `json:"message,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	// Warnings were shown to the user.
-	Warnings []string `json:"warnings,omitempty"`
-	// Fields are the first fields that the webhook changed; MoreFields reports that Fields, or
-	// Changes if they are set, are not all.
-	Fields     []string `json:"fields,omitempty"`
-	MoreFields bool     `json:"moreFields,omitempty"`
-	// Groups are those of the user, Requested the fields that an update changes, and
-	// Changes those that the webhook changed; only set in details.
-	Groups    []string             `json:"groups,omitempty"`
-	Requested []object.FieldChange `json:"requested,omitempty"`
-	Changes   []object.FieldChange `json:"changes,omitempty"`
 }
 
 // The bounds of what is shown of a review, in details (maxReviewChanges) and in lists. The latter

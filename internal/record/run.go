@@ -86,6 +86,14 @@ func Deletion(program string, resource object.Resource, o *object.Object, at tim
 	return run
 }
 
+// Review returns the review of a run; nil if the run is none, or is not rendered.
+func (r *Run) Review() *Review {
+	if len(r.Steps) == 1 && r.Steps[0].Call != nil {
+		return r.Steps[0].Call.Review
+	}
+	return nil
+}
+
 // Step is one step of a run. Exactly one of its pointers is set.
 type Step struct {
 	// At is the time from the start of the run to the start of the step.
@@ -162,6 +170,61 @@ func (c *Call) revision() Revision {
 		return Revision{}
 	}
 	return *c.Revision
+}
+
+// Request is the request of a call. At most one of its pointers is set.
+type Request struct {
+	// ControllerType selects the wire form of Sync.
+	ControllerType hook.ControllerType
+	Sync           *hook.Request
+	Customize      *hook.CustomizeRequest
+	Handler        *hook.HandlerRequest
+	Review         *hook.ReviewRequest
+}
+
+// IsEmpty reports whether there is no request, as of a review that could not be read.
+func (q *Request) IsEmpty() bool {
+	return q.Sync == nil && q.Customize == nil && q.Handler == nil && q.Review == nil
+}
+
+// Response is the response of a call. At most one of its pointers is set.
+type Response struct {
+	Sync      *hook.Response
+	Customize *hook.CustomizeResponse
+	Handler   *hook.HandlerResponse
+	Review    *hook.ReviewResponse
+	// ReviewPatch is what Review changes, as a JSON patch; nil for nothing.
+	ReviewPatch json.RawMessage
+}
+
+// Review is the request and decision of an admission webhook.
+type Review struct {
+	// Operation is "create", "update", "delete" or "connect".
+	Operation string `json:"operation"`
+	// Subresource is set for a review of a subresource, GenerateName if the object has no
+	// name yet.
+	Subresource  string `json:"subresource,omitempty"`
+	GenerateName string `json:"generateName,omitempty"`
+	DryRun       bool   `json:"dryRun,omitempty"`
+	// User sent the request, if the review is from the API server; Unverified means that its
+	// caller did not prove that.
+	User       string `json:"user,omitempty"`
+	Unverified bool   `json:"unverified,omitempty"`
+	// Denied reports a denial, with Message and Reason.
+	Denied  bool   `json:"denied,omitempty"`
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Warnings were shown to the user.
+	Warnings []string `json:"warnings,omitempty"`
+	// Fields are the first fields that the webhook changed; MoreFields reports that Fields, or
+	// Changes if they are set, are not all.
+	Fields     []string `json:"fields,omitempty"`
+	MoreFields bool     `json:"moreFields,omitempty"`
+	// Groups are those of the user, Requested the fields that an update changes, and
+	// Changes those that the webhook changed; only set in details.
+	Groups    []string             `json:"groups,omitempty"`
+	Requested []object.FieldChange `json:"requested,omitempty"`
+	Changes   []object.FieldChange `json:"changes,omitempty"`
 }
 
 // Planned is a plan.
