@@ -72,11 +72,17 @@ type HeldDeletions struct {
 
 // LastError is a failed run.
 type LastError struct {
-	Message string
-	Object  string
-	Time    time.Time
-	// Locations says where writes were rejected; Message may quote what they wrote.
-	Locations []record.Location
+	Message string    `json:"message"`
+	Object  string    `json:"object"`
+	Time    time.Time `json:"time"`
+}
+
+// Line returns the message, with the object if it is known.
+func (e *LastError) Line() string {
+	if e.Object == "" {
+		return e.Message
+	}
+	return e.Object + ": " + e.Message
 }
 
 // Health returns what the watches, the queue and the memories know; a loop adds the rest.

@@ -166,7 +166,7 @@ func (m *Memories) SetResult(key queue.Key, of Remembered, now Result, again boo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if again {
-		m.lastError = LastError{Message: now.Message, Object: key.String(), Time: now.Since, Locations: now.Locations}
+		m.lastError = LastError{Message: now.Message, Object: key.String(), Time: now.Since}
 		if now.HookFailing && (m.hookFailing == 0 || now.Since.Sub(m.lastHookError.Time) > minHookMessageAge) {
 			m.lastHookError = m.lastError
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -93,15 +92,12 @@ func (q *Query) matches(s *ManagedObject) bool {
 // mayReadError reports whether the reader may read all that the error may quote. Otherwise
 // a search would reveal it piece by piece.
 func (q *Query) mayReadError(s *ManagedObject) bool {
-	return !slices.ContainsFunc(s.Locations, func(p record.Location) bool {
-		if p.Resource.GroupKind() == s.Resource.GroupKind() && p.Namespace == s.Object.Namespace() {
+	return !slices.ContainsFunc(s.Locations, func(p Location) bool {
+		if p.GroupKind() == s.Resource.GroupKind() && p.Namespace == s.Object.Namespace() {
 			return false
 		}
-		elsewhere := q.Namespace != "" && p.Resource.Namespaced && p.Namespace != q.Namespace
-		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool {
-			return k.Group == p.Resource.Group &&
-				k.Kind == p.Resource.Kind
-		})
+		elsewhere := q.Namespace != "" && p.Namespaced && p.Namespace != q.Namespace
+		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool { return k.GroupKind() == p.GroupKind() })
 	})
 }
 
@@ -212,24 +208,9 @@ func (s *ManagedObject) View() ObjectState {
 		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
 	}
 	if objectState.Error+objectState.Conflict != "" || s.Shadow != nil {
-		objectState.Mentions = locationsOf(s.Locations)
+		objectState.Mentions = slices.Clone(s.Locations)
 	}
 	return objectState
-}
-
-func locationsOf(places []record.Location) (all []Location) {
-	for _, p := range places {
-		all = append(all, Location{object.KindOf(p.Resource), p.Namespace})
-	}
-	return all
-}
-
-// FailureOf converts the latest failure of a controller; nil if there is none.
-func FailureOf(last controller.LastError) *Failure {
-	if last.Time.IsZero() {
-		return nil
-	}
-	return &Failure{Message: last.Message, Object: last.Object, Time: last.Time}
 }
 
 // ChildOf converts a child.

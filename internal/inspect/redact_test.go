@@ -158,7 +158,7 @@ func TestRedactCode(t *testing.T) {
 func testDeniedState() record.ObjectState {
 	return record.ObjectState{
 		Failing: true, Attempts: 2, Error: `create Secret a/s: admission webhook "w" denied the request: too weak`,
-		Locations: []record.Location{{Resource: secrets, Namespace: "a"}},
+		Locations: []record.Location{{Kind: object.KindOf(secrets), Namespace: "a"}},
 		Fault:     &failure.Fault{Kind: failure.Invalid, Path: "data[b3Bl]"},
 	}
 }
@@ -180,7 +180,7 @@ func TestRedactState(t *testing.T) {
 		t.Errorf("of one that is well: %q, %q", got.Error, got.Conflict)
 	}
 	// Who has the object may read what is said of it alone.
-	own := testObject(t, "a", "eur", record.ObjectState{Failing: true, Error: "no", Locations: []record.Location{{Resource: rates, Namespace: "a"}}})
+	own := testObject(t, "a", "eur", record.ObjectState{Failing: true, Error: "no", Locations: []record.Location{{Kind: object.KindOf(rates), Namespace: "a"}}})
 	if got := RedactState(own.View(), func(object.Kind, string) bool { return false }); got.Error != "no" {
 		t.Errorf("of itself: %q", got.Error)
 	}

@@ -64,7 +64,7 @@ func VisibleReviews(runs []Run, may func(kind object.Kind, namespace string) boo
 		ref := &runs[i].Object
 		switch {
 		case runs[i].Review() == nil:
-		case check(Location{Kind: ref.Kind}) || ref.Namespace != "" && check(Location{ref.Kind, ref.Namespace}):
+		case check(Location{Kind: ref.Kind}) || ref.Namespace != "" && check(Location{Kind: ref.Kind, Namespace: ref.Namespace}):
 			seen = append(seen, runs[i])
 		default:
 			hidden = true

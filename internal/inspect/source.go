@@ -25,6 +25,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -263,26 +264,12 @@ type Condition struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Failure is a failed run.
-type Failure struct {
-	Message string    `json:"message"`
-	Object  string    `json:"object"`
-	Time    time.Time `json:"time"`
-}
-
-// Line returns the message, with the object if it is known.
-func (f *Failure) Line() string {
-	if f.Object == "" {
-		return f.Message
-	}
-	return f.Object + ": " + f.Message
-}
-
-// Location is all objects of a kind in a namespace.
-type Location struct {
-	object.Kind
-	Namespace string `json:"namespace,omitempty"`
-}
+type (
+	// Failure is a failed run.
+	Failure = controller.LastError
+	// Location is all objects of a kind in a namespace.
+	Location = record.Location
+)
 
 // CallStats are the calls of one hook, handler or review with the same outcome.
 type CallStats struct {

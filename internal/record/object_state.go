@@ -48,8 +48,8 @@ type ObjectState struct {
 // Location is all objects of a kind in a namespace. Details about it are visible only to
 // users who may read these objects.
 type Location struct {
-	Resource  object.Resource
-	Namespace string
+	object.Kind
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Child is an object that another object controls or has created.

@@ -168,7 +168,7 @@ func (a *Record) addRefused(resource object.Resource, namespace string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.refused = AddLocations(a.refused, Location{resource, strings.Clone(namespace)})
+	a.refused = AddLocations(a.refused, Location{object.KindOf(resource), strings.Clone(namespace)})
 }
 
 // Refused returns the distinct locations of refused writes so far.
@@ -210,6 +210,11 @@ func (a *Record) Finish(outcome Outcome) Run {
 	a.run.Outcome = outcome
 	a.run.Took = a.now().Sub(a.run.Began)
 	return a.run
+}
+
+// IsNoop reports whether the run changed nothing and is not worth storing.
+func (r *Run) IsNoop() bool {
+	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
 }
 
 // Steps returns the number of steps so far.

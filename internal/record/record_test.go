@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 		record.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
 		record.Wrote(time.Time{}, pods, Write{Object: refused.Ref, Err: no})
 		record.Wrote(time.Time{}, pods, Write{Object: object.Ref{Namespace: "b"}, Err: no})
-		if got := record.Refused(); len(got) != 2 || got[0] != (Location{pods, "a"}) || got[1] != (Location{pods, "b"}) {
+		if got := record.Refused(); len(got) != 2 || got[0] != (Location{object.KindOf(pods), "a"}) || got[1] != (Location{object.KindOf(pods), "b"}) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

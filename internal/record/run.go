@@ -74,11 +74,6 @@ type Run struct {
 	Secrets *redact.Values `json:"-"`
 }
 
-// IsNoop reports whether the run changed nothing and is not worth storing.
-func (r *Run) IsNoop() bool {
-	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
-}
-
 // Deletion returns the record of a deletion event from the watch.
 func Deletion(program string, resource object.Resource, o *object.Object, at time.Time) Run {
 	run := Run{Controller: program, Object: resource.Ref(o.Namespace(), o.Name()), Began: at, Outcome: Deleted}

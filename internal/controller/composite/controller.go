@@ -193,7 +193,7 @@ func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) 
 // addChildLocations adds where children of a parent may be.
 func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
 	for _, rule := range c.program.Children {
-		at := record.Location{Resource: rule.Resource}
+		at := record.Location{Kind: object.KindOf(rule.Resource)}
 		if rule.Resource.Namespaced {
 			at.Namespace = parent.Namespace()
 		}

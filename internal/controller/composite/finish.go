@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/guard"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -154,7 +155,8 @@ func (r *run) recordFailure(err error) {
 	}
 	for _, a := range r.guarded.Withheld {
 		// The message may name these children.
-		now.Locations = record.AddLocations(now.Locations, record.Location{Resource: a.Resource, Namespace: strings.Clone(a.Ref.Namespace)})
+		now.Locations = record.AddLocations(now.Locations,
+			record.Location{Kind: object.KindOf(a.Resource), Namespace: strings.Clone(a.Ref.Namespace)})
 	}
 	if controller.ReasonOf(err) == ReasonConflicting {
 		now.Locations = record.AddLocations(now.Locations, r.firstAt...)

@@ -138,12 +138,9 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 		c := shopsOf(t, s, Program{Sync: &statusHook{respond: openShop}}, func(tools *controller.Tools) { tools.Unrecorded = unrecorded })
 		c.run(queue.Start)
 		state, _ := c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
-		want := record.Location{Resource: signs, Namespace: "town"}
+		want := record.Location{Kind: object.KindOf(signs), Namespace: "town"}
 		if !strings.Contains(state.Error, "open sesame") || len(state.Locations) != 1 || state.Locations[0] != want {
 			t.Errorf("unrecorded %t: %q among %v", unrecorded, state.Error, state.Locations)
-		}
-		if last := c.Health().LastError; len(last.Locations) != 1 || last.Locations[0] != want {
-			t.Errorf("unrecorded %t: last %+v", unrecorded, last)
 		}
 	}
 }

@@ -240,7 +240,7 @@ func (w *writes) throttle(todo plan.Plan) plan.Plan {
 	}
 	if first, there := throttled.First(); there {
 		w.first = first.Ref.String() + ": " + first.Reason
-		w.firstAt = []record.Location{{Resource: first.Resource, Namespace: strings.Clone(first.Ref.Namespace)}}
+		w.firstAt = []record.Location{{Kind: object.KindOf(first.Resource), Namespace: strings.Clone(first.Ref.Namespace)}}
 	}
 	return throttled
 }
@@ -287,7 +287,7 @@ func (w *writes) conflict(err error) controller.Conflict {
 func locationsOf(rules plan.Rules, child object.Ref) (all []record.Location) {
 	for _, rule := range rules {
 		if rule.Resource.GroupKind() == child.GroupKind() {
-			all = append(all, record.Location{Resource: rule.Resource, Namespace: strings.Clone(child.Namespace)})
+			all = append(all, record.Location{Kind: object.KindOf(rule.Resource), Namespace: strings.Clone(child.Namespace)})
 		}
 	}
 	return all

@@ -111,7 +111,9 @@ func (v *inspection) controller(one *controllerSnapshot) inspect.Controller {
 		c.Queue.Add(health.Queue)
 	}
 	c.Rollout, c.LogicVersion = one.previous.Rollout, one.previous.LogicVersion
-	c.Last = inspect.FailureOf(health.LastError)
+	if last := health.LastError; !last.Time.IsZero() {
+		c.Last = &last
+	}
 	c.Conditions = v.conditions(one, health)
 	if v.isStandby(one) {
 		applyLeaderStatus(&c, one)
