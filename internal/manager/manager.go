@@ -16,10 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -43,6 +39,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -154,15 +151,7 @@ func newClient(o Options) (rest.Interface, error) {
 	}
 	// The server is near: compression costs both sides more than it saves.
 	c.DisableCompression = true
-	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
-	known := runtime.NewScheme()
-	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // decodes Status
-	c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
-	client, err := rest.HTTPClientFor(c)
-	if err != nil {
-		return nil, err
-	}
-	return rest.UnversionedRESTClientForConfigAndClient(c, client)
+	return request.NewClient(c)
 }
 
 // Run runs until the context ends. An error says why it could not start or stop.

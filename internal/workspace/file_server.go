@@ -9,13 +9,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // fileServer responds to the watches of Secrets and ConfigMaps that connections to hooks and code need, with
@@ -24,11 +21,7 @@ type fileServer struct{ objects []*object.Object }
 
 // client returns a client that reads the files.
 func (f *fileServer) client() (rest.Interface, error) {
-	known := runtime.NewScheme()
-	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"}) // decodes Status
-	config := &rest.Config{Host: "http://files.invalid", APIPath: "/", Transport: f, QPS: -1}
-	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, serializer.NewCodecFactory(known).WithoutConversion()
-	return rest.UnversionedRESTClientFor(config)
+	return request.NewClient(&rest.Config{Host: "http://files.invalid", Transport: f, QPS: -1})
 }
 
 // RoundTrip streams the objects at the path of a request, then nothing until the request ends.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
@@ -47,10 +46,10 @@ func (c *collector) read(ctx context.Context) {
 		c.readProcess(ctx, source, fmt.Sprintf("processes/%d/", i+1))
 	}
 	config := rest.CopyConfig(c.Target.Config)
-	config.NegotiatedSerializer, config.Timeout = scheme.Codecs.WithoutConversion(), requestTimeout
+	config.Timeout = requestTimeout
 	config.QPS = -1 // There are few requests, one after the other.
 	var err error
-	if c.api, err = rest.UnversionedRESTClientFor(config); err != nil {
+	if c.api, err = request.NewClient(config); err != nil {
 		c.miss("cluster", err)
 		return
 	}

@@ -17,11 +17,11 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // User is a user and how to authenticate.
@@ -58,9 +58,8 @@ func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server limits requests by priority and fairness.
 	config.WarningHandler = rest.NoWarnings{}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.Timeout = 0 // Each request has its own timeout, and watches have none.
-	own, err := rest.UnversionedRESTClientFor(config)
+	own, err := request.NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
@@ -78,7 +77,7 @@ func (c *Cluster) As(u User) (*Client, error) {
 	if client, known := c.clients.Get(u.key()); known {
 		return client.(*Client), nil //nolint:forcetypeassert // It holds nothing else.
 	}
-	transport, err := rest.UnversionedRESTClientFor(c.configFor(u))
+	transport, err := request.NewClient(c.configFor(u))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server as %s: %w", u.Name, err)
 	}
@@ -117,7 +116,7 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return User{}, ErrBadToken // It is not a valid header value.
 	}
-	client, err := rest.UnversionedRESTClientFor(c.configFor(User{Token: token}))
+	client, err := request.NewClient(c.configFor(User{Token: token}))
 	if err != nil {
 		return User{}, fmt.Errorf("connect to the API server: %w", err)
 	}
