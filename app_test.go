@@ -118,7 +118,7 @@ func TestAppProblems(t *testing.T) {
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
 			h.Handle("publish", publish).OnCreate()
 			setpoint.For[corev1.Secret](app).Handle("generic", generic[corev1.Secret], setpoint.KeepPreviousState()).OnUpdate()
-		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would expose its data`}},
+		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: an annotation with fields of a Secret would show its data`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
 			h.Handle("publish", publish).OnCreate()
 			setpoint.For[ExchangeRate](app).Handle("publish", publish).OnCreate()

@@ -270,10 +270,9 @@ func FieldChanged(path string) HandlerOption {
 }
 
 // KeepPreviousState sets Call.Old and Call.Changes also for changes made while the
-// program was not running. Setpoint stores the watched fields in a ControllerRevision
-// that the object owns, which users who may read ControllerRevisions can read. It does
-// not support Secrets. Old then has the watched fields only. It needs two more writes for
-// each update.
+// program was not running. Setpoint stores the watched fields in its record on the object,
+// up to 64 kB for all handlers of the object. It does not support Secrets. Old then has the
+// watched fields only.
 func KeepPreviousState() HandlerOption {
 	return handlerOption(func(h *sdk.Handler) {
 		h.Spec.KeepPreviousState = true

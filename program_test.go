@@ -82,7 +82,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	pods.Status, services.Status = true, true
 	want := loop.Program{
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
-		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
+		Namespaces: []string{"b"}, Workers: 3,
 		Owns:              []object.Resource{core("secrets", "Secret")},
 		Writes:            []permit.Write{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
 		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",

@@ -310,7 +310,7 @@ export interface HandlerRequest {
   owned: { [key: string]: { [key: string]: KubernetesObject } };
   /**
    * The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
-   * the handler has `previousState: ControllerRevision`.
+   * the handler has `previousState: Record`.
    */
   previousState: KubernetesObject | null;
   /** What the last response to this call returned. */

@@ -245,7 +245,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.sharp) || !self.sharp || has(self.initialDelay)",message="sharp requires initialDelay: without it, every counts from the creation of the object anyway"
 // +kubebuilder:validation:XValidation:rule="!has(self.debounce) || (has(self.reasons) && 'Update' in self.reasons)",message="debounce requires the reason Update"
 // +kubebuilder:validation:XValidation:rule="!has(self.fields) || has(self.idle) || (has(self.reasons) && 'Update' in self.reasons)",message="fields requires the reason Update, or idle"
-// +kubebuilder:validation:XValidation:rule="!has(self.previousState) || self.previousState != 'ControllerRevision' || (has(self.reasons) && 'Update' in self.reasons)",message="previousState ControllerRevision requires the reason Update"
+// +kubebuilder:validation:XValidation:rule="!has(self.previousState) || self.previousState == 'Memory' || (has(self.reasons) && 'Update' in self.reasons)",message="previousState Record requires the reason Update"
 // +kubebuilder:validation:XValidation:rule="!has(self.optional) || !self.optional || (has(self.reasons) && 'Delete' in self.reasons)",message="optional requires the reason Delete"
 // +kubebuilder:validation:XValidation:rule="!has(self.webhook) || !has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="handlers do not support etag: a response belongs to one request"
 // +kubebuilder:validation:XValidation:rule="!has(self.daemon) || has(self.webhook)",message="daemon requires webhook: inline and exec hooks run nothing between calls"
@@ -311,9 +311,9 @@ type Handler struct {
 	Debounce PositiveDuration `json:"debounce,omitzero"`
 
 	// previousState is where Setpoint keeps the object as the handler last handled it, to send it with an
-	// update. Memory loses it on a restart. ControllerRevision keeps the watched fields in a
-	// ControllerRevision that the object owns, readable by every user who may read ControllerRevisions. It
-	// requires the reason Update, needs two more writes for each update, and does not support Secrets.
+	// update. Memory loses it on a restart. Record keeps the watched fields, up to 64 kB for all handlers of
+	// the object, in the annotation or the status of the object that has its record. It requires the reason
+	// Update, and does not support Secrets. ControllerRevision is a former name of Record.
 	// +optional
 	// +kubebuilder:default=Memory
 	PreviousState PreviousStateStorage `json:"previousState,omitempty"`
@@ -393,14 +393,21 @@ type HandlerDaemon struct {
 
 // PreviousStateStorage is where Setpoint keeps previous states of objects.
 //
-// +kubebuilder:validation:Enum=Memory;ControllerRevision
+// +kubebuilder:validation:Enum=Memory;Record;ControllerRevision
 type PreviousStateStorage string
 
 // The storages of previous states.
 const (
-	PreviousStateMemory             PreviousStateStorage = "Memory"
+	PreviousStateMemory PreviousStateStorage = "Memory"
+	PreviousStateRecord PreviousStateStorage = "Record"
+	// PreviousStateControllerRevision is a former name of PreviousStateRecord.
 	PreviousStateControllerRevision PreviousStateStorage = "ControllerRevision"
 )
+
+// SurvivesRestart reports whether another process knows the previous state too.
+func (s PreviousStateStorage) SurvivesRestart() bool {
+	return s == PreviousStateRecord || s == PreviousStateControllerRevision
+}
 
 // HandlerReason is why a handler is called. Create: for every object, once. Update: a watched field
 // changed since the handler last handled the object. Delete: the object is being deleted and waits for the

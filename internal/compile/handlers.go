@@ -46,7 +46,7 @@ func readHandler(field string, declared *api.Handler) (trigger.Handler, *hookCon
 		Backoff:           cmp.Or(declared.Backoff.Initial.Duration.Duration, api.DefaultBackoffInitial),
 		MaxBackoff:        cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
 		Optional:          declared.Optional,
-		KeepPreviousState: declared.PreviousState == api.PreviousStateControllerRevision,
+		KeepPreviousState: declared.PreviousState.SurvivesRestart(),
 		Conditional:       declared.Conditional,
 		Sharp:             declared.Sharp,
 	}
@@ -117,7 +117,7 @@ func checkTriggers(field string, h *trigger.Handler) error {
 	case h.Debounce != 0 && !slices.Contains(h.On, hook.ReasonUpdate):
 		return invalid("%s.debounce: requires the reason Update", field)
 	case h.KeepPreviousState && !slices.Contains(h.On, hook.ReasonUpdate):
-		return invalid("%s.previousState: %s requires the reason Update", field, api.PreviousStateControllerRevision)
+		return invalid("%s.previousState: %s requires the reason Update", field, api.PreviousStateRecord)
 	}
 	return nil
 }

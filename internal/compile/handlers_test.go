@@ -43,9 +43,6 @@ func describeHandlers(c *Compiled) string {
 		}
 		line("manager", p.Manager)
 		line("workers", p.Workers)
-		if p.KeepsPreviousState() {
-			line("keeps in", p.Namespace)
-		}
 		for _, h := range p.Handlers {
 			line("handler", describeHandler(h))
 		}

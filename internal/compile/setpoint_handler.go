@@ -39,7 +39,6 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		ReplacedAnnotation: spec.ReplacedAnnotation,
 		Manager:            k.manager(o.Name(), env),
 		Workers:            env.Workers,
-		Namespace:          env.Namespace,
 		Account:            env.AccountOf(spec.Identity),
 	}
 	if err := checkFinalizer(spec.Finalizer); err != nil {

@@ -54,15 +54,28 @@ func (r Record) String() string {
 	return string(toJSON(r))
 }
 
-// TakeOver adds the entries of a former record. Revisions of its states have other names, so that they are not found
-// again.
+// TakeOver adds the entries of a former record.
 func (r Record) TakeOver(former Record) {
 	for name, e := range former {
 		if _, own := r[name]; !own {
-			e.HasRevision = false
 			r[name] = e
 		}
 	}
+}
+
+// States returns the handled states by their digests.
+func (r Record) States() map[string]json.RawMessage {
+	var states map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(r[Object].States), &states) // What is no object has none.
+	return states
+}
+
+// State returns the watched fields with a digest; nil if the record does not have them.
+func (r Record) State(digest string) map[string]any {
+	if part := object.DecodeOrEmpty(r.States()[digest]); Digest(part) == digest {
+		return part
+	}
+	return nil
 }
 
 // Rename gives the entry of a handler's former name to the handler, unless it has one. The next write of the record
@@ -121,7 +134,7 @@ func IsPath(path string) bool {
 	return strings.HasPrefix(path, `metadata.annotations["`+AnnotationPrefix) || strings.HasPrefix(path, "status."+StatusField)
 }
 
-// Entry is the record of one handler: digests of what it has handled, never a copy of the object.
+// Entry is the record of one handler, or that of the Object.
 type Entry struct {
 	// Digest is the digest of the watched fields that the handler last handled; empty if it
 	// never did.
@@ -132,12 +145,13 @@ type Entry struct {
 	// succeeded since.
 	Dropped bool `json:"dropped,omitempty"`
 	Edition
-	// HasRevision means that a ControllerRevision has the state of Digest.
-	HasRevision bool `json:"kept,omitempty"`
 	// OwnedDigest is the digest of the owned objects that handlers applied, for a Drift handler. Applied names these
 	// objects, in the entry of the Object.
 	OwnedDigest string `json:"owned,omitempty"`
 	Applied     string `json:"applied,omitempty"`
+	// States has, in the entry of the Object, handled states by their digests, for handlers that need them after a
+	// restart.
+	States JSON `json:"states,omitempty"`
 	// Attempts and Since (Unix seconds) count the failures of a handler with a retry limit.
 	Attempts int   `json:"tries,omitempty"`
 	Since    int64 `json:"since,omitempty"`
@@ -149,8 +163,8 @@ type Entry struct {
 	Done bool `json:"done,omitempty"`
 	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its
 	// input.
-	Progress      Progress `json:"progress,omitempty"`
-	ProgressInput string   `json:"of,omitempty"`
+	Progress      JSON   `json:"progress,omitempty"`
+	ProgressInput string `json:"of,omitempty"`
 }
 
 // Edition tells an object that was edited, and whose edit was then taken back, from one that was never edited. The
@@ -162,16 +176,15 @@ type Edition struct {
 	Counted string `json:"counted,omitempty"`
 }
 
-// Progress is the progress of a call as JSON; empty for none. Unlike a json.RawMessage it can be
-// compared.
-type Progress string
+// JSON is a value as JSON; empty for none. Unlike a json.RawMessage it can be compared.
+type JSON string
 
 // MarshalJSON returns the text.
-func (p Progress) MarshalJSON() ([]byte, error) { return []byte(p), nil }
+func (j JSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
 
 // UnmarshalJSON keeps the text.
-func (p *Progress) UnmarshalJSON(data []byte) error {
-	*p = Progress(data)
+func (j *JSON) UnmarshalJSON(data []byte) error {
+	*j = JSON(data)
 	return nil
 }
 
@@ -180,7 +193,7 @@ func (p *Progress) UnmarshalJSON(data []byte) error {
 func (e *Entry) SetProgress(progress json.RawMessage, reason hook.Reason, digest string) {
 	e.ClearProgress()
 	if progress != nil {
-		e.Progress, e.ProgressInput = Progress(progress), progressInput(reason, digest)
+		e.Progress, e.ProgressInput = JSON(progress), progressInput(reason, digest)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 		"none":               {`{}`, Record{}},
 		"stripped":           {`null`, Record{}},
 		"whole":              {quoted(`{"a":{"seen":"x","tries":2,"since":5},"b":{"done":true}}`), Record{"a": {Digest: "x", Attempts: 2, Since: 5}, "b": {Done: true}}},
-		"all fields":         {quoted(`{"a":{"seen":"x","failed":true,"dropped":true,"generation":3,"counted":"c","kept":true,"owned":"o","under":"u","at":7,"progress":{"n":1},"of":"Update x"}}`), Record{"a": {Digest: "x", Failed: true, Dropped: true, Edition: Edition{3, "c"}, HasRevision: true, OwnedDigest: "o", InProgress: "u", InProgressSince: 7, Progress: `{"n":1}`, ProgressInput: "Update x"}}},
+		"all fields":         {quoted(`{"a":{"seen":"x","failed":true,"dropped":true,"generation":3,"counted":"c","owned":"o","under":"u","at":7,"progress":{"n":1},"of":"Update x"}}`), Record{"a": {Digest: "x", Failed: true, Dropped: true, Edition: Edition{3, "c"}, OwnedDigest: "o", InProgress: "u", InProgressSince: 7, Progress: `{"n":1}`, ProgressInput: "Update x"}}},
 		"not JSON":           {quoted(`{"a":`), Record{}},
 		"a list":             {quoted(`[1]`), Record{}},
 		"null":               {quoted(`null`), Record{}},

@@ -186,7 +186,7 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 		Name: h.name(), Resource: found.resource, Labels: h.Labels, Fields: h.Fields,
 		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		HandledAnnotation: h.recordAnnotation(), Finalizer: h.finalizer(), Manager: h.fieldManager(), Workers: h.Workers,
-		Conditions: known.StatusHas(h.Kind, "conditions"), Namespace: env.Namespace,
+		Conditions: known.StatusHas(h.Kind, "conditions"),
 	}
 	records := known.StatusHas(h.Kind, lasthandled.StatusField)
 	if env.StatusOf != nil {

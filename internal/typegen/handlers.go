@@ -19,7 +19,7 @@ func (h *handlers) addTypes(b *builder, base string) {
 	for i := range h.Handlers {
 		handler := &h.Handlers[i]
 		previous := object
-		if handler.PreviousState == v1alpha1.PreviousStateControllerRevision {
+		if handler.PreviousState.SurvivesRestart() {
 			previous = mapOf(&Type{}) // It has the watched fields only.
 		}
 		request := b.instance(base+camel(handler.Name)+"Request", "HandlerRequest", map[string]*Type{

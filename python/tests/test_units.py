@@ -108,7 +108,7 @@ class Declaration(unittest.TestCase):
         """) as script:
             handlers = {handler["fields"][0] if "fields" in handler else "none": handler for handler in script.handlers().values()}
         self.assertEqual(set(handlers), {"spec.size", 'metadata.annotations["x.dev/y"]', "none"})
-        self.assertEqual(handlers["spec.size"]["previousState"], "ControllerRevision")
+        self.assertEqual(handlers["spec.size"]["previousState"], "Record")
 
     def test_the_former_state_is_stored_only_for_functions_that_look_at_it(self) -> None:
         with Script("""

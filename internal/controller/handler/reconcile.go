@@ -64,15 +64,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
-	if err := r.setFinalizer(ctx); err != nil {
-		return err
-	}
-	return r.previousStates().load(ctx)
-}
-
-// previousStates keeps what the handlers of the object have handled.
-func (r *run) previousStates() *previousStates {
-	return &previousStates{Controller: r.Controller, Run: r.Run, pass: r.pass, writer: r.writer, history: &r.memory.revisions}
+	return r.setFinalizer(ctx)
 }
 
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on

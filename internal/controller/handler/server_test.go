@@ -55,10 +55,6 @@ type server struct {
 	// traceparents are those of the requests that write, in their order.
 	traceparents []string
 	tracer       *trace.Tracer
-	// selectorLists are the lists with label selectors, as "rates?app=web".
-	selectorLists []string
-	// selectorListCode, if not 0, is the status code of such lists.
-	selectorListCode int
 	// compacted is the version that a watch must have seen.
 	compacted int
 	// reject may return a status code for a write, and refusal is the message then; "refused" if empty.
@@ -162,7 +158,7 @@ func writeJSON(w http.ResponseWriter, code int, response any) {
 
 func isCollection(path string) bool {
 	last := path[strings.LastIndex(path, "/")+1:]
-	return last == "rates" || last == "configmaps" || last == "pods" || last == "secrets" || last == "controllerrevisions"
+	return last == "rates" || last == "configmaps" || last == "pods" || last == "secrets"
 }
 
 func statusResponse(code int, reason metav1.StatusReason, message string) (int, any) {
@@ -315,14 +311,6 @@ func (s *server) emit(kind, path string, o map[string]any) {
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if selector := r.URL.Query().Get("labelSelector"); selector != "" {
-		s.selectorLists = append(s.selectorLists, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]+"?"+selector)
-		if s.selectorListCode != 0 {
-			code, status := statusResponse(s.selectorListCode, reasons[s.selectorListCode], "no list for you")
-			writeJSON(w, code, status)
-			return
-		}
-	}
 	var items []any
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
 		if o := s.objects[path]; within(r.URL.Path, path) && selects(r, o) {

@@ -101,7 +101,6 @@ type memory struct {
 	prunedStatus map[string]any
 	prunedNext   time.Time
 	applied      appliedObjects
-	revisions    revisionHistory
 	// evictions has the handlers whose evictions were refused.
 	evictions map[*trigger.State]evictionWait
 	daemons   []*daemonState
@@ -223,14 +222,6 @@ type appliedObjects struct {
 	names   map[string]bool
 }
 
-// revisionHistory has the known revisions of an object.
-type revisionHistory struct {
-	// listed means that the revisions were listed, or need not be.
-	listed bool
-	// revisions have no data, to save memory.
-	revisions []*object.Object
-}
-
 // newRequest returns a request with only the object. Who makes the call adds the Reader.
 func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
@@ -303,8 +294,6 @@ type Program struct {
 	Conditions bool
 	// Manager is the field manager of all writes.
 	Manager string
-	// Namespace has the revisions of cluster-scoped objects.
-	Namespace string
 	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
 	// own rights.
 	Account identity.Account
@@ -401,6 +390,19 @@ func (c *Controller) newDetached(of *controller.Run) *run {
 	return &run{
 		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
 	}
+}
+
+// ValidateKeepPreviousState returns an error if the fields of a kind must not be stored in records.
+func ValidateKeepPreviousState(kind object.GroupKind) error {
+	if kind.IsSecret() {
+		return errors.New("an annotation with fields of a Secret would show its data; its previous state is kept in memory only")
+	}
+	return nil
+}
+
+// KeepsPreviousState reports whether a handler needs the previous state after a restart.
+func (p *Program) KeepsPreviousState() bool {
+	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState })
 }
 
 // rules returns what decides about the handlers. Its functions are those of the program.

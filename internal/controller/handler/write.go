@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -58,7 +59,7 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	r.object.writing = nil
 	switch {
 	case err == nil:
-		r.responsesWritten(ctx, applied)
+		r.responsesWritten(applied)
 	case o != nil && o.ChangesObject() && apply.Rejected(err):
 		o.Attempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
@@ -109,22 +110,20 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 // store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 	r.noteOwnedWritten()
-	if err := r.previousStates().store(ctx, applied); err != nil {
-		return err
-	}
 	if err := r.object.storeResponses(ctx, applied); err != nil {
 		return err
 	}
 	r.object.notePruned(applied)
+	if too := r.pass.Unstored; len(too) > 0 {
+		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored, Message: "the watched fields are too " +
+			"large for the record, so the previous state is unknown after a restart; watch fewer fields in " + strings.Join(too, ", ")})
+	}
 	return nil
 }
 
 // responsesWritten updates the memory after responses were written completely.
-func (r *run) responsesWritten(ctx context.Context, applied []*trigger.Response) {
+func (r *run) responsesWritten(applied []*trigger.Response) {
 	r.memory.writeAttempt = trigger.Attempt{}
-	if r.object.written {
-		defer r.previousStates().prune(ctx)
-	}
 	r.pass.ResponsesWritten(applied)
 	for _, o := range applied {
 		for _, event := range o.Response.Events {

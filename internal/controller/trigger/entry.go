@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -16,9 +17,6 @@ func (v *Observation) WrittenEntry(h *State, applied []*Response) lasthandled.En
 	e := h.Entry()
 	if patch := patchOf(h, applied); patch != nil {
 		e, _ = v.moveEntry(h, h.Progress, patch)
-	}
-	if h.KeepPreviousState && e.Digest != "" && e.Digest == h.RevisionDigest {
-		e.HasRevision = true
 	}
 	return e
 }
@@ -44,7 +42,7 @@ func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (
 	case inDeletion:
 		e.Digest = lasthandled.DeletionDigest(handled.Digest)
 	default:
-		e.Digest, e.HasRevision = handled.Digest, false
+		e.Digest = handled.Digest
 	}
 	e.MoveProgress(basis{e.ProgressDigest(), from.progressObject}.with(h.Handler, patch).Digest)
 	if e.InProgress != "" {
@@ -99,9 +97,84 @@ func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled
 		}
 	}
 	if len(state) > 0 {
-		state[lasthandled.Object] = lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
+		state[lasthandled.Object] = lasthandled.Entry{
+			Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects, States: p.statesOf(state, applied),
+		}
 	}
 	return state
+}
+
+// maxStates limits the handled states in a record. The API server limits all annotations of an object to 256 KiB, of
+// which maxAnnotations leaves some for the rest of the record.
+const (
+	maxStates      = 64_000
+	maxAnnotations = 240_000
+)
+
+// statesOf returns the handled states that go into a record, for handlers that need them after a restart. It notes the
+// handlers whose states are too large.
+func (p *Pass) statesOf(state lasthandled.Record, applied []*Response) lasthandled.JSON {
+	former, states := p.Recorded.States(), map[string]json.RawMessage{}
+	others := len(p.Object.Field("metadata", "annotations")) - len(p.Object.Field(p.Rules.Record.InAnnotation()...))
+	left := min(maxStates, maxAnnotations-others)
+	p.Unstored = nil
+	for _, h := range p.Handlers {
+		digest := state[h.Name].Digest
+		if !h.KeepPreviousState || digest == "" || states[digest] != nil {
+			continue
+		}
+		part := former[digest]
+		if part == nil {
+			part = p.watchedState(h, digest, applied)
+		}
+		if left -= len(part); left < 0 {
+			left += len(part)
+			p.Unstored = append(p.Unstored, h.Title())
+			continue
+		}
+		if part != nil {
+			states[digest] = part
+		}
+	}
+	if len(states) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(states) // JSON always encodes.
+	return lasthandled.JSON(text)
+}
+
+// watchedState returns the watched fields with a digest: of the handled object with what a response changes, or of the
+// current one; nil if none has it.
+func (p *Pass) watchedState(h *State, seen string, applied []*Response) json.RawMessage {
+	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, p.Object} {
+		if o == nil {
+			continue
+		}
+		if part := h.WatchedFields(o); lasthandled.Digest(part) == seen {
+			text, _ := json.Marshal(part) // It was decoded from JSON.
+			return text
+		}
+	}
+	return nil
+}
+
+// restoreHandled sets what a handler has handled in an earlier process, if the record has it: the watched fields.
+func (p *Pass) restoreHandled(h *State) {
+	if !h.KeepPreviousState || h.Handled != nil {
+		return
+	}
+	part := p.Recorded.State(h.Entry().Digest)
+	if part == nil {
+		return
+	}
+	metadata := map[string]any{"name": p.Object.Name(), "uid": p.Object.UID()}
+	if p.Object.Namespace() != "" {
+		metadata["namespace"] = p.Object.Namespace()
+	}
+	whole := map[string]any{"apiVersion": p.Object.APIVersion(), "kind": p.Object.Kind(), "metadata": metadata}
+	if o, err := object.Encode(object.CombinePatches(part, whole)); err == nil {
+		h.Handled = o
+	}
 }
 
 // restoreState writes the record again after another client removed or changed it. The memory

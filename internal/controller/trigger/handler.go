@@ -29,8 +29,8 @@ type Handler struct {
 	// IgnoredAnnotations are prefixes of annotations that the handler does not watch. They are the same
 	// for all handlers of a program.
 	IgnoredAnnotations []string
-	// KeepPreviousState stores the handled state in a ControllerRevision, so that an update
-	// has the previous state even after a restart. See ValidateKeepPreviousState.
+	// KeepPreviousState stores the watched fields in the record, so that an update has the previous state even after a
+	// restart, unless they are too large. See ValidateKeepPreviousState.
 	KeepPreviousState bool
 	// When is the handler's condition; nil always matches. The old object is nil if it does
 	// not exist or is unknown.

@@ -47,6 +47,8 @@ type Pass struct {
 	// call because of a change.
 	changeCount, sameHandlerCount int
 	latestChange                  *Call
+	// Unstored are the handlers whose handled states are too large for the record.
+	Unstored []string
 }
 
 // RetriesCalls reports whether failed calls are retried at once, for a user or a changed hook.

@@ -38,6 +38,7 @@ func (p *Pass) Observe(o *object.Object, ownedDigest string) (recordLost bool) {
 	digests, now := p.watchedDigestsOf(o), p.Now()
 	for i, h := range p.Handlers {
 		h.observe(digests[i], o, now)
+		p.restoreHandled(h)
 		p.noteUnwritten(h)
 		p.observeTimer(h, now)
 	}

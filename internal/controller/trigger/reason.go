@@ -15,15 +15,12 @@ const (
 	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
 	// has the field path.
 	ReasonInvalidResponse = "InvalidResponse"
-	// ReasonReadFailed: Setpoint cannot read an object that it needs.
-	ReasonReadFailed = "ReadFailed"
 	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
 	// its handlers. The message names the handler and the fields.
 	ReasonConflicting = "Conflicting"
-	// ReasonPreviousStateNotStored: Setpoint could not store the previous state of the object.
+	// ReasonPreviousStateNotStored: the watched fields of a handler are too large for the record, so the previous state
+	// is unknown after a restart.
 	ReasonPreviousStateNotStored = "PreviousStateNotStored"
-	// ReasonPreviousStateLost: the stored previous state is missing or was changed.
-	ReasonPreviousStateLost = "PreviousStateLost"
 	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds;
 	// Setpoint retries.
 	ReasonEvictionRefused = "EvictionRefused"

@@ -319,20 +319,6 @@ func (p *Pass) RecognizeServerChanges(applied []*Response, desired func() map[st
 	return nil
 }
 
-// WatchedState returns the watched fields of the object for a digest: of the handled object with what a response
-// changes, or the current one; nil if none has it.
-func (v *Observation) WatchedState(h *State, seen string, applied []*Response) map[string]any {
-	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, v.Object} {
-		if o == nil {
-			continue
-		}
-		if part := h.WatchedFields(o); lasthandled.Digest(part) == seen {
-			return part
-		}
-	}
-	return nil
-}
-
 // ResponsesWritten records that responses, and the record, were written completely.
 func (p *Pass) ResponsesWritten(applied []*Response) {
 	for _, o := range applied {

@@ -52,9 +52,6 @@ type State struct {
 	expressionFailed bool
 	// storedEntry is the entry that was last seen on the object.
 	storedEntry lasthandled.Entry
-	// RevisionDigest is the digest of the latest state that was stored in a revision, UnstorableDigest that of one
-	// that could not be.
-	RevisionDigest, UnstorableDigest string
 }
 
 // Failure is the error of a handler. refused are the locations of refused writes, which
@@ -218,11 +215,6 @@ func (s *States) hasUnwritten(h *State) bool {
 // RemovePending removes responses that need no further write.
 func (s *States) RemovePending(these ...*Response) {
 	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return slices.Contains(these, o) })
-}
-
-// LacksPreviousState reports whether only a revision has the previous state.
-func (m *State) LacksPreviousState() bool {
-	return m.KeepPreviousState && m.Handled == nil && m.Entry().HasRevision
 }
 
 // Response is a response that is not completely written yet.

@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -298,8 +297,7 @@ type controllerKinds struct{ managed, written, history []object.Kind }
 func kindsOf(c *compile.Compiled) controllerKinds {
 	managed, written, _ := c.Resources()
 	kinds := controllerKinds{managed: uniqueKinds(slices.Concat(managed, c.AdmissionKinds)), written: uniqueKinds(written)}
-	if slices.ContainsFunc(c.Programs, func(p composite.Program) bool { return p.Children.Rolling() }) ||
-		slices.ContainsFunc(c.Handlers, func(p handler.Program) bool { return p.KeepsPreviousState() }) {
+	if slices.ContainsFunc(c.Programs, func(p composite.Program) bool { return p.Children.Rolling() }) {
 		kinds.history = []object.Kind{object.KindOf(plan.ControllerRevisions)}
 	}
 	return kinds

@@ -126,12 +126,6 @@ func handlerPermissions(p *handler.Program) Permissions {
 	for _, w := range p.Writes {
 		all = append(all, writePermissions(w).in(writeNamespaces(p, w)...).to("writes of handlers")...)
 	}
-	if p.KeepsPreviousState() {
-		if !p.Resource.Namespaced {
-			namespaces = []string{p.Namespace}
-		}
-		all = append(all, on(plan.ControllerRevisions, "get", "list", "create", "delete").in(namespaces...).to("previous states")...)
-	}
 	return all
 }
 

@@ -117,13 +117,6 @@ example.org rates: get list watch`},
 - configmaps: get list watch patch
 - events: create patch
 - pods: list`},
-		"old objects are kept": {
-			compiled: []*compile.Compiled{reacting(handler.Program{Resource: maps}), {Handlers: []handler.Program{{Resource: pods, Handlers: []trigger.Handler{{KeepPreviousState: true}}}}}},
-			want: `
-- configmaps,pods: get list watch patch
-- events: create patch
-- pods/status: patch
-apps controllerrevisions: get list create delete`},
 		"parents and children": {
 			compiled: []*compile.Compiled{{Programs: []composite.Program{{Parent: sets, Children: plan.Rules{{Resource: pods, Method: plan.InPlace}}}}}},
 			want: `
@@ -144,8 +137,8 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 	pods := object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes := object.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
 	all := []*compile.Compiled{
-		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}, {KeepPreviousState: true}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
-		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
+		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: maps, Namespaces: []string{"b", "a"}, Writes: []permit.Write{{Resource: pods, Delete: true, Evict: true, Namespace: "a"}}}}},
+		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: nodes}}},
 		{Handlers: []handler.Program{{Handlers: []trigger.Handler{{}}, Resource: pods}}},
 	}
 	process := Process{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Namespace: "home", Name: "own"}}
@@ -160,12 +153,9 @@ in "a"
 - configmaps: get list watch patch
 - pods: delete
 - pods/eviction: create
-apps controllerrevisions: get list create delete
 in "b"
 - configmaps: get list watch patch
-apps controllerrevisions: get list create delete
 in "home"
-apps controllerrevisions: get list create delete
 coordination.k8s.io leases: create
 coordination.k8s.io leases: get update of own
 `

@@ -632,7 +632,7 @@ export interface FeederFeedRequest {
   owned: FeederOwned;
   /**
    * The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
-   * the handler has `previousState: ControllerRevision`.
+   * the handler has `previousState: Record`.
    */
   previousState: { [key: string]: any } | null;
   /** What the last response to this call returned. */
@@ -674,7 +674,7 @@ export interface FeederCombRequest {
   owned: FeederOwned;
   /**
    * The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
-   * the handler has `previousState: ControllerRevision`.
+   * the handler has `previousState: Record`.
    */
   previousState: Cat | null;
   /** What the last response to this call returned. */

@@ -592,7 +592,7 @@ class FeederFeedRequest(TypedDict):
     """The owned objects, one group for each kind in `spec.owns`, by namespace/name."""
     previousState: Union[Dict[str, Any], None]
     """The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
-    the handler has `previousState: ControllerRevision`.
+    the handler has `previousState: Record`.
     """
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""
@@ -637,7 +637,7 @@ class FeederCombRequest(TypedDict):
     """The owned objects, one group for each kind in `spec.owns`, by namespace/name."""
     previousState: Union[Cat, None]
     """The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
-    the handler has `previousState: ControllerRevision`.
+    the handler has `previousState: Record`.
     """
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""

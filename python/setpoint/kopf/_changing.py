@@ -53,7 +53,7 @@ def declare(operator: Operator, unit: Unit) -> dict[str, Any]:
     if "Update" in reasons:
         stored = all(d.selector is not None and may_be_stored(d.selector) for d in definitions)
         if stored and needs_previous(definitions):
-            declared["previousState"] = "ControllerRevision"
+            declared["previousState"] = "Record"
         fields = _fields(definitions)
         if fields:
             declared["fields"] = fields
