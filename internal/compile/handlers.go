@@ -8,7 +8,6 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
@@ -128,7 +127,7 @@ func checkPreviousState(handlers []trigger.Handler, of object.Resource) error {
 		if !handlers[i].KeepPreviousState {
 			continue
 		}
-		if err := handler.ValidateKeepPreviousState(of.GroupKind()); err != nil {
+		if err := trigger.ValidateKeepPreviousState(of.GroupKind()); err != nil {
 			return invalid("%s.previousState: %w", index("spec.handlers", i), err)
 		}
 	}

@@ -409,7 +409,7 @@ func (h *Handler) check(c *Controller) []error {
 			one.goType, c.goType)
 	}
 	if h.Spec.KeepPreviousState {
-		err := loop.ValidateKeepPreviousState(c.Kind.Group())
+		err := trigger.ValidateKeepPreviousState(c.Kind.Group())
 		p.when(err != nil, "KeepPreviousState: %w", err)
 		for _, path := range h.comparedFields {
 			p.when(!h.Spec.Watches(path),

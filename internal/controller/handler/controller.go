@@ -1,3 +1,10 @@
+// Package handler calls handlers when objects change, and writes their responses.
+//
+// The package decides which handlers to call, records what each has handled, runs timers and
+// daemons, retries, and writes responses. It does not know how a hook is reached or what a
+// controller's spec looks like. Package composite has the way from a parent to its children.
+//
+// The host makes a Controller of every Program; package compile and the SDK make Programs.
 package handler
 
 import (
@@ -8,15 +15,12 @@ import (
 	"log/slog"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/index"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -204,8 +208,6 @@ func (c *Controller) watchForIndex(changed func(cache.Event)) (views []*cache.Vi
 // backendController is what the process knows of a controller.
 type backendController struct{ *Controller }
 
-var _ backend.Controller = backendController{}
-
 // Connected collects from all daemons, and sends the index again.
 func (c backendController) Connected() {
 	c.feed.Restart()
@@ -246,30 +248,6 @@ func (c backendController) SendEvent(n *hook.Notification) {
 
 // IndexesComplete makes the calls that waited for indexes.
 func (c backendController) IndexesComplete() { c.gate.Release() }
-
-// matchFunc returns the program's condition, including the labels that the API server does not
-// filter by; see serverSelector.
-func (p *Program) matchFunc() func(*object.Object) bool {
-	selector, err := labels.Parse(p.Labels)
-	if err != nil || p.Labels == "" {
-		// The API server reports an invalid selector.
-		return p.Matches
-	}
-	others := p.Matches
-	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
-}
-
-// serverSelector returns the label selector for the API server. It is empty if Setpoint must
-// see objects that stop matching, to release them.
-func (p *Program) serverSelector() string {
-	if slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.NeedsFinalizer() }) {
-		return ""
-	}
-	return p.Labels
-}
-
-// WatchNamespaces returns the namespaces of the watches, "" for all.
-func (d *Related) WatchNamespaces() []string { return d.Resource.In(d.Namespaces) }
 
 // watchRelated starts the watches of related objects.
 func (c *Controller) watchRelated() {

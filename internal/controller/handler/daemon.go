@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"

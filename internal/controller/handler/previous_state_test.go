@@ -277,7 +277,7 @@ func TestPreviousStateNotStored(t *testing.T) {
 }
 
 func TestValidateKeepPreviousState(t *testing.T) {
-	if ValidateKeepPreviousState(object.GroupKind{Kind: "Secret"}) == nil || ValidateKeepPreviousState(object.GroupKind{Group: "example.org", Kind: "Secret"}) != nil {
+	if trigger.ValidateKeepPreviousState(object.GroupKind{Kind: "Secret"}) == nil || trigger.ValidateKeepPreviousState(object.GroupKind{Group: "example.org", Kind: "Secret"}) != nil {
 		t.Error("the Secrets of the core alone are not to be kept")
 	}
 }

@@ -114,9 +114,10 @@ func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 		return err
 	}
 	r.object.notePruned(applied)
-	if too := r.pass.Unstored; len(too) > 0 {
-		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored, Message: "the watched fields are too " +
-			"large for the record, so the previous state is unknown after a restart; watch fewer fields in " + strings.Join(too, ", ")})
+	if large := r.pass.Unstored; len(large) > 0 {
+		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
+			Message: "the watched fields are too large for the record, so the previous state is unknown after a restart; " +
+				"watch fewer fields in " + strings.Join(large, ", ")})
 	}
 	return nil
 }

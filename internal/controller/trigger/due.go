@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -85,7 +86,7 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 			c.Digest = v.OwnedDigest
 		}
 		if v.handlesReason(h, reason) && v.applies(reason, h) && h.matches(c.Previous, v.Object) &&
-			v.holds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
+			v.expressionHolds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
 			return c, true
 		}
 	}
@@ -121,7 +122,7 @@ func (v *Observation) deletionCall(h *State) (Call, bool) {
 	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
 	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) || !h.matches(nil, v.Object) ||
-		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
+		!v.expressionHolds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
 		return Call{}, false
 	}
 	return Call{Handler: h, Reason: hook.ReasonDelete, Object: v.Object, watched: h.watched, Digest: input, Previous: h.Handled}, true
@@ -182,4 +183,59 @@ func (v *Observation) PendingSince(c Call) time.Time {
 		return time.Unix(e.InProgressSince, 0)
 	}
 	return time.Time{}
+}
+
+// TakeEvents adds the events to those that each handler has not seen: what this run does not
+// reach, the next run does.
+func (p *Pass) TakeEvents(events []Event) {
+	// The watch may deliver our own write before the request returns.
+	external := func(o *object.Object) bool {
+		return o.UID() == p.Object.UID() && p.Rules.Selects(o) && !slices.Contains(p.ownVersions, o.Version())
+	}
+	for _, h := range p.Handlers {
+		if !h.handles(hook.ReasonEvent) {
+			continue
+		}
+		if !p.Managed {
+			h.Events = nil
+			continue
+		}
+		for _, e := range events {
+			if e.New != nil && external(e.New) && h.matches(e.Old, e.New) && p.expressionHolds(h, hook.ReasonEvent, e.Old, e.New) {
+				h.Events = AppendEvent(h.Events, e)
+			}
+		}
+		if p.Throttled() {
+			h.Events = mergeEvents(h.Events)
+		}
+	}
+}
+
+// EventCall returns the call for one event. The object in it may be newer than the event.
+func (v *Observation) EventCall(h *State, e Event) Call {
+	return Call{Handler: h, Reason: hook.ReasonEvent, Object: v.Object, watched: h.watched, Previous: e.Old, Event: e}
+}
+
+// addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
+// responds need not have that.
+func (p *Pass) addTimer(a *due, h *State) {
+	if !p.MayTick(h) || p.hasUnwritten(h) {
+		return
+	}
+	now := p.Now()
+	c := Call{Handler: h, Reason: hook.ReasonTimer, Object: p.Object, watched: h.watched, Previous: h.Handled}
+	if h.Attempt.reason == hook.ReasonTimer {
+		c.scheduledAt = Earliest(h.Attempt.Next, now)
+		p.addCall(a, c)
+		return
+	}
+	at := p.NextTick(h)
+	switch {
+	case at.IsZero():
+	case at.After(now) && !p.Causes.Has(queue.ReconcileRequested):
+		a.next = Earliest(a.next, at)
+	default:
+		c.scheduledAt = Earliest(at, now)
+		a.Calls = append(a.Calls, c)
+	}
 }

@@ -1,26 +1,16 @@
-// Package handler calls handlers when objects change, and writes their responses.
-//
-// The package decides which handlers to call, records what each has handled, runs timers and
-// daemons, retries, and writes responses. It does not know how a hook is reached or what a
-// controller's spec looks like. Package composite has the way from a parent to its children.
-//
-// The host makes a Controller of every Program; package compile and the SDK make Programs.
 package handler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/daemon"
@@ -28,13 +18,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/identity"
-	"github.com/setpoint-dev/setpoint/internal/lasthandled"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Controller runs one program.
@@ -247,84 +235,6 @@ func (r *run) reportFailure(err error) {
 	r.ReportFailure(controller.Failure{Err: err, Event: event})
 }
 
-// Program is one controller with handlers, ready to run.
-type Program struct {
-	// Name identifies the controller in logs and metrics.
-	Name string
-	// Object is the controller as handlers see it; nil for a Go program.
-	Object json.RawMessage
-	// Resource is the kind of the handled objects.
-	Resource object.Resource
-	// Labels and Fields are selectors that the API server applies; "" selects all.
-	Labels, Fields string
-	// Matches reports whether a selected object is handled; nil for all.
-	Matches func(*object.Object) bool
-	// Handlers are called in this order.
-	Handlers []trigger.Handler
-	// Namespaces limits the handled objects, and what is written for them; empty for all
-	// namespaces. Cluster-scoped kinds are not limited.
-	Namespaces []string
-	// Owns are the kinds that the program applies and watches. It may also delete those that
-	// the handled object controls.
-	Owns []object.Resource
-	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
-	Related []Related
-	// Writes permits further objects. A response that exceeds both is rejected as a whole,
-	// with a terminal error.
-	Writes []permit.Write
-	// Reads are the kinds that handlers may list, in Namespaces only if there are any.
-	Reads []object.Resource
-	// HandledAnnotation is the annotation with the record of handled states. HandledStatusKey,
-	// if not empty, is the key of the record in the status, if the schema of the kind has
-	// lasthandled.StatusField: one request writes both then.
-	HandledAnnotation, HandledStatusKey string
-	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
-	// over their entries.
-	FormerRecords []lasthandled.Location
-	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
-	// daemons are done.
-	Finalizer string
-	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
-	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled. Handlers
-	// of updates and resumptions get them as created.
-	ReplacedAnnotation string
-	// Conditions means that the schema of the kind has status conditions. If unknown, existing
-	// Conditions show it.
-	Conditions bool
-	// Manager is the field manager of all writes.
-	Manager string
-	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
-	// own rights.
-	Account identity.Account
-	// Backend is the process of the handlers; zero for a Go program.
-	Backend Backend
-	// Workers is the maximum number of concurrent reconciles; 32 if zero.
-	Workers int
-}
-
-// Backend is what the process of the handlers does besides serving their calls.
-type Backend struct {
-	// ID is the same for all programs with handlers in the process.
-	ID string
-	// Notifications opens the stream of notifications; nil if there is none.
-	Notifications backend.Opener
-	// Index sends objects to the index of the process; nil if it has none of this program.
-	Index func(context.Context, *hook.IndexRequest) error
-}
-
-// Related are objects whose changes call the handlers with hook.ReasonRelated.
-type Related struct {
-	Resource object.Resource
-	// Namespaces limit the objects; empty for all. Labels and Fields are selectors that the
-	// API server applies.
-	Namespaces     []string
-	Labels, Fields string
-	// Map returns the handled objects of a related one. It is called for each change, for the
-	// object before and after it, and must be fast.
-	Map func(*object.Object) []types.NamespacedName
-}
-
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
 type objectWriter struct {
 	*Controller
@@ -392,29 +302,6 @@ func (c *Controller) newDetached(of *controller.Run) *run {
 	}
 }
 
-// ValidateKeepPreviousState returns an error if the fields of a kind must not be stored in records.
-func ValidateKeepPreviousState(kind object.GroupKind) error {
-	if kind.IsSecret() {
-		return errors.New("an annotation with fields of a Secret would show its data; its previous state is kept in memory only")
-	}
-	return nil
-}
-
-// KeepsPreviousState reports whether a handler needs the previous state after a restart.
-func (p *Program) KeepsPreviousState() bool {
-	return slices.ContainsFunc(p.Handlers, func(h trigger.Handler) bool { return h.KeepPreviousState })
-}
-
-// rules returns what decides about the handlers. Its functions are those of the program.
-func (p *Program) rules() *trigger.Rules {
-	return &trigger.Rules{
-		Resource: p.Resource, Matches: p.Matches, Handlers: p.Handlers,
-		Record:        lasthandled.Location{Annotation: p.HandledAnnotation, StatusKey: p.HandledStatusKey},
-		FormerRecords: p.FormerRecords, Finalizer: p.Finalizer, ReplacedFinalizers: p.ReplacedFinalizers,
-		ReplacedAnnotation: p.ReplacedAnnotation,
-	}
-}
-
 // responded adds what a handler has responded to the latest call.
 func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
 	f := &d.calls[len(d.calls)-1]
@@ -466,29 +353,40 @@ func (d *daemonState) nextDaemon() time.Time {
 // failure starts a new backoff.
 const daemonHealthyAfter = time.Minute
 
-// ownedGroups returns the owned objects in one group for each kind.
-func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
-	groups := make([]hook.Group, len(p.Owns))
-	for i, resource := range p.Owns {
-		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
-		if i < len(owned) {
-			for _, o := range owned[i] {
-				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-			}
-		}
-		groups[i] = group
+// reader lists objects for handlers, limited to what the program declares.
+type reader struct {
+	controller *Controller
+	// namespace is that of the handled object.
+	namespace string
+	// values are those of the Secrets that the caller knows, and that were read.
+	values *redact.Values
+}
+
+// List calls the API server: rare reads are not worth a watch.
+func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
+	group := hook.Group{APIVersion: apiVersion, Kind: kind}
+	p := &r.controller.program
+	if limits := p.Namespaces; p.Resource.Namespaced && len(limits) > 0 && !slices.Contains(limits, namespace) {
+		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v",
+			kind, namespace, limits)}
 	}
-	return groups
+	for _, resource := range p.Reads {
+		if !permit.MatchesKind(resource, apiVersion, kind) {
+			continue
+		}
+		if resource.Unserved {
+			return group, nil
+		}
+		found, err := r.controller.Tools.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
+		if err != nil {
+			return group, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for _, o := range found {
+			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
+		}
+		controller.SeeObjects(r.values, found)
+		r.values.Found() // It reads them: a daemon lists as long as it runs.
+		return group, nil
+	}
+	return group, permit.Undeclared("list", false, apiVersion, kind)
 }
-
-// Selections returns the watches of the handled kind. Controllers with equal selections share
-// a watch.
-func (p *Program) Selections() []cache.Selection {
-	return lists.Map(p.NamespacesOf(p.Resource), func(namespace string) cache.Selection {
-		return cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields}
-	})
-}
-
-// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
-// all.
-func (p *Program) NamespacesOf(resource object.Resource) []string { return resource.In(p.Namespaces) }
