@@ -134,13 +134,12 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 		if part == nil {
 			part = v.watchedState(h, digest, applied)
 		}
-		if left -= len(part); left < 0 {
-			left += len(part)
+		switch {
+		case part == nil: // It is not known any more.
+		case len(part) > left:
 			v.Unstored = append(v.Unstored, h.Title())
-			continue
-		}
-		if part != nil {
-			states[digest] = part
+		default:
+			states[digest], left = part, left-len(part)
 		}
 	}
 	if len(states) == 0 {
