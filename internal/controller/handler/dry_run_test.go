@@ -257,6 +257,9 @@ func TestReadSecretIsQuoted(t *testing.T) {
 			}
 			st.expectMasked(t, log, "no login with "+redact.Mask)
 			for _, run := range st.runs { // What else the history keeps of the run is masked by its values.
+				if errors.Is(run.Err, context.Canceled) {
+					continue // The test ended before its call.
+				}
 				if run.Err != nil && reason != hook.ReasonDaemon && !run.Values(nil).Found() {
 					t.Errorf("the history of %q does not know the Secret", run.Err)
 				}
