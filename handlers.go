@@ -271,7 +271,7 @@ func FieldChanged(path string) HandlerOption {
 
 // KeepPreviousState sets Call.Old and Call.Changes also for changes made while the
 // program was not running. Setpoint stores the watched fields in its record on the object,
-// up to 64 kB for all handlers of the object. It does not support Secrets. Old then has the
+// up to 64 kB for all handlers of the program. It does not support Secrets. Old then has the
 // watched fields only.
 func KeepPreviousState() HandlerOption {
 	return handlerOption(func(h *sdk.Handler) {

@@ -312,7 +312,7 @@ type Handler struct {
 
 	// previousState is where Setpoint keeps the object as the handler last handled it, to send it with an
 	// update. Memory loses it on a restart. Record keeps the watched fields, up to 64 kB for all handlers of
-	// the object, in the annotation or the status of the object that has its record. It requires the reason
+	// the controller, in the annotation or the status of the object that has its record. It requires the reason
 	// Update, and does not support Secrets. ControllerRevision is a former name of Record.
 	// +optional
 	// +kubebuilder:default=Memory

@@ -37,6 +37,7 @@ func newEntry(run *Run, key *redact.Key) *entry {
 	m.add(&e.run)
 	if m.secret || run.Secrets.Found() {
 		masked := run.Masked(key)
+		masked.Object.UID = e.run.Object.UID // The run's is a part of its object.
 		hideOutput(&masked)
 		e.replace(masked)
 		return e

@@ -283,6 +283,20 @@ func TestHugeCall(t *testing.T) {
 	}
 }
 
+// A request that is no JSON, such as that of a broken client of a webhook, ends no recording.
+func TestInvalidRequest(t *testing.T) {
+	var file bytes.Buffer
+	w := NewWriter(&file, segment)
+	for _, request := range []string{"{\"a\":\"\xff\"}", `{"a":`} {
+		must.Succeed(t, w.Add(&Call{Hook: "sync"}, json.RawMessage(request), nil))
+	}
+	addCall(t, w, syncCall(`{}`, `{}`, `{}`))
+	must.Succeed(t, w.Flush())
+	if got, r, err := readAll(t, &file); len(got) != 1 || err != nil || r.Totals.Dropped != 2 {
+		t.Errorf("%d calls, %v, %+v", len(got), err, r.Totals)
+	}
+}
+
 // TestCallOfManyValues shows that the digests of values count, too.
 func TestCallOfManyValues(t *testing.T) {
 	c := syncCall(`{}`, `{}`, `{}`)

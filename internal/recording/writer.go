@@ -20,7 +20,7 @@ type Segment struct {
 
 // Totals count what a recording lacks.
 type Totals struct {
-	// Dropped calls came faster than they could be written, Oversized ones are too large.
+	// Dropped calls came faster than they could be written, or their requests are no JSON; Oversized ones are too large.
 	Dropped   uint64 `json:"dropped,omitempty"`
 	Oversized uint64 `json:"oversized,omitempty"`
 }
@@ -66,7 +66,7 @@ func NewWriter(out io.Writer, segment Segment) *Writer {
 func (w *Writer) Calls() int { return w.calls }
 
 // Add adds a call with a request, whose objects are written once, and a response; nil for none. A call that is too
-// large for a block is counted only.
+// large for a block, or whose request is no JSON, is counted only.
 func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	w.beginSegment()
 	size, start := 0, w.text.Len()
@@ -79,7 +79,7 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	}
 	fields, err := editObjects(request, func(raw json.RawMessage) json.RawMessage { return quoted(digestOf(oneLine(raw))) })
 	if err != nil {
-		return fmt.Errorf("the request of %s: %w", call, err)
+		return w.drop(start, Totals{Dropped: 1})
 	}
 	call.Template, _ = json.Marshal(fields) // They are JSON.
 	if response != nil {
@@ -90,16 +90,21 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 		return fmt.Errorf("%s: %w", call, err)
 	}
 	if size > w.maxLine || w.text.Len()-start+len(line) > w.maxLine {
-		w.text.Truncate(start) // Its values are forgotten with the segment.
-		w.begun = false
-		w.AddTotals(Totals{Oversized: 1})
-		return w.err
+		return w.drop(start, Totals{Oversized: 1})
 	}
 	w.line(line)
 	w.pending++
 	if w.text.Len() >= blockSize {
 		return w.Flush()
 	}
+	return w.err
+}
+
+// drop counts a call that is not written.
+func (w *Writer) drop(start int, count Totals) error {
+	w.text.Truncate(start) // Its values are forgotten with the segment.
+	w.begun = false
+	w.AddTotals(count)
 	return w.err
 }
 

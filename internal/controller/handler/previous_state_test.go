@@ -245,7 +245,8 @@ func TestPreviousStateNotStored(t *testing.T) {
 	}{
 		"60 KB":                  {size: 60_000, kept: true},
 		"too large":              {size: 64_000},
-		"with other annotations": {size: 60_000, note: 200_000},
+		"with other annotations": {size: 60_000, note: 110_000},
+		"in a large object":      {size: 1_190_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
@@ -274,6 +275,32 @@ func TestPreviousStateNotStored(t *testing.T) {
 			st.expectCalls(t, map[bool]string{true: "h update eur spec.n:2->3", false: "h update eur"}[c.kept])
 		})
 	}
+}
+
+// The states leave room for what a response writes, and for the end of the object.
+func TestPreviousStateLeavesRoom(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	h := trigger.Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate, hook.ReasonDelete}, Fields: [][]string{{"spec"}}, KeepPreviousState: true, Do: e}
+	s.create(rates, "eur", `{"spec":{"n":1,"text":"`+strings.Repeat("x", 60_000)+`"}}`)
+	st := e.start(t, s, program(h))
+	st.waitForEntries(t, "eur", isHandled, "h")
+	if len(s.states("eur")) != 1 {
+		t.Fatal("not kept")
+	}
+	s.setReject(rejects(http.StatusUnprocessableEntity, func(_, _ string, body map[string]any) bool { return len(text(body)) > 200_000 }))
+	note := json.RawMessage(`{"metadata":{"annotations":{"note":"` + strings.Repeat("x", 150_000) + `"}}}`)
+	e.answer("h", &hook.HandlerResponse{Patch: note}, nil)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	st.expectCalls(t, "h update eur spec.n:1->2")
+	expectStates(t, s, "eur")
+	st.waitIdle(t)
+	e.answer("h", nil, nil)
+	s.edit(rates, "eur", `{"metadata":{"annotations":{"note":null}},"spec":{"n":3}}`)
+	eventually(t, "kept again", func() bool { return len(s.states("eur")) == 1 })
+	st.waitIdle(t)
+	e.answer("h", &hook.HandlerResponse{Patch: note}, nil)
+	s.drop(rates, "eur")
+	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 }
 
 func TestValidateKeepPreviousState(t *testing.T) {

@@ -104,27 +104,42 @@ func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled
 		}
 	}
 	if len(state) > 0 {
-		state[lasthandled.Object] = lasthandled.Entry{
-			Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects, States: p.statesOf(p.Handlers, state, applied),
+		own := lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
+		state[lasthandled.Object] = own
+		if own.States = p.statesOf(p.Handlers, state, applied); own.States != "" {
+			state[lasthandled.Object] = own
 		}
 	}
 	return state
 }
 
-// maxStates limits the handled states in a record. The API server limits all annotations of an object to 256 KiB, of
-// which maxAnnotations leaves some for the rest of the record.
+// The API server limits all annotations of an object to 256 KiB, and etcd an object to 1.5 MiB. maxStates limits the
+// handled states in a record, and the others leave room for what other clients write.
 const (
 	maxStates      = 64_000
-	maxAnnotations = 240_000
+	maxAnnotations = 160_000
+	maxObject      = 1_200_000
 )
 
-// statesOf returns the handled states that go into a record, for handlers that need them after a restart. It notes the
-// handlers whose states are too large.
+// roomForStates returns how large the handled states may be beside the rest of the record and what is written with it.
+func (v *Observation) roomForStates(rest lasthandled.Record, applied []*Response) int {
+	written := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
+	for _, o := range applied {
+		written += len(o.Response.Patch) + len(o.Response.Status)
+	}
+	annotations := len(v.Object.Field("metadata", "annotations"))
+	return min(maxStates, maxAnnotations-annotations-written, maxObject-len(v.Object.JSON())-written)
+}
+
+// statesOf returns the handled states that go into a record, for handlers that need them after a restart: none in a
+// deletion. It notes the handlers whose states are too large. It does not try these again: where two controllers share
+// the room, each would find it free in turn.
 func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []*Response) lasthandled.JSON {
-	former, states := v.Recorded.States(), map[string]json.RawMessage{}
-	others := len(v.Object.Field("metadata", "annotations")) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
-	left := min(maxStates, maxAnnotations-others)
 	v.Unstored = nil
+	if v.Object.Deleting() || !slices.ContainsFunc(of, func(h *State) bool { return h.KeepPreviousState }) {
+		return ""
+	}
+	former, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, applied)
 	for _, h := range of {
 		digest := state[h.Name].Digest
 		if !h.KeepPreviousState || digest == "" || states[digest] != nil {
@@ -136,7 +151,8 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 		}
 		switch {
 		case part == nil: // It is not known any more.
-		case len(part) > left:
+		case len(part) > left, h.unstored == digest:
+			h.unstored = digest
 			v.Unstored = append(v.Unstored, h.Title())
 		default:
 			states[digest], left = part, left-len(part)

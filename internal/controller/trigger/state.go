@@ -53,6 +53,8 @@ type State struct {
 	expressionFailed bool
 	// storedEntry is the entry that was last seen on the object.
 	storedEntry lasthandled.Entry
+	// unstored is the digest of a handled state that was too large for the record.
+	unstored string
 }
 
 // Failure is the error of a handler. refused are the locations of refused writes, which

@@ -1,6 +1,6 @@
 """Whether Setpoint must store the former state of objects for a handler, so that a restart does not lose it.
 
-It costs two writes for each update, and most functions never look at `old` and `diff`.
+It takes room in the record on the object, and most functions never look at `old` and `diff`.
 """
 
 from __future__ import annotations
