@@ -111,7 +111,10 @@ func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, sta
 func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 	left, owned := make([]any, 0, len(have)), unionOf(mine, theirs)
 	for _, item := range have {
-		name, known := owned.findItem(item)
+		name, known := mine.findItem(item)
+		if !known {
+			name, known = owned.findItem(item)
+		}
 		if !known {
 			left = append(left, item)
 			continue

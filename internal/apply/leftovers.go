@@ -41,7 +41,7 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	if a.Manager = w.requests.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
 		a.TakeOver = ownFields(a.Manager)
 	}
-	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages}
+	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages, keys: object.ApplyKeys(a.Resource.Group)}
 	without, err := l.removed(live, body, a, paths)
 	if err != nil || !l.any {
 		return nil, cmp.Or(err, l.heldError(a, rejected))
@@ -61,6 +61,7 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 type leftovers struct {
 	entries []managedFieldsEntry
 	isOwn   func(manager string) bool
+	keys    []object.ItemKey
 	// any means that a field was removed.
 	any bool
 	// held is the first that another manager holds; nil if there is none.
@@ -182,7 +183,7 @@ func (l *leftovers) drop(members map[string]any, name string, at []step) {
 // removeItems removes the items that are not desired, and what excludes fields of the others. The
 // index in the path does not matter: the server may have counted the items in another order.
 func (l *leftovers) removeItems(have, want []any, path []string, at []step) []any {
-	same := plan.PairItems(have, want)
+	same := plan.PairItems(have, want, l.keys)
 	left := make([]any, 0, len(have))
 	for i, item := range have {
 		below := append(slices.Clip(at), step{index: i, item: item})

@@ -106,6 +106,7 @@ type Tools struct {
 	account identity.Account
 }
 
+// UserFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
 func (t *Tools) UserFor(namespace string) string { return t.account.UserFor(namespace) }
 
 // WriterFor writes, and reads from the API server, as the ServiceAccount.

@@ -226,5 +226,3 @@ func (w *Owned) OwnedView(resource object.Resource, o *object.Object) *cache.Vie
 	}
 	return nil
 }
-
-// UserFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.

@@ -195,8 +195,16 @@ var ChildKeys = []ItemKey{
 	{Field: "mountPath"}, {Field: "name"}, {Field: "uid"}, {Field: "ip"}, {Field: "path"},
 }
 
-// ApplyKeys are ChildKeys as a server-side apply has them: two ports with different protocols are never the same.
-var ApplyKeys = slices.DeleteFunc(slices.Clone(ChildKeys), func(k ItemKey) bool {
+// ApplyKeys returns ChildKeys as a server-side apply has them. Two ports of a built-in kind with different protocols are
+// never the same.
+func ApplyKeys(group string) []ItemKey {
+	if IsBuiltInGroup(group) {
+		return builtInKeys
+	}
+	return ChildKeys
+}
+
+var builtInKeys = slices.DeleteFunc(slices.Clone(ChildKeys), func(k ItemKey) bool {
 	return !k.protocols && slices.Contains(ChildKeys, ItemKey{Field: k.Field, protocols: true})
 })
 

@@ -36,11 +36,11 @@ func Overlay(under, over *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object.Encode(overlayFields(have, want))
+	return object.Encode(overlayFields(have, want, under.GroupKind().Group))
 }
 
-func overlayFields(have, want map[string]any) map[string]any {
-	overlaid := merger{keys: object.ApplyKeys, applyOrder: true}.objects(have, nil, want)
+func overlayFields(have, want map[string]any, group string) map[string]any {
+	overlaid := merger{keys: object.ApplyKeys(group), applyOrder: true}.objects(have, nil, want)
 	mergeOwners(overlaid, have, nil, want)
 	mergeFinalizers(overlaid, have)
 	return overlaid
@@ -125,7 +125,7 @@ func (c comparison) update(resource object.Resource, record appliedRecord) (*obj
 		!valuesFit(nil, c.observed, c.desired.fields) {
 		return nil, nil //nolint:nilnil // That there is none is no error.
 	}
-	fields := overlayFields(c.observed, c.desired.fields)
+	fields := overlayFields(c.observed, c.desired.fields, resource.Group)
 	setAnnotation(fields, AppliedAnnotation, record.String())
 	return object.Encode(fields)
 }
@@ -163,8 +163,11 @@ func isShared(path []string) bool {
 
 // itemsFit reports whether all items fit. An item that changes has to be the same one by its key.
 func itemsFit(path []string, have, want []any) bool {
-	keyed := haveUniqueKeys(want)
+	keyed, same := haveUniqueKeys(want), PairItems(have, want, object.ApplyKeys(""))
 	for i := range want {
+		if same[i] == nil && want[i] != nil {
+			return false
+		}
 		if firstMissing("", have[i], want[i]) == "" {
 			continue
 		}

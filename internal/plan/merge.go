@@ -188,11 +188,11 @@ func (m merger) byPosition(observed, applied, desired []any) []any {
 	return merged
 }
 
-// PairItems returns for each item of a list the desired item that is the same one by its key, or nil.
+// PairItems returns for each item of a list the desired item that is the same one by one of the keys, or nil.
 // Lists whose items have no key in common are paired by index.
-func PairItems(have, want []any) []any {
+func PairItems(have, want []any, keys []object.ItemKey) []any {
 	pairs := make([]any, len(have))
-	for _, key := range object.ApplyKeys {
+	for _, key := range keys {
 		observed, fits := key.Index(have)
 		desired, fitsToo := key.Index(want)
 		if !fits || !fitsToo {
@@ -260,7 +260,7 @@ func RemoveNulls(have, desired any) (removed bool) {
 		}
 	case []any:
 		items, _ := have.([]any)
-		for i, item := range PairItems(want, items) {
+		for i, item := range PairItems(want, items, object.ChildKeys) {
 			removed = RemoveNulls(item, want[i]) || removed
 		}
 	}

@@ -215,3 +215,26 @@ func TestFieldSetHash(t *testing.T) {
 		}
 	}
 }
+
+// Two ports of a Service with one number and different protocols are two; in a CRD, whose schema is not known, one.
+func TestOverlayOfPorts(t *testing.T) {
+	for api, c := range map[string]struct{ have, want, overlaid string }{
+		"v1":             {`[{"port":53,"protocol":"UDP"}]`, `[{"port":53}]`, `[{"port":53,"protocol":"UDP"},{"port":53}]`},
+		"example.org/v1": {`[{"port":443,"protocol":"HTTP"}]`, `[{"port":443}]`, `[{"port":443,"protocol":"HTTP"}]`},
+	} {
+		of := func(ports string) *object.Object {
+			return parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":"Service","metadata":{"name":"a"},"spec":{"ports":%s}}`, api, ports))
+		}
+		if got := string(must.Get(Overlay(of(c.have), of(c.want))).In(t).Field("spec", "ports")); got != c.overlaid {
+			t.Errorf("%s: got %s, want %s", api, got, c.overlaid)
+		}
+	}
+}
+
+// A null removes what the server has set on the port, also if the response leaves its protocol open.
+func TestRemoveNullsOfPorts(t *testing.T) {
+	have := treeOf(t, []byte(`ports: [{port: 53, protocol: UDP, nodePort: 30000}]`))
+	if !RemoveNulls(have, treeOf(t, []byte(`ports: [{port: 53, nodePort: null}]`))) || strings.Contains(jsonOf(t, have), "nodePort") {
+		t.Errorf("got %s", jsonOf(t, have))
+	}
+}
