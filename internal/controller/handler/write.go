@@ -251,8 +251,7 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *trigger.Response, err error) {
-	r.pass.Drop(o)
-	o.TakeBack()
+	r.pass.TakeBack(o)
 	r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
 }
 

@@ -100,16 +100,6 @@ func AppendEvent(list []Event, e Event) []Event {
 	return list
 }
 
-// mergeEvents merges events into one.
-func mergeEvents(list []Event) []Event {
-	if len(list) < 2 {
-		return list
-	}
-	first := list[0]
-	first.New = list[len(list)-1].New
-	return []Event{first}
-}
-
 type calls []Call
 
 // Includes reports whether a handler has a call.

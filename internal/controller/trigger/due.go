@@ -205,8 +205,8 @@ func (p *Pass) TakeEvents(events []Event) {
 				h.Events = AppendEvent(h.Events, e)
 			}
 		}
-		if p.Throttled() {
-			h.Events = mergeEvents(h.Events)
+		if n := len(h.Events); n > 1 && p.Throttled() { // One call has all of them.
+			h.Events[0].New, h.Events = h.Events[n-1].New, h.Events[:1]
 		}
 	}
 }

@@ -349,7 +349,8 @@ func (p *Pass) dropSuperseded(c Call) {
 		if o.Call.Handler != h || !c.supersedes(o.Call.Reason) {
 			continue
 		}
-		p.Drop(o)
+		p.RemovePending(o)
+		p.noteUnwritten(h)
 		e, settled := h.Entry(), o.Response.Err == nil && o.Response.RetryAfter <= 0
 		switch o.Call.Reason {
 		case hook.ReasonCreate, hook.ReasonUpdate:
@@ -373,18 +374,18 @@ func (v *Observation) HasConflict(o *Response) bool {
 // CallAgain drops a conflicting response, so that the handler is called again for the current
 // object.
 func (p *Pass) CallAgain(o *Response) {
-	p.Drop(o)
-	h := o.Call.Handler
-	o.TakeBack()
-	if o.Call.Reason == hook.ReasonEvent {
+	p.TakeBack(o)
+	if h := o.Call.Handler; o.Call.Reason == hook.ReasonEvent {
 		h.Events = append([]Event{o.Call.Event}, h.Events...)
 	}
 }
 
-// TakeBack takes the handler back to before the response. A part of the response may be stored, so the handler is called
-// again, even if the object is then as it was handled before.
-func (o *Response) TakeBack() {
+// TakeBack drops a response and takes its handler back to before it. A part of the response may be stored, so the handler
+// is called again, even if the object is then as it was handled before.
+func (p *Pass) TakeBack(o *Response) {
 	h, reason := o.Call.Handler, o.Call.Reason
+	p.RemovePending(o)
+	p.noteUnwritten(h)
 	if reason == hook.ReasonEvent {
 		return
 	}
@@ -395,12 +396,6 @@ func (o *Response) TakeBack() {
 	}
 }
 
-// Drop removes a response that is not written any more.
-func (p *Pass) Drop(o *Response) {
-	p.RemovePending(o)
-	p.noteUnwritten(o.Call.Handler)
-}
-
 // ConflictingFields returns the fields that a response sets and that have changed since the
 // handler saw them. With partlyWritten, fields that already have the value of the response are
 // none: an earlier attempt may have written them.
@@ -409,19 +404,13 @@ func ConflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partly
 	if patch == nil || seen == now || now.Digest() == seen.Digest() {
 		return nil
 	}
-	c := fieldConflicts{partlyWritten: partlyWritten}
-	c.compare("", patch, object.DecodeOrEmpty(seen.JSON()), object.DecodeOrEmpty(now.JSON()))
-	slices.Sort(c.fields)
-	return c.fields
+	fields := conflictsAt("", patch, object.DecodeOrEmpty(seen.JSON()), object.DecodeOrEmpty(now.JSON()), partlyWritten)
+	slices.Sort(fields)
+	return fields
 }
 
-// fieldConflicts collects the leaves of a patch at which two trees differ.
-type fieldConflicts struct {
-	partlyWritten bool
-	fields        []string
-}
-
-func (c *fieldConflicts) compare(path string, patch, seen, now map[string]any) {
+// conflictsAt returns the leaves of a patch at which two trees differ.
+func conflictsAt(path string, patch, seen, now map[string]any, partlyWritten bool) (fields []string) {
 	for name, value := range patch {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		inner, isObject := value.(map[string]any)
@@ -429,12 +418,13 @@ func (c *fieldConflicts) compare(path string, patch, seen, now map[string]any) {
 		after, wasObject := now[name].(map[string]any)
 		switch {
 		case isObject && (wasObject || now[name] == nil):
-			c.compare(at, inner, before, after)
-		case reflect.DeepEqual(seen[name], now[name]), c.partlyWritten && reflect.DeepEqual(now[name], value):
+			fields = append(fields, conflictsAt(at, inner, before, after, partlyWritten)...)
+		case reflect.DeepEqual(seen[name], now[name]), partlyWritten && reflect.DeepEqual(now[name], value):
 		default:
-			c.fields = append(c.fields, at)
+			fields = append(fields, at)
 		}
 	}
+	return fields
 }
 
 // handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
