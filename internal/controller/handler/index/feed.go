@@ -75,7 +75,6 @@ type Feed struct {
 
 // change is the latest state of an object.
 type change struct {
-	key    queue.Key
 	object *object.Object
 	gone   bool
 }
@@ -151,7 +150,7 @@ func (f *Feed) run(ctx context.Context) {
 func (f *Feed) send(ctx context.Context, request *hook.IndexRequest, sent []change) error {
 	checked := map[string]bool{}
 	for _, change := range sent {
-		namespace := change.key.Namespace
+		namespace := change.object.Namespace()
 		if checked[namespace] {
 			continue
 		}
@@ -213,8 +212,9 @@ func (f *Feed) Changed(e cache.Event) {
 		return // The list will have it.
 	}
 	selected := e.New != nil && f.Selects(e.New)
-	if e.Old != nil && (!selected || e.Old.UID() != e.New.UID()) {
-		f.remove(e.Old)
+	if e.Old != nil && (!selected || e.Old.UID() != e.New.UID()) && f.known[e.Old.UID()] != nil {
+		delete(f.known, e.Old.UID())
+		f.add(e.Old, true)
 	}
 	if selected {
 		f.put(e.New)
@@ -234,22 +234,14 @@ func (f *Feed) put(o *object.Object) {
 	}
 }
 
-// remove adds the end of an object. It is called with the lock held.
-func (f *Feed) remove(o *object.Object) {
-	if f.known[o.UID()] != nil {
-		delete(f.known, o.UID())
-		f.add(o, true)
-	}
-}
-
 // add is called with the lock held. It replaces an earlier change of the object.
 func (f *Feed) add(o *object.Object, gone bool) {
-	uid, latest := o.UID(), change{controller.KeyOf(o), o, gone}
+	uid := o.UID()
 	if _, pending := f.changes[uid]; !pending {
 		f.order = append(f.order, uid)
-		f.Gate.close(latest.key)
+		f.Gate.close(controller.KeyOf(o))
 	}
-	f.changes[uid] = latest
+	f.changes[uid] = change{o, gone}
 }
 
 // next returns the next request, and the changes in it; nil if there is nothing to send.
@@ -285,8 +277,9 @@ func (f *Feed) next() (*hook.IndexRequest, []change) {
 // startList makes all handled objects pending. Deletions need not be sent before a list.
 func (f *Feed) startList() {
 	f.listing, f.first, f.started = false, true, true
-	f.drop()
-	f.known = map[string]*object.Object{}
+	dropped := lists.Map(f.order, func(uid string) queue.Key { return controller.KeyOf(f.changes[uid].object) })
+	f.known, f.changes, f.order = map[string]*object.Object{}, map[string]change{}, nil
+	f.Gate.open(dropped)
 	for _, view := range f.views {
 		for o := range view.All() {
 			if f.Selects(o) {
@@ -295,14 +288,6 @@ func (f *Feed) startList() {
 		}
 	}
 	f.left = len(f.order)
-}
-
-// drop drops all changes.
-func (f *Feed) drop() {
-	keys := lists.Map(f.order, func(uid string) queue.Key { return f.changes[uid].key })
-	clear(f.changes)
-	f.order = nil
-	f.Gate.open(keys)
 }
 
 // sent records that the process has changes. Of an object that has changed again, the later
@@ -322,7 +307,7 @@ func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 			continue
 		}
 		delete(f.changes, uid)
-		keys = append(keys, change.key)
+		keys = append(keys, controller.KeyOf(change.object))
 	}
 	f.order = append(again, f.order[len(sent):]...)
 	f.first, f.left = false, max(0, f.left-len(sent))
