@@ -322,36 +322,26 @@ func (d *dependents) deleteTarget(ctx context.Context, t trigger.Target) error {
 	if d.dry != nil && t.Selector != "" {
 		defer d.dry.Explain("matches " + t.Selector)
 	}
+	began, write := d.Record.Now(), record.Write{Verb: string(plan.Delete), Before: t.Object}
 	if t.Evict {
-		return d.evict(ctx, t)
+		write = record.Write{Verb: string(plan.Evict), Object: t.Object.Ref(), Err: d.writer.Evict(ctx, t.Resource, t.Object)}
+	} else {
+		write.After, write.Err = d.writer.Delete(ctx, t.Resource, t.Object)
 	}
-	began := d.Record.Now()
-	stored, err := d.writer.Delete(ctx, t.Resource, t.Object)
-	d.Record.Wrote(began, t.Resource, record.Write{Verb: string(plan.Delete), Before: t.Object, After: stored, Err: err})
-	switch {
-	case d.isReplaced(ctx, t, err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("delete %s: %w", t.Object.Ref(), err)
-	}
-	d.noteWritten(t.Resource, t.Object, stored)
-	d.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
-	return nil
-}
-
-func (d *dependents) evict(ctx context.Context, t trigger.Target) error {
-	began := d.Record.Now()
-	err := d.writer.Evict(ctx, t.Resource, t.Object)
-	d.Record.Wrote(began, t.Resource, record.Write{Verb: string(plan.Evict), Object: t.Object.Ref(), Err: err})
-	switch {
-	case apply.TooManyRequests(err):
+	d.Record.Wrote(began, t.Resource, write)
+	switch err := write.Err; {
+	case t.Evict && apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.Object.Ref(), errEvictionRefused)
 	case d.isReplaced(ctx, t, err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("evict %s: %w", t.Object.Ref(), err)
+		return fmt.Errorf("%s %s: %w", write.Verb, t.Object.Ref(), err)
+	case t.Evict:
+		d.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
+		return nil
 	}
-	d.Log.Info("evicted", "evicted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
+	d.noteWritten(t.Resource, t.Object, write.After)
+	d.Log.Info("deleted", "deleted", t.Object.Ref().String(), "object", d.Stored.Ref().String())
 	return nil
 }
 
