@@ -168,10 +168,9 @@ func (r *run) nextRun() time.Time {
 
 // nextWrite returns when to retry the pending writes.
 func (r *run) nextWrite(now time.Time) time.Time {
-	var next time.Time
 	if r.conflicted {
 		r.memory.Conflicts++
-		next = now.Add(controller.ConflictDelay)
+		next := now.Add(controller.ConflictDelay)
 		if r.memory.Conflicts > controller.MaxConflicts {
 			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w",
 				r.Stored.Ref(), controller.ErrTooManyConflicts)))
@@ -180,17 +179,12 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		return next
 	}
 	r.memory.Conflicts = 0
-	if r.memory.writeAttempt.Count > 0 {
-		next = r.memory.writeAttempt.Next
-	}
+	next := trigger.Earliest(r.memory.writeAttempt.Next, r.memory.prunedNext)
 	if r.memory.stateRemovals.Next.After(now) {
 		next = trigger.Earliest(next, r.memory.stateRemovals.Next)
 	}
 	for _, o := range r.memory.Responses {
 		next = trigger.Earliest(next, o.Attempt.Next)
-	}
-	if r.memory.prunedStatus != nil {
-		next = trigger.Earliest(next, r.memory.prunedNext)
 	}
 	return next
 }
