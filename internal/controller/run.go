@@ -339,6 +339,13 @@ func (r *Run) SendEvent(event hook.Event) {
 	r.Record.EventSent(event)
 }
 
+// SendEvents sends the events of a response.
+func (r *Run) SendEvents(events []hook.Event) {
+	for _, event := range events {
+		r.SendEvent(event)
+	}
+}
+
 // finalizingAfter is how long an object may be in deletion before an event says what it waits for.
 const finalizingAfter = 10 * time.Second
 

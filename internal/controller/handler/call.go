@@ -117,8 +117,8 @@ func (r *run) matchHandlers(ctx context.Context) error {
 // matchHandler calls a handler with hook.ReasonMatch.
 func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
 	state := r.pass.State()
-	n := r.newRequest(h.Handler, r.Stored)
-	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.IsDry(), r.program.ownedGroups(r.dependents.byKind)
+	n := r.newRequest(h.Handler, r.Stored, r.dependents.byKind)
+	n.Reason, n.DryRun = hook.ReasonMatch, r.IsDry()
 	n.Attempt, n.FirstAttempt = h.MatchAttempt.Count, h.MatchAttempt.Since
 	r.pass.CountChange(trigger.Call{Handler: h, Reason: hook.ReasonMatch, Object: r.Stored, Repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Run, n, h.Handler)
@@ -129,7 +129,7 @@ func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
 
 // request returns the request of a call, without copying an object.
 func (r *run) request(c trigger.Call) *hook.HandlerRequest {
-	n := r.newRequest(c.Handler.Handler, c.Object)
+	n := r.newRequest(c.Handler.Handler, c.Object, r.dependents.byKind)
 	n.Since = c.Handler.WatchedSince
 	n.Reason, n.DryRun, n.Event = c.Reason, r.IsDry(), c.Event.Kind
 	if n.Attempt = c.Attempt; n.Attempt > 0 {
@@ -138,7 +138,6 @@ func (r *run) request(c trigger.Call) *hook.HandlerRequest {
 	if e := c.Handler.Entry(); e.HasProgress(c.Reason) {
 		n.Progress = json.RawMessage(e.Progress)
 	}
-	n.Owned = r.program.ownedGroups(r.dependents.byKind)
 	if c.Previous != nil {
 		n.PreviousState = c.Previous.JSON()
 		n.Changes = c.Handler.Changes(c.Previous, cmp.Or(c.Event.New, c.Object))
@@ -175,8 +174,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	of.See(&asked, &record.Response{})
 	response, err := c.handleAndRecover(ctx, of.Secrets, n, h)
 	if response != nil {
-		copied := *response
-		copied.Err, response = of.Secrets.Error(response.Err), &copied
+		response.Err = of.Secrets.Error(response.Err)
 		of.See(&record.Request{}, &record.Response{Handler: response})
 	}
 	if err == nil {
@@ -210,7 +208,7 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 	return record.Request{Handler: &kept}
 }
 
-// handleAndRecover calls a handler, which may be a Go function.
+// handleAndRecover calls a handler, which may be a Go function, and returns a copy of its response.
 func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest,
 	h *trigger.Handler) (response *hook.HandlerResponse, err error) {
 	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), values, func() (err error) {

@@ -136,8 +136,8 @@ func (d *daemonState) start(ctx context.Context, r *run) {
 	ctx, stop := context.WithCancel(ctx)
 	existing := daemon.NewLive(ctx, hostCtx, r.daemonHost, h, r.Stored)
 	w := &daemonRun{object: existing, stop: stop, started: r.Tools.Now(), done: make(chan struct{})}
-	n := r.newRequest(h, r.Stored)
-	n.Owned, n.Attempt = r.program.ownedGroups(r.dependents.byKind), d.Attempt.Count
+	n := r.newRequest(h, r.Stored, r.dependents.byKind)
+	n.Attempt = d.Attempt.Count
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
@@ -179,9 +179,7 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 	if err := r.object.storeResponse(ctx, o); err != nil {
 		return err
 	}
-	for _, event := range o.Response.Events {
-		r.SendEvent(event)
-	}
+	r.SendEvents(o.Response.Events)
 	if r.object.written {
 		// Handlers may watch what the daemon wrote.
 		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
@@ -194,13 +192,11 @@ func newDaemonHost(c *Controller) *daemon.Host {
 	return &daemon.Host{
 		Get: c.Get, NewDetachedRun: c.NewDetachedRun, Invoke: c.invoke, Write: c.writeOnce,
 		Request: func(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
-			n := c.newRequest(h, o)
-			n.Owned = c.program.ownedGroups(c.OwnedBy(o))
-			return n
+			return c.newRequest(h, o, c.OwnedBy(o))
 		},
 		Accept: func(h *trigger.Handler, o *object.Object, a *hook.HandlerResponse) (*hook.HandlerResponse, error) {
 			a = withWholeNumbers(a)
-			return a, c.permissions.CheckResponse(c.newRequest(h, o), a)
+			return a, c.permissions.CheckResponse(c.newRequest(h, o, nil), a)
 		},
 		Calls: make(chan struct{}, cmp.Or(c.program.Workers, maxDaemonCalls)),
 	}

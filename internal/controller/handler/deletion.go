@@ -178,12 +178,11 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 }
 
 func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *object.Object, reason hook.Reason) {
-	n := c.newRequest(h, o)
+	n := c.newRequest(h, o, c.OwnedBy(o))
 	n.Reason, n.Deleted = reason, true
 	if reason == hook.ReasonEvent {
 		n.Event = hook.EventDeleted
 	}
-	n.Owned = c.program.ownedGroups(c.OwnedBy(o))
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
 	r := c.newDetached(of)
 	var response *hook.HandlerResponse
@@ -199,9 +198,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 		err = r.dependents.applyResponse(ctx, &trigger.Response{Response: response})
 	}
 	if err == nil {
-		for _, event := range response.Events {
-			r.SendEvent(event)
-		}
+		r.SendEvents(response.Events)
 		err = response.Err
 	}
 	if err != nil && ctx.Err() == nil {

@@ -58,8 +58,6 @@ type run struct {
 	// object writes the object itself, dependents what it owns.
 	object     *objectWriter
 	dependents *dependents
-	// writer reads from the API server and writes to it.
-	writer writer
 	// calls counts the calls.
 	calls int
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
@@ -210,10 +208,11 @@ type appliedObjects struct {
 	names   map[string]bool
 }
 
-// newRequest returns a request with only the object. Who makes the call adds the Reader.
-func (c *Controller) newRequest(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
+// newRequest returns a request with the object and what it owns, by kind. Who makes the call adds the Reader.
+func (c *Controller) newRequest(h *trigger.Handler, o *object.Object, owned [][]*object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
+		Owned: c.program.ownedGroups(owned),
 	}
 }
 
@@ -298,7 +297,7 @@ func (c *Controller) newDetached(of *controller.Run) *run {
 	w, owned := c.Tools.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
 	owned.writer = w
 	return &run{
-		Controller: c, Run: of, writer: w, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
+		Controller: c, Run: of, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
 	}
 }
 

@@ -127,9 +127,7 @@ func (r *run) responsesWritten(applied []*trigger.Response) {
 	r.memory.writeAttempt = trigger.Attempt{}
 	r.pass.ResponsesWritten(applied)
 	for _, o := range applied {
-		for _, event := range o.Response.Events {
-			r.SendEvent(event)
-		}
+		r.SendEvents(o.Response.Events)
 	}
 }
 
