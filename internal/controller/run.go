@@ -321,6 +321,11 @@ var ErrTooManyConflicts = errors.New("too many conflicts in a row")
 // ReasonOf is the reason of the event about an error.
 func ReasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
+// EventOf is the event about an error.
+func EventOf(err error) hook.Event {
+	return hook.Event{Type: Warning, Reason: ReasonOf(err), Message: failure.OneLine(err)}
+}
+
 // RecordDeletion records a deletion. It skips controllers with selectors on the server, where
 // an object that stops matching looks deleted.
 func (b *Base) RecordDeletion(o *object.Object) {

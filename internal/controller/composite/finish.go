@@ -83,8 +83,7 @@ func blameFor(err error) router.Blame {
 
 // reportFailed reports a failure. Held deletions are reported once: only a user can end them.
 func (r *run) reportFailed(err error) record.Outcome {
-	reason := controller.ReasonOf(err)
-	event := hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)}
+	event, reason := controller.EventOf(err), controller.ReasonOf(err)
 	if named := r.program.FailureReason; named != "" {
 		event.Reason, event.Message = named, "Sync error: "+reason+": "+event.Message
 	}

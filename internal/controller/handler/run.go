@@ -226,12 +226,7 @@ func (r *run) recordError(h *trigger.State, err error) {
 	}
 	r.Record.Failed(err)
 	r.handlerFailing = true
-	r.reportFailure(err)
-}
-
-func (r *run) reportFailure(err error) {
-	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
-	r.ReportFailure(controller.Failure{Err: err, Event: event})
+	r.ReportFailure(controller.Failure{Err: err, Event: controller.EventOf(err)})
 }
 
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
@@ -329,7 +324,7 @@ func (r *run) fail(err error) {
 		r.failure = err
 		r.Record.Failed(err)
 		r.memory.writeAttempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
-		r.reportFailure(err)
+		r.ReportFailure(controller.Failure{Err: err, Event: controller.EventOf(err)})
 	}
 }
 
