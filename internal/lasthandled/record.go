@@ -46,13 +46,8 @@ func read(o *object.Object, path []string) Record {
 	return recorded
 }
 
-// String returns the record as it is stored; empty for none.
-func (r Record) String() string {
-	if len(r) == 0 {
-		return ""
-	}
-	return string(toJSON(r))
-}
+// String returns the record as it is stored.
+func (r Record) String() string { return string(toJSON(r)) }
 
 // TakeOver adds the entries of a former record.
 func (r Record) TakeOver(former Record) {

@@ -158,11 +158,8 @@ func (p *Pass) recordFirstSeen() {
 // noteRelatedChange notes a change of a related object for the handlers. It stays pending until
 // a call of the handler is settled, whatever its reason.
 func (p *Pass) noteRelatedChange() {
-	if !p.Causes.Has(queue.RelatedChanged) {
-		return
-	}
 	for _, h := range p.Handlers {
-		if h.handles(hook.ReasonRelated) {
+		if p.Causes.Has(queue.RelatedChanged) && h.handles(hook.ReasonRelated) {
 			h.relatedChanged, h.relatedUnseen = true, true
 		}
 	}

@@ -308,9 +308,8 @@ func Differs(old, now *object.Object) bool {
 
 func withoutRecords(o *object.Object) map[string]any {
 	whole := object.DecodeOrEmpty(o.JSON())
-	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
-		delete(metadata, "resourceVersion")
-	}
+	metadata, _ := whole["metadata"].(map[string]any)
+	delete(metadata, "resourceVersion")
 	removeBookkeeping(whole)
 	return whole
 }
@@ -367,10 +366,9 @@ const deploymentRevision = "deployment.kubernetes.io/revision"
 // ownedObjectDigest returns the digest of one owned object.
 func ownedObjectDigest(o *object.Object) string {
 	whole := watchableFields(o)
-	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
-		annotations, _ := metadata["annotations"].(map[string]any)
-		delete(annotations, deploymentRevision)
-	}
+	metadata, _ := whole["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	delete(annotations, deploymentRevision)
 	removeBookkeeping(whole)
 	return o.Ref().String() + " " + lasthandled.Digest(whole)
 }

@@ -308,20 +308,11 @@ func (b basis) with(h *Handler, patch map[string]any) basis {
 	if b.object == nil || patch == nil {
 		return b
 	}
-	if changed := applyPatch(b.object, patch); changed != nil {
-		return basis{lasthandled.Digest(h.WatchedFields(changed)), changed}
-	}
-	return b
-}
-
-// applyPatch returns an object with a patch; nil if the result is invalid, which the server
-// will report.
-func applyPatch(o *object.Object, patch map[string]any) *object.Object {
-	made, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(o.JSON()), patch))
+	changed, err := object.Encode(object.MergePatch(object.DecodeOrEmpty(b.object.JSON()), patch))
 	if err != nil {
-		return nil
+		return b // The server will report it.
 	}
-	return made
+	return basis{lasthandled.Digest(h.WatchedFields(changed)), changed}
 }
 
 // FailureReason returns the reason of a handler's failure.
