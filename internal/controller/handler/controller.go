@@ -10,7 +10,6 @@ package handler
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -232,7 +231,7 @@ func (c backendController) Notified(n *hook.Notification) {
 // SendEvent sends an event for the named object, with the rights of the controller.
 func (c backendController) SendEvent(n *hook.Notification) {
 	metadata := map[string]string{"name": n.Name, "namespace": n.Namespace, "uid": n.UID}
-	text, err := json.Marshal(map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata})
+	o, err := object.Encode(map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata})
 	if err != nil {
 		return
 	}
@@ -241,9 +240,7 @@ func (c backendController) SendEvent(n *hook.Notification) {
 		values := c.ValuesOf(about, slices.Concat(c.OwnedBy(about)...)...)
 		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
 	}
-	if o, err := object.Parse(text); err == nil {
-		c.Tools.Observer.Event(o, event)
-	}
+	c.Tools.Observer.Event(o, event)
 }
 
 // IndexesComplete makes the calls that waited for indexes.

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/redact"
@@ -139,11 +140,6 @@ func timersOf(p *trigger.Pass) []Timer {
 
 // gaveUp returns the handlers that gave up on the object as it is.
 func gaveUp(p *trigger.Pass) []string {
-	var names []string
-	for _, h := range p.Handlers {
-		if h.Entry().Failed && !p.Due.Includes(h) {
-			names = append(names, h.Title())
-		}
-	}
-	return names
+	failed := lists.Filter(p.Handlers, func(h *trigger.State) bool { return h.Entry().Failed && !p.Due.Includes(h) })
+	return lists.Map(failed, (*trigger.State).Title)
 }

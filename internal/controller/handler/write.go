@@ -59,7 +59,11 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	r.object.writing = nil
 	switch {
 	case err == nil:
-		r.responsesWritten(applied)
+		r.memory.writeAttempt = trigger.Attempt{}
+		r.pass.ResponsesWritten(applied)
+		if o != nil {
+			r.SendEvents(o.Response.Events)
+		}
 	case o != nil && o.ChangesObject() && apply.Rejected(err):
 		o.Attempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
@@ -120,15 +124,6 @@ func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
 				"watch fewer fields in " + strings.Join(large, ", ")})
 	}
 	return nil
-}
-
-// responsesWritten updates the memory after responses were written completely.
-func (r *run) responsesWritten(applied []*trigger.Response) {
-	r.memory.writeAttempt = trigger.Attempt{}
-	r.pass.ResponsesWritten(applied)
-	for _, o := range applied {
-		r.SendEvents(o.Response.Events)
-	}
 }
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
@@ -218,8 +213,9 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 	case errors.Is(err, errEvictionRefused):
 		o.Attempt.Next = now.Add(evictionRetryDelay)
 		r.reportRefusedEviction(o.Call.Handler, err)
-	case hook.IsTerminal(err):
-		r.dropRefused(o, err)
+	case hook.IsTerminal(err): // It can never be applied.
+		r.pass.TakeBack(o)
+		r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
 	default:
 		o.Attempt.Failed(now, r.Tools.Queue.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
@@ -245,12 +241,6 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
 	}
 	r.memory.evictions[h] = wait
-}
-
-// dropRefused drops a response that can never be applied.
-func (r *run) dropRefused(o *trigger.Response, err error) {
-	r.pass.TakeBack(o)
-	r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
 }
 
 // noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
