@@ -35,12 +35,10 @@ const Object = "~"
 // read reads a record from a path in the object. An invalid record, or that of another object, is empty.
 func read(o *object.Object, path []string) Record {
 	var text string
-	field := o.Field(path...)
-	if field == nil || json.Unmarshal(field, &text) != nil {
-		return Record{}
-	}
 	var recorded Record
-	if json.Unmarshal([]byte(text), &recorded) != nil || recorded[Object].Digest != Digest(o.UID()) {
+	field := o.Field(path...)
+	if field == nil || json.Unmarshal(field, &text) != nil || json.Unmarshal([]byte(text), &recorded) != nil ||
+		recorded[Object].Digest != Digest(o.UID()) {
 		return Record{}
 	}
 	return recorded

@@ -44,13 +44,8 @@ func (c *Call) digestAfter(watched string) string {
 // supersedes reports whether a response to a call replaces one for a former call that is still to be written. An event
 // is a matter of its own, and a timer says nothing about a change.
 func (c *Call) supersedes(former hook.Reason) bool {
-	switch {
-	case c.Reason == hook.ReasonEvent || former == hook.ReasonEvent:
-		return false
-	case c.Reason == hook.ReasonTimer:
-		return former == hook.ReasonTimer
-	}
-	return true
+	ofEvent := c.Reason == hook.ReasonEvent || former == hook.ReasonEvent
+	return !ofEvent && (c.Reason != hook.ReasonTimer || former == hook.ReasonTimer)
 }
 
 // isChange reports whether a call is the first one for a change.

@@ -439,11 +439,6 @@ func (h *Handler) Delay(err error, failures int, random func() float64) time.Dur
 
 // exhausted reports whether a handler with a retry limit has reached it.
 func (h *Handler) exhausted(a Attempt) bool {
-	switch {
-	case h.Retries < 0, h.Retries > 0 && a.Count > h.Retries:
-		return true
-	case h.RetryTimeout > 0:
-		return a.Next.Sub(a.Since) > h.RetryTimeout
-	}
-	return false
+	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries ||
+		h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
 }
