@@ -292,8 +292,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 // recoverConditions wraps the conditions of the program and of handlers, so that a panic does
 // not stop the controller.
 func (c *Controller) recoverConditions() {
-	c.program.Matches = c.program.matchFunc()
-	if matches := c.program.Matches; matches != nil {
+	if matches := c.program.matchFunc(); matches != nil {
 		c.program.Matches = func(o *object.Object) bool {
 			return c.evaluate(c.Log, o, nil, func() bool { return matches(o) })
 		}

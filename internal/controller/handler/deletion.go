@@ -48,14 +48,11 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 		a.Forbidden, a.Why = failed.Fault.Kind == failure.Forbidden, failed.Message
 	}
 	stored, err := r.ReleaseAbandoned(ctx, a)
-	switch {
-	case err != nil:
-		return cmp.Or(cause, err)
-	case stored != nil:
+	if stored != nil {
 		r.object.setStored(stored)
 		return nil
 	}
-	return cause
+	return cmp.Or(cause, err)
 }
 
 // reportDeletion says what the deletion of the object waits for. Failures have events of their own.

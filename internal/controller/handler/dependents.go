@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -420,11 +419,9 @@ func (d *dependents) appliedText() string {
 	if !d.rules.Handles(hook.ReasonDrift) {
 		return ""
 	}
-	names := map[string]bool{}
-	for _, o := range d.appliedNow() {
-		names[appliedName(o.Ref())] = true
-	}
-	return strings.Join(slices.Sorted(maps.Keys(names)), "")
+	names := lists.Map(d.appliedNow(), func(o *object.Object) string { return appliedName(o.Ref()) })
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "")
 }
 
 // restoreApplied restores the short names from a record. Of other owned objects, findApplied asks whose they are.

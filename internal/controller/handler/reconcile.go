@@ -194,14 +194,12 @@ func (r *run) recordResult() {
 	failed := r.memory.firstError()
 	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
-	again := true
+	again := r.failure != nil || r.handlerFailing && failed != nil
 	switch {
 	case r.failure != nil:
 		now.Message, now.Fault = failure.OneLine(r.failure), record.FaultOf(r.failure)
-	case r.handlerFailing && failed != nil:
+	case again:
 		now.Message, now.Fault = failed.Message, failed.Fault
-	default:
-		again = false
 	}
 	if again {
 		now.Locations = r.refused()

@@ -95,10 +95,7 @@ func errorAt(path string, err error) error {
 
 func isObject(text json.RawMessage) error {
 	var members map[string]json.RawMessage
-	if text == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+	if text != nil && (json.Unmarshal(text, &members) != nil || members == nil) {
 		return errors.New("must be a JSON object")
 	}
 	return nil
