@@ -10,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// due returns the pending calls for the object.
-func (p *Pass) dueCalls() due {
+// dueCalls returns the pending calls of handlers for the object.
+func (p *Pass) dueCalls(of []*State) due {
 	var a due
-	for _, h := range p.Handlers {
+	for _, h := range of {
 		p.addHandler(&a, h)
 	}
 	return a

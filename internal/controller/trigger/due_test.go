@@ -178,7 +178,7 @@ func TestPendingCalls(t *testing.T) {
 			if c.change != nil {
 				c.change(p)
 			}
-			if got := p.dueCalls().summary(); got != c.want {
+			if got := p.dueCalls(p.Handlers).summary(); got != c.want {
 				t.Errorf("due for %q, want %q", got, c.want)
 			}
 		})
@@ -245,7 +245,7 @@ func TestTimersAfterTheClockWasSetBack(t *testing.T) {
 				&States{firstSeen: clock, Handlers: []*State{m}})
 			step := func() (called bool) {
 				p.observeTimer(m, clock)
-				for _, due := range p.dueCalls().Calls {
+				for _, due := range p.dueCalls(p.Handlers).Calls {
 					m.ticked(due, clock)
 					called = true
 				}

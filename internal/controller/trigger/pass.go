@@ -54,17 +54,13 @@ func (p *Pass) Wrote(stored *object.Object) {
 
 // Decide finds the calls that are due. What needs no call is recorded at once.
 func (p *Pass) Decide() {
-	p.Due = p.dueCalls()
+	p.Due = p.dueCalls(p.Handlers)
 	p.recordFirstSeen()
 	p.clearFailures()
 }
 
 // CallsOf returns the calls of one handler that are due now.
-func (p *Pass) CallsOf(h *State) []Call {
-	var now due
-	p.addHandler(&now, h)
-	return now.Calls
-}
+func (p *Pass) CallsOf(h *State) []Call { return p.dueCalls([]*State{h}).Calls }
 
 // NextRun returns when to look at the object again, zero for never, and whether there are calls to make at once. The causes
 // of the run have had their calls.
@@ -75,7 +71,7 @@ func (p *Pass) NextRun() (at time.Time, ready bool) {
 		}
 	}
 	p.Causes = queue.Causes{}
-	calls, now := p.dueCalls(), p.Now()
+	calls, now := p.dueCalls(p.Handlers), p.Now()
 	at = Earliest(Earliest(calls.next, p.Throttle.endsAt()), p.nextMatch(now))
 	switch {
 	case len(calls.Calls) > 0:
