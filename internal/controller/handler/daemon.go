@@ -103,14 +103,12 @@ func (d *daemonState) checkExit(r *run) {
 
 // restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
 func (d *daemonState) restartLater(r *run, err error) {
-	gaveUp := d.FailDaemon(err, r.Tools.Now(), r.Tools.Queue.Random)
+	gaveUp, reason := d.FailDaemon(err, r.Tools.Now(), r.Tools.Queue.Random), trigger.ReasonHandlerFailed
 	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
 	if gaveUp {
-		d.finished = true
-		r.recordError(d.State, failure.WithReason(trigger.ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
-		return
+		d.finished, reason, err = true, trigger.ReasonGaveUp, fmt.Errorf("gave up: %w", err)
 	}
-	r.recordError(d.State, failure.WithReason(trigger.ReasonHandlerFailed, err))
+	r.recordError(d.State, failure.WithReason(reason, err))
 }
 
 // reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no

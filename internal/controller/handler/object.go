@@ -32,8 +32,7 @@ type objectWrite struct {
 
 // storeResponses writes the status and the object, with the record.
 func (w *objectWriter) storeResponses(ctx context.Context, applied []*trigger.Response) error {
-	checkVersion := slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)
-	d := objectWrite{before: w.Stored, checkVersion: checkVersion}
+	d := objectWrite{before: w.Stored, checkVersion: slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)}
 	if w.storesStateInStatus() {
 		return w.storeStateWithStatus(ctx, applied, d)
 	}
@@ -233,10 +232,8 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 		return hook.Condition{}, false
 	}
 	former, placed := w.currentCondition()
-	if !w.program.Conditions && !w.memory.conditions && !placed {
-		return hook.Condition{}, false
-	}
-	if former.Status == "False" && !w.ownsCondition(former) {
+	hasNone := !w.program.Conditions && !w.memory.conditions && !placed
+	if hasNone || former.Status == "False" && !w.ownsCondition(former) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}

@@ -86,10 +86,9 @@ func (l *Live) Changed() <-chan struct{} { return l.changed }
 
 // Notify sends on Changed if the object is newer than what the daemon saw.
 func (l *Live) Notify(now *object.Object) {
-	if seen := l.Seen(); now.Version() <= seen.Version() || !trigger.Differs(seen, now) {
-		return
+	if seen := l.Seen(); now.Version() > seen.Version() && trigger.Differs(seen, now) {
+		wake(l.changed)
 	}
-	wake(l.changed)
 }
 
 // Wake says that the process of the handler named the object.
