@@ -8,7 +8,6 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -355,8 +354,7 @@ func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
 // bufferEvent buffers an event if a handler needs it, or the deletion.
 func (c *Controller) bufferEvent(e trigger.Event) {
 	end := e.New == nil && c.rules.Handles(hook.ReasonDelete)
-	if !end && !c.rules.Handles(hook.ReasonEvent) {
-		return
+	if end || c.rules.Handles(hook.ReasonEvent) {
+		c.eventBuffer.add(controller.KeyOf(e.Object()), e)
 	}
-	c.eventBuffer.add(controller.KeyOf(cmp.Or(e.New, e.Old)), e)
 }
