@@ -416,16 +416,23 @@ type Child struct {
 	Created time.Time `json:"created,omitzero"`
 }
 
-// A run is that of the loop, rendered.
 type (
-	Run      = record.Run
-	Step     = record.Step
-	Call     = record.Call
+	// Run is a run of the loop, rendered.
+	Run = record.Run
+	// Step is a step of a run.
+	Step = record.Step
+	// Call is a call of a hook or handler.
+	Call = record.Call
+	// Revision is the former logic that a call ran.
 	Revision = record.Revision
-	Review   = record.Review
-	Planned  = record.Planned
-	Action   = record.Action
-	Write    = record.Write
+	// Review is the review of an admission request.
+	Review = record.Review
+	// Planned is what a run planned.
+	Planned = record.Planned
+	// Action is a planned write.
+	Action = record.Action
+	// Write is a write, and what came of it.
+	Write = record.Write
 	// Change is a field that differs. A side is nil if the field is missing.
 	Change = object.FieldChange
 	// Event is an event sent for the object.

@@ -45,7 +45,7 @@ func read(o *object.Object, path []string) Record {
 }
 
 // String returns the record as it is stored.
-func (r Record) String() string { return string(toJSON(r)) }
+func (r Record) String() string { return string(Encode(r)) }
 
 // TakeOver adds the entries of a former record.
 func (r Record) TakeOver(former Record) {
@@ -238,15 +238,12 @@ const digestBytes = 9
 // Digest returns a short hash of a tree. It is the same in every process, because members are
 // written in order.
 func Digest(of any) string {
-	sum := sha256.Sum256(toJSON(of))
+	sum := sha256.Sum256(Encode(of))
 	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
 }
 
-// toJSON returns a decoded value as JSON.
-func toJSON(value any) json.RawMessage {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil // Decoded JSON always encodes.
-	}
+// Encode returns a decoded value as JSON.
+func Encode(value any) json.RawMessage {
+	text, _ := json.Marshal(value) //nolint:errchkjson // Decoded JSON always encodes.
 	return text
 }

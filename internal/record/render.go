@@ -32,7 +32,8 @@ func (r *Run) Render(whole bool) Run {
 		run.Causes = r.causeTexts()
 	}
 	run.Queued, run.Trigger, run.Secrets = queue.Causes{}, "", nil
-	renderError(&run.Err, &run.Error, &run.Fault)
+	run.Error, run.Fault = renderError(run.Err, run.Error, run.Fault)
+	run.Err = nil
 	run.Steps = make([]Step, len(r.Steps))
 	for i, step := range r.Steps {
 		run.Steps[i] = step.render(r.Object.GroupKind(), whole)
@@ -40,11 +41,12 @@ func (r *Run) Render(whole bool) Run {
 	return run
 }
 
-// renderError replaces an error by one line and its classification.
-func renderError(err *error, line *string, fault **failure.Fault) {
-	if *err != nil {
-		*line, *fault, *err = failure.OneLine(*err), FaultOf(*err), nil
+// renderError returns one line and the classification of an error in its place.
+func renderError(err error, line string, fault *failure.Fault) (text string, of *failure.Fault) {
+	if err == nil {
+		return line, fault
 	}
+	return failure.OneLine(err), FaultOf(err)
 }
 
 // render returns the step of a run about an object of a kind.
@@ -64,7 +66,8 @@ func (s Step) render(about object.GroupKind, whole bool) Step {
 
 func (c *Call) render(about object.GroupKind, whole bool) *Call {
 	call := *c
-	renderError(&call.Err, &call.Error, &call.Fault)
+	call.Error, call.Fault = renderError(call.Err, call.Error, call.Fault)
+	call.Err = nil
 	if code := c.Printed.Code(); code.Digest != "" {
 		call.Code = &code
 	}
@@ -109,7 +112,8 @@ func (p *Planned) render(whole bool) *Planned {
 
 func (w *Write) render(whole bool) *Write {
 	write := *w
-	renderError(&write.Err, &write.Error, &write.Fault)
+	write.Error, write.Fault = renderError(write.Err, write.Error, write.Fault)
+	write.Err = nil
 	switch {
 	case !whole:
 		write.Changes = nil

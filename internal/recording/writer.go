@@ -81,7 +81,7 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 	if err != nil {
 		return w.drop(start, Totals{Dropped: 1})
 	}
-	call.Template, _ = json.Marshal(fields) // They are JSON.
+	call.Template, _ = json.Marshal(fields) //nolint:errchkjson // They are JSON.
 	if response != nil {
 		call.ResponseDigest = digestOf(oneLine(response))
 	}

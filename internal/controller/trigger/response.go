@@ -106,9 +106,8 @@ func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled
 	if len(state) > 0 {
 		own := lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
 		state[lasthandled.Object] = own
-		if own.States = p.statesOf(p.Handlers, state, applied); own.States != "" {
-			state[lasthandled.Object] = own
-		}
+		own.States = p.statesOf(p.Handlers, state, applied)
+		state[lasthandled.Object] = own
 	}
 	return state
 }
@@ -127,8 +126,7 @@ func (v *Observation) roomForStates(rest lasthandled.Record, applied []*Response
 	for _, o := range applied {
 		written += len(o.Response.Patch) + len(o.Response.Status)
 	}
-	annotations := len(v.Object.Field("metadata", "annotations"))
-	return min(maxStates, maxAnnotations-annotations-written, maxObject-len(v.Object.JSON())-written)
+	return min(maxStates, maxAnnotations-written-len(v.Object.Field("metadata", "annotations")), maxObject-written-len(v.Object.JSON()))
 }
 
 // statesOf returns the handled states that go into a record, for handlers that need them after a restart: none in a
@@ -161,20 +159,15 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 	if len(states) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(states) // JSON always encodes.
-	return lasthandled.JSON(text)
+	return lasthandled.JSON(lasthandled.Encode(states))
 }
 
 // watchedState returns the watched fields with a digest: of the handled object with what a response changes, or of the
 // current one; nil if none has it.
 func (v *Observation) watchedState(h *State, seen string, applied []*Response) json.RawMessage {
 	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, v.Object} {
-		if o == nil {
-			continue
-		}
-		if part := h.WatchedFields(o); lasthandled.Digest(part) == seen {
-			text, _ := json.Marshal(part) // It was decoded from JSON.
-			return text
+		if o != nil && lasthandled.Digest(h.WatchedFields(o)) == seen {
+			return lasthandled.Encode(h.WatchedFields(o))
 		}
 	}
 	return nil
