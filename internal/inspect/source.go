@@ -423,7 +423,7 @@ type (
 	Step = record.Step
 	// Call is a call of a hook or handler.
 	Call = record.Call
-	// Revision is the former logic that a call ran.
+	// Revision identifies a ControllerRevision of the parent.
 	Revision = record.Revision
 	// Review is the review of an admission request.
 	Review = record.Review
