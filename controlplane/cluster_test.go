@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // One throw-away cluster serves all these tests; the last ones treat it badly.
@@ -30,6 +31,7 @@ func TestCluster(t *testing.T) {
 		{"deployment rolls out", deploymentRollsOut},
 		{"garbage is collected", collectsGarbage},
 		{"namespace goes with its content", deletesNamespaces},
+		{"built-in kinds are known", knowsBuiltInKinds},
 		{"lists come in shards", listsComeInShards},
 		{"kubectl is the real one", kubectlIsReal},
 		{"killed components come back", killedComponentsComeBack},
@@ -136,6 +138,24 @@ func deletesNamespaces(c cluster) {
 	c.kubectl("create", "configmap", "content", "-n", "brief")
 	c.kubectl("create", "deployment", "content", "-n", "brief", "--image=example.com/content")
 	c.kubectl("delete", "namespace", "brief")
+}
+
+// What is known of built-in kinds without an API server is what this one says.
+func knowsBuiltInKinds(c cluster) {
+	for _, namespaced := range []bool{true, false} {
+		kinds := c.kubectl("api-resources", "--no-headers", "--verbs=list", fmt.Sprint("--namespaced=", namespaced))
+		for line := range strings.Lines(kinds) {
+			columns := strings.Fields(line)
+			kind, group := columns[len(columns)-1], object.GroupOf(columns[len(columns)-3])
+			switch group {
+			case "apiextensions.k8s.io", "apiregistration.k8s.io": // What they are about is not built in.
+			default:
+				if !object.IsBuiltInGroup(group) || object.IsClusterScoped(kind) == namespaced {
+					c.t.Errorf("not known: %s", line)
+				}
+			}
+		}
+	}
 }
 
 func listsComeInShards(c cluster) {
