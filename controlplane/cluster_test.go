@@ -166,7 +166,7 @@ func listsComeInShards(c cluster) {
 }
 
 func kubectlIsReal(c cluster) {
-	if out := c.kubectl("version"); strings.Count(out, "v1.36.3") != 2 {
+	if out := c.kubectl("version"); strings.Count(out, "v1.37.2") != 2 {
 		c.t.Errorf("versions:\n%s", out)
 	}
 	called := filepath.Base(os.Getenv(binaryVariable)) + " kubectl get"
