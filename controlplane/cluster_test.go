@@ -33,6 +33,7 @@ func TestCluster(t *testing.T) {
 		{"namespace goes with its content", deletesNamespaces},
 		{"built-in kinds are known", knowsBuiltInKinds},
 		{"lists come in shards", listsComeInShards},
+		{"lists are not compressed", doesNotCompressLists},
 		{"kubectl is the real one", kubectlIsReal},
 		{"killed components come back", killedComponentsComeBack},
 		{"pods run that came while kwok started", podsRunThatCameWhileKwokStarted},
@@ -162,6 +163,13 @@ func listsComeInShards(c cluster) {
 	const half = "/api/v1/namespaces?shardSelector=shardRange(object.metadata.uid,%20'0x0000000000000000',%20'0x8000000000000000')"
 	if out := c.kubectl("get", "--raw", half); !strings.Contains(out, "shardInfo") {
 		c.t.Errorf("the server knows no shards: %.200s", out)
+	}
+}
+
+func doesNotCompressLists(c cluster) {
+	const off = `kubernetes_feature_enabled{name="WatchListCompression",stage="BETA"} 0`
+	if out := c.kubectl("get", "--raw", "/metrics"); !strings.Contains(out, off) {
+		c.t.Error("the server compresses streamed lists")
 	}
 }
 
