@@ -55,6 +55,20 @@ func (b binaries) use(spec *supervise.Spec) {
 	}
 }
 
+// featureGates returns the flags of the API server for features that are not as by default. It rejects features that
+// it does not know.
+func (b binaries) featureGates() (flags []string) {
+	for _, gate := range []struct{ since, value string }{
+		{"1.36", "ShardedListAndWatch=true"},
+		{"1.37", "WatchListCompression=false"}, // On one machine, it costs both sides more than it saves.
+	} {
+		if b.isAtLeast(gate.since) {
+			flags = append(flags, "--feature-gates="+gate.value)
+		}
+	}
+	return flags
+}
+
 // isAtLeast reports whether Kubernetes has a version such as "1.36" or a newer one.
 func (b binaries) isAtLeast(atLeast string) bool {
 	return b.version == nil || b.version.AtLeast(version.MustParseGeneric(atLeast))

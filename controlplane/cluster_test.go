@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // One throw-away cluster serves all these tests; the last ones treat it badly.
@@ -30,7 +31,9 @@ func TestCluster(t *testing.T) {
 		{"deployment rolls out", deploymentRollsOut},
 		{"garbage is collected", collectsGarbage},
 		{"namespace goes with its content", deletesNamespaces},
+		{"built-in kinds are known", knowsBuiltInKinds},
 		{"lists come in shards", listsComeInShards},
+		{"lists are not compressed", doesNotCompressLists},
 		{"kubectl is the real one", kubectlIsReal},
 		{"killed components come back", killedComponentsComeBack},
 		{"pods run that came while kwok started", podsRunThatCameWhileKwokStarted},
@@ -138,6 +141,24 @@ func deletesNamespaces(c cluster) {
 	c.kubectl("delete", "namespace", "brief")
 }
 
+// What is known of built-in kinds without an API server is what this one says.
+func knowsBuiltInKinds(c cluster) {
+	for _, namespaced := range []bool{true, false} {
+		kinds := c.kubectl("api-resources", "--no-headers", "--verbs=list", fmt.Sprint("--namespaced=", namespaced))
+		for line := range strings.Lines(kinds) {
+			columns := strings.Fields(line)
+			kind, group := columns[len(columns)-1], object.GroupOf(columns[len(columns)-3])
+			switch group {
+			case "apiextensions.k8s.io", "apiregistration.k8s.io": // What they are about is not built in.
+			default:
+				if !object.IsBuiltInGroup(group) || object.IsClusterScoped(kind) == namespaced {
+					c.t.Errorf("not known: %s", line)
+				}
+			}
+		}
+	}
+}
+
 func listsComeInShards(c cluster) {
 	const half = "/api/v1/namespaces?shardSelector=shardRange(object.metadata.uid,%20'0x0000000000000000',%20'0x8000000000000000')"
 	if out := c.kubectl("get", "--raw", half); !strings.Contains(out, "shardInfo") {
@@ -145,8 +166,15 @@ func listsComeInShards(c cluster) {
 	}
 }
 
+func doesNotCompressLists(c cluster) {
+	const off = `kubernetes_feature_enabled{name="WatchListCompression",stage="BETA"} 0`
+	if out := c.kubectl("get", "--raw", "/metrics"); !strings.Contains(out, off) {
+		c.t.Error("the server compresses streamed lists")
+	}
+}
+
 func kubectlIsReal(c cluster) {
-	if out := c.kubectl("version"); strings.Count(out, "v1.36.3") != 2 {
+	if out := c.kubectl("version"); strings.Count(out, "v1.37.2") != 2 {
 		c.t.Errorf("versions:\n%s", out)
 	}
 	called := filepath.Base(os.Getenv(binaryVariable)) + " kubectl get"

@@ -101,8 +101,8 @@ func (c *Cluster) etcd() componentSpec {
 }
 
 func (c *Cluster) apiServer() componentSpec {
-	r := componentSpec{
-		args: append(c.serving(names.APIServer),
+	return componentSpec{
+		args: append(append(c.serving(names.APIServer), c.binaries.featureGates()...),
 			"--etcd-servers=unix://"+etcdSocket,
 			// Loopback addresses may not be published as endpoints, and no pod
 			// would be there to use them.
@@ -125,10 +125,6 @@ func (c *Cluster) apiServer() componentSpec {
 			"--profiling=false",
 		),
 	}
-	if c.binaries.isAtLeast("1.36") {
-		r.args = append(r.args, "--feature-gates=ShardedListAndWatch=true")
-	}
-	return r
 }
 
 func (c *Cluster) controllerManager() componentSpec {

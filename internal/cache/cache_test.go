@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -563,5 +564,21 @@ func TestBriefThrottlingIsHealthy(t *testing.T) {
 	case err := <-notified:
 		t.Errorf("got %v", err)
 	default:
+	}
+}
+
+// The API server says how long a client waits that it throttles.
+func TestThrottledListWaitsAsLongAsTheServerSays(t *testing.T) {
+	api := newServer(t)
+	api.refuse(apierrors.NewTooManyRequests("Too large resource version", 1).Status(), isAny)
+	c := New(api.client(), Options{Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond})
+	t.Cleanup(c.Close)
+	v := c.Watch(Selection{Resource: configMaps}, nil)
+	api.request(isAny)
+	began := time.Now()
+	api.locked(func() { api.reject = nil })
+	receive(t, v.Ready())
+	if waited := time.Since(began); waited < time.Second/2 {
+		t.Errorf("waited %s", waited)
 	}
 }

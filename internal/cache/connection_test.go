@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,6 +43,28 @@ func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 		c.disconnected(t.Context())
 		between(15*time.Second, 30*time.Second)
 	})
+}
+
+// A consistent list may be refused with 429 while the API server's cache lags behind (ConsistentListFromCacheSkipTimeoutFallback
+// of Kubernetes 1.37). The next attempt waits as long as the server says, but no longer than the longest delay.
+func TestRetryAfterIsObeyed(t *testing.T) {
+	for _, test := range []struct {
+		seconds     int
+		least, most time.Duration
+	}{
+		{0, time.Millisecond, 2 * time.Millisecond},
+		{1, time.Second, time.Second + time.Millisecond},
+		{600, 30 * time.Second, 30*time.Second + time.Millisecond},
+	} {
+		c := &connection{minDelay: time.Millisecond, maxDelay: 30 * time.Second}
+		c.refused(apierrors.NewTooManyRequests("Too large resource version", test.seconds))
+		if d := c.nextDelay(); d < test.least || d > test.most {
+			t.Errorf("Retry-After of %d s: waits %s", test.seconds, d)
+		}
+		if d := c.nextDelay(); d > 4*time.Millisecond {
+			t.Errorf("Retry-After of %d s holds for the attempt after next too: %s", test.seconds, d)
+		}
+	}
 }
 
 // Fault H8: a watch that stays disconnected is reported.

@@ -228,7 +228,11 @@ func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.R
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
 		MaxRetries(0) // The reflector retries, and errors must be seen.
-	return openUnlessIdle(ctx, s.options.IdleTimeout, request.Stream)
+	body, err := openUnlessIdle(ctx, s.options.IdleTimeout, request.Stream)
+	if err != nil {
+		s.connection.refused(err)
+	}
+	return body, err
 }
 
 // fields returns the field selector.

@@ -237,9 +237,10 @@ type connection struct {
 	report                          func(error)
 
 	mu sync.Mutex
-	// delay is the last delay, opened the time at which the watch was opened.
-	delay  time.Duration
-	opened time.Time
+	// delay is the last delay, asked the least that the API server asked for since, opened the time at which the
+	// watch was opened.
+	delay, asked time.Duration
+	opened       time.Time
 	// lostTimer reports the lost connection unless it is stopped.
 	lostTimer *time.Timer
 }
@@ -272,13 +273,24 @@ func (c *connection) disconnected(ctx context.Context) {
 	}
 }
 
-// nextDelay returns the delay before the next attempt: twice the previous one plus as much
-// jitter, so that watches that failed together are not retried together.
+// refused records that the API server answered an attempt with an error, which may have a Retry-After.
+func (c *connection) refused(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seconds, asks := apierrors.SuggestsClientDelay(err); asks {
+		c.asked = min(time.Duration(seconds)*time.Second, c.maxDelay)
+	}
+}
+
+// nextDelay returns the delay before the next attempt: twice the previous one, or what the API server asked for, plus
+// as much jitter, so that watches that failed together are not retried together.
 func (c *connection) nextDelay() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delay = min(max(2*c.delay, c.minDelay), c.maxDelay/2)
-	return c.delay + time.Duration(rand.Int64N(int64(c.delay)+1))
+	least := max(c.delay, c.asked)
+	c.asked = 0
+	return least + time.Duration(rand.Int64N(int64(c.delay)+1))
 }
 
 // close stops reporting.

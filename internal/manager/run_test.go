@@ -10,7 +10,7 @@ import (
 func TestOldKubernetesIsRefused(t *testing.T) {
 	t.Parallel()
 	for served, supported := range map[string]bool{
-		"v1.30.0": true, "v1.36.3": true, "v1.31.7-eks-1a2b3c": true, "v1.30.4+k3s1": true, "v1.33.1-gke.100": true, "v2.0.0": true,
+		"v1.30.0": true, "v1.37.2": true, "v1.31.7-eks-1a2b3c": true, "v1.30.4+k3s1": true, "v1.33.1-gke.100": true, "v2.0.0": true,
 		"v1.29.15": false, "v1.9.0": false, "v1.29.8-eks-abc": false,
 		// Development builds have no version.
 		"v0.0.0-master+$Format:%H$": true, "": true, "unknown": true,

@@ -161,9 +161,10 @@ func (o *Object) GroupKind() GroupKind {
 // server to say it.
 func IsClusterScoped(kind string) bool {
 	return slices.Contains(strings.Fields(`
-		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ComponentStatus DeviceClass
-		FlowSchema IPAddress IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
-		PriorityLevelConfiguration ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy
+		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ClusterTrustBundle ComponentStatus
+		DeviceClass DeviceTaintRule FlowSchema IPAddress IngressClass MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
+		MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass PriorityLevelConfiguration ResourceSlice
+		RuntimeClass ServiceCIDR StorageClass StorageVersionMigration ValidatingAdmissionPolicy
 		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`), kind)
 }
 
@@ -173,8 +174,8 @@ func IsBuiltInGroup(group string) bool {
 	return group == "" || slices.Contains(strings.Fields(`
 		admissionregistration.k8s.io apps authentication.k8s.io authorization.k8s.io autoscaling batch certificates.k8s.io
 		coordination.k8s.io discovery.k8s.io events.k8s.io extensions flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io
-		networking.k8s.io node.k8s.io policy rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io
-		storagemigration.k8s.io`), group)
+		lifecycle.k8s.io networking.k8s.io node.k8s.io policy rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io
+		storage.k8s.io storagemigration.k8s.io`), group)
 }
 
 // Resources that Setpoint itself reads and writes.

@@ -18,6 +18,7 @@ from tests.test_server import PACKAGE
 CLIENT = {
     "__init__.py": "from kubernetes import client, config",
     "client.py": """
+        import os
         class Configuration:
             default = None
             host = 'http://localhost'
@@ -25,7 +26,8 @@ CLIENT = {
             verify_ssl = True
             @classmethod
             def get_default_copy(cls): return cls.default or cls()
-            def get_api_key_with_prefix(self, name): return 'Bearer secret' if name == 'authorization' else None
+            def get_api_key_with_prefix(self, name, alias=None):
+                return 'Bearer secret' if name in os.environ.get('TOKEN', 'authorization').split() else None
     """,
     "config.py": """
         import os
@@ -72,6 +74,17 @@ class ImplicitLogin(unittest.TestCase):
     def test_the_pod_has_precedence(self) -> None:
         environment = {"KUBERNETES_SERVICE_HOST": "x", "KUBECONFIG": "https://file"}
         self.assertEqual(self.run_script(**environment), ["https://pod", "{'Authorization': 'Bearer secret'}"])
+
+    def test_the_token_is_found_under_the_name_of_each_version(self) -> None:
+        # Version 36 of the client has renamed it, and some releases of it have it under both names or the former one.
+        for names, headers in (
+            ("authorization", "{'Authorization': 'Bearer secret'}"),
+            ("BearerToken", "{'Authorization': 'Bearer secret'}"),
+            ("BearerToken authorization", "{'Authorization': 'Bearer secret'}"),
+            ("none", "{}"),
+        ):
+            with self.subTest(names):
+                self.assertEqual(self.run_script(KUBECONFIG="https://file", TOKEN=names), ["https://file", headers])
 
     def test_then_the_kubeconfig(self) -> None:
         self.assertEqual(self.run_script(KUBECONFIG="https://file")[0], "https://file")

@@ -49,7 +49,8 @@ var metadata = []string{
 	`"uid":"@uid"`, `"uid":"other"`, `"resourceVersion":"@rv"`, `"resourceVersion":"@rv"`, `"resourceVersion":"@rv"`, `"resourceVersion":"@old"`, `"resourceVersion":null`,
 	`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"@owner"}]`,
 	`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"@owner","controller":true,"blockOwnerDeletion":true}]`,
-	`"ownerReferences":[]`, `"ownerReferences":null`, `"generation":7`, `"creationTimestamp":null`, `"unknown":"x"`, `"generateName":"w-"`,
+	`"ownerReferences":[]`, `"ownerReferences":null`, `"generation":7`, `"creationTimestamp":null`, `"deletionTimestamp":"2020-01-01T00:00:00Z"`,
+	`"deletionGracePeriodSeconds":0`, `"unknown":"x"`, `"generateName":"w-"`,
 }
 
 // jsonPatches are random JSON patches.

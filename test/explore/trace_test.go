@@ -53,6 +53,8 @@ func scenarios() []scenario {
 		{"deployment", deployments, fmt.Sprintf(workload, "Deployment"), scaling, workloadView},
 		{"replica set", replicaSets, fmt.Sprintf(workload, "ReplicaSet"), scaling, workloadView},
 		{"stateful set", statefulSets, fmt.Sprintf(workload, "StatefulSet"), scaling, workloadView},
+		{"stateful set by twos", statefulSets, strings.Replace(fmt.Sprintf(workload, "StatefulSet"), `"replicas":2`,
+			`"replicas":3,"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`, 1), scaling, workloadView},
 		{"job", jobs, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"completions":2,"parallelism":1,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"one"}]}}}}`,
 			[]string{`{"spec":{"suspend":true}}`, `{"spec":{"suspend":false}}`, `{"spec":{"parallelism":2}}`, `{"metadata":{"labels":{"n":"%d"}}}`}, jobView},
 	}

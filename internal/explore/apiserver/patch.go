@@ -123,6 +123,7 @@ func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
 	if err := w.checkName(o); err != nil {
 		return nil, err
 	}
+	wipeSystemFields(o)
 	return w.insert(o)
 }
 

@@ -22,6 +22,8 @@ var (
 	deployments = apiservertest.Deployments
 	widgets     = apiservertest.Widgets
 	budgets     = object.Resource{Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true, Status: true}
+	autoscalers = object.Resource{Group: "autoscaling", Version: "v2", Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Status: true}
+	leases      = object.Leases
 	namespace   = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true}
 )
 
@@ -34,7 +36,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	server := apiservertest.New(t, []object.Resource{configMaps, pods, deployments, budgets}, apiservertest.WidgetCRD, "shop")
+	server := apiservertest.New(t, []object.Resource{configMaps, pods, deployments, budgets, autoscalers, leases}, apiservertest.WidgetCRD, "shop")
 	return &world{t, server, server.Empty()}
 }
 
@@ -110,6 +112,38 @@ func TestServerSideApplyMergesAndRemoves(t *testing.T) {
 	must.Succeed(t, json.Unmarshal([]byte(w.field(widgets, "a", "spec")), &spec))
 	if len(spec.Parts) != 1 || spec.Parts[0].Name != "second" {
 		t.Errorf("parts: %+v", spec.Parts)
+	}
+}
+
+// Kubernetes 1.37 counts the generations of autoscalers too.
+func TestAutoscalersHaveGenerations(t *testing.T) {
+	w := newWorld(t)
+	w.create(autoscalers, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: shop}, spec: {minReplicas: 0, maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}}`)
+	w.patch(autoscalers, "a", "", `{"metadata":{"labels":{"a":"b"}}}`)
+	if got := w.field(autoscalers, "a", "metadata", "generation"); got != "1" {
+		t.Errorf("generation %s", got)
+	}
+	w.patch(autoscalers, "a", "", `{"spec":{"maxReplicas":3}}`)
+	if got := w.field(autoscalers, "a", "metadata", "generation"); got != "2" {
+		t.Errorf("after a change: generation %s", got)
+	}
+}
+
+// Creations by any method ignore what only the server sets; those by PUT and apply do since Kubernetes 1.37.
+func TestCreationsIgnoreWhatTheServerSets(t *testing.T) {
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
+		w := newWorld(t)
+		o := apiservertest.Parse(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: shop, deletionTimestamp: "2020-01-01T00:00:00Z", deletionGracePeriodSeconds: 0}}`)
+		r := apiserver.Request{Method: method, Resource: leases, Namespace: "shop", Body: o.JSON()}
+		if method != http.MethodPost {
+			r.Name = "a"
+		}
+		if method == http.MethodPatch {
+			r.Type = types.ApplyYAMLPatchType
+		}
+		if stored := must.Get(w.send("test", r)).In(t); stored.Deleting() {
+			t.Errorf("%s creates an object that is being deleted: %s", method, stored.JSON())
+		}
 	}
 }
 

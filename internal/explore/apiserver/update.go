@@ -41,7 +41,9 @@ func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
 		return nil, apierrors.NewConflict(w.groupResource(), w.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid))
 	}
-	return w.insert(w.managed(w.kind.New(), o))
+	o = w.managed(w.kind.New(), o)
+	wipeSystemFields(o)
+	return w.insert(o)
 }
 
 // update stores an object in place of the live one.

@@ -1,9 +1,12 @@
 package environment_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
@@ -12,12 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+var statefulSets = object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
+
 // kinds are those with models, and one with conditions.
 var kinds = []object.Resource{
 	apiservertest.Pods,
 	apiservertest.Deployments,
 	{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, Status: true},
-	{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true},
+	statefulSets,
 	{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true, Status: true},
 	{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true},
 	{Version: "v1", Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, Status: true},
@@ -62,9 +67,33 @@ func TestWayToRest(t *testing.T) {
 	} {
 		server, env := newServer(t)
 		state := create(t, server, test.object)
-		steps, failures := walk(t, env, state)
+		steps, failures, _ := walk(t, env, state)
 		if steps != test.steps || failures != test.failures {
 			t.Errorf("%s\n%s; %s", test.object, steps, failures)
+		}
+	}
+}
+
+// A StatefulSet may lose as many outdated pods at once as may be unavailable, 1 by default.
+func TestStatefulSetsUpdateSeveralPodsAtOnce(t *testing.T) {
+	const lost = "loses an outdated pod"
+	for strategy, most := range map[string]int{
+		"{}": 1, "{maxUnavailable: 2}": 2, `{maxUnavailable: "50%"}`: 2, `{maxUnavailable: "1%"}`: 1, "{maxUnavailable: 9}": 4,
+	} {
+		server, env := newServer(t)
+		state := create(t, server, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, namespace: default}, spec: {replicas: 4, updateStrategy: {rollingUpdate: `+
+			strategy+`}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`)
+		_, _, state = walk(t, env, state)
+		state = patch(t, server, state, statefulSets, `{"spec": {"template": {"metadata": {"labels": {"new": "1"}}}}}`)
+		state = env.Steps(state)[0].State
+		for n := range most + 1 {
+			next := slices.DeleteFunc(env.Steps(state), func(c apiserver.Change) bool { return c.Name != lost })
+			if may := len(next) > 0; may != (n < most) {
+				t.Errorf("%s: after %d lost pods, it may lose another: %t", strategy, n, may)
+			}
+			if len(next) > 0 {
+				state = next[0].State
+			}
 		}
 	}
 }
@@ -84,8 +113,17 @@ func create(t *testing.T, server *apiserver.Server, text string) *apiserver.Stat
 	return state
 }
 
+// patch merges a patch into the object x.
+func patch(t *testing.T, server *apiserver.Server, state *apiserver.State, kind object.Resource, text string) *apiserver.State {
+	t.Helper()
+	after, _, err := server.Send(state, "test", apiserver.Request{Method: http.MethodPatch, Type: types.MergePatchType, Resource: kind,
+		Namespace: "default", Name: "x", Body: []byte(text)})
+	must.Succeed(t, err)
+	return after
+}
+
 // walk takes the first step that is no failure until there is none.
-func walk(t *testing.T, env *environment.Environment, state *apiserver.State) (steps, failures string) {
+func walk(t *testing.T, env *environment.Environment, state *apiserver.State) (steps, failures string, rest *apiserver.State) {
 	t.Helper()
 	var taken, failed []string
 	for range 20 {
@@ -97,11 +135,11 @@ func walk(t *testing.T, env *environment.Environment, state *apiserver.State) (s
 		}
 		next = slices.DeleteFunc(next, func(c apiserver.Change) bool { return c.Failure })
 		if len(next) == 0 {
-			return strings.Join(taken, ", "), strings.Join(failed, ", ")
+			return strings.Join(taken, ", "), strings.Join(failed, ", "), state
 		}
 		taken = append(taken, next[0].Name)
 		state = next[0].State
 	}
 	t.Fatalf("the environment does not come to rest: %q", taken)
-	return "", ""
+	return "", "", nil
 }

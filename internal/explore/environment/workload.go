@@ -98,26 +98,30 @@ func (s *stepper) scaleDeployment(c counts) {
 
 // rollingUpdate returns by how many pods an update may exceed the desired number, and how many may be unavailable.
 func (s *stepper) rollingUpdate(desired int64) (surge, unavailable int64) {
-	scaled := func(name string, up bool) int64 {
-		value := intstr.FromString("25%")
-		switch given := object.FieldAt(s.spec, "strategy", "rollingUpdate", name).(type) {
-		case string:
-			value = intstr.FromString(given)
-		case nil:
-		default:
-			value = intstr.FromInt32(int32(number(s.spec, 0, "strategy", "rollingUpdate", name)))
-		}
-		n, err := intstr.GetScaledValueFromIntOrPercent(&value, int(desired), up)
-		if err != nil {
-			return 0 // The API server would not have stored it.
-		}
-		return int64(n)
-	}
-	surge, unavailable = scaled("maxSurge", true), scaled("maxUnavailable", false)
+	quarter := intstr.FromString("25%")
+	surge = s.scaled(desired, quarter, true, "strategy", "rollingUpdate", "maxSurge")
+	unavailable = s.scaled(desired, quarter, false, "strategy", "rollingUpdate", "maxUnavailable")
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
 	return surge, unavailable
+}
+
+// scaled returns a number of the spec, which may be a percentage of the desired number, rounded up or down.
+func (s *stepper) scaled(desired int64, absent intstr.IntOrString, up bool, path ...string) int64 {
+	value := absent
+	switch given := object.FieldAt(s.spec, path...).(type) {
+	case string:
+		value = intstr.FromString(given)
+	case nil:
+	default:
+		value = intstr.FromInt32(int32(number(s.spec, 0, path...)))
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&value, int(desired), up)
+	if err != nil {
+		return 0 // The API server would not have stored it.
+	}
+	return int64(n)
 }
 
 // readyDeployment makes a pod ready, or not.
@@ -188,7 +192,8 @@ func (s *stepper) observeStatefulSet(c counts) {
 	}
 }
 
-// scaleStatefulSet adds, readies and removes pods.
+// scaleStatefulSet adds, readies and removes pods. Since Kubernetes 1.37, an update removes as many outdated pods at once
+// as may be unavailable.
 func (s *stepper) scaleStatefulSet(c counts) {
 	switch {
 	case c.ready < c.all:
@@ -199,9 +204,14 @@ func (s *stepper) scaleStatefulSet(c counts) {
 	switch outdated := c.all - c.updated; {
 	case c.all > c.desired:
 		s.step("kube-controller-manager", "loses its last pod", s.statefulSetStatus(c.minus()))
-	case outdated > 0 && c.all == c.desired && text(s.spec, "updateStrategy", "type") != "OnDelete":
+	case outdated > 0 && c.desired-c.all < s.unavailable(c.desired) && text(s.spec, "updateStrategy", "type") != "OnDelete":
 		s.step("kube-controller-manager", "loses an outdated pod", s.statefulSetStatus(c.minus()))
 	}
+}
+
+// unavailable returns how many pods of a StatefulSet an update may make unavailable at once.
+func (s *stepper) unavailable(desired int64) int64 {
+	return max(1, s.scaled(desired, intstr.FromInt32(1), false, "updateStrategy", "rollingUpdate", "maxUnavailable"))
 }
 
 // statefulSetStatus sets counts and revisions. The current revision is that of before an update.

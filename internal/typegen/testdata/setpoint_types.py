@@ -339,7 +339,8 @@ class ConfigMapV1(TypedDict):
     """BinaryData contains the binary data. Each key must consist of alphanumeric characters, '-', '_' or '.'.
     BinaryData can contain byte sequences that are not in the UTF-8 range. The keys stored in BinaryData
     must not overlap with the ones in the Data field, this is enforced during validation process. Using
-    this field will require 1.10+ apiserver and kubelet.
+    this field will require 1.10+ apiserver and kubelet. Note: BinaryData keys are not currently propagated
+    to container env vars via ConfigMapKeyRef or ConfigMapRef env sources; only Data keys are used.
     """
     data: NotRequired[Dict[str, str]]
     """Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or

@@ -211,7 +211,8 @@ func (c *custom) validateStatus(o, old *unstructured.Unstructured, both *common.
 
 // lists checks that items of lists that are sets or maps are unique, and embedded metadata.
 func (c *custom) lists(o *unstructured.Unstructured) field.ErrorList {
-	return append(objectmeta.Validate(nil, o.Object, c.structural, false), listtype.ValidateListSetsAndMaps(nil, c.structural, o.Object)...)
+	return append(objectmeta.Validate(context.Background(), nil, o.Object, c.structural, false),
+		listtype.ValidateListSetsAndMaps(nil, c.structural, o.Object)...)
 }
 
 // validateRules evaluates rules in CEL, unless values are wrong in a way that would make them fail.

@@ -142,7 +142,8 @@ func rulesOf(resource object.Resource) Rules {
 	is := func(names string) bool { return slices.Contains(strings.Fields(names), name) }
 	r := Rules{
 		Generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
-			PodDisruptionBudget.policy Ingress.networking.k8s.io IngressClass.networking.k8s.io NetworkPolicy.networking.k8s.io
+			HorizontalPodAutoscaler.autoscaling PodDisruptionBudget.policy
+			Ingress.networking.k8s.io IngressClass.networking.k8s.io NetworkPolicy.networking.k8s.io
 			PriorityClass.scheduling.k8s.io EndpointSlice.discovery.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
 			ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io`),
