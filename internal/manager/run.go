@@ -162,7 +162,7 @@ func (m *Manager) checkReady() error {
 	return m.controllers.CheckReady()
 }
 
-// oldestKubernetes is the oldest supported version: `make test-oldest-kubernetes` runs it.
+// oldestKubernetes is the oldest supported version: `make test-kubernetes` runs it.
 const oldestKubernetes = "1.30"
 
 // checkKubernetes waits for the API server and refuses versions that are too old. A version

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -34,12 +35,22 @@ func TestScripts(t *testing.T) {
 func condition(name string) (bool, error) {
 	switch name {
 	case "oldest":
-		return os.Getenv("SETPOINT_KUBERNETES_BINARIES") != "", nil
+		return onOldest()
 	case "inline":
 		return os.Getenv(inlineVariable) != "", nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
+
+// onOldest tells whether the API server of $SETPOINT_KUBERNETES_BINARIES is the oldest supported one.
+var onOldest = sync.OnceValues(func() (bool, error) {
+	folder := os.Getenv("SETPOINT_KUBERNETES_BINARIES")
+	if folder == "" {
+		return false, nil
+	}
+	version, err := exec.Command(filepath.Join(folder, "kube-apiserver"), "--version").Output()
+	return strings.HasPrefix(string(version), "Kubernetes v1.30."), err
+})
 
 // inlineVariable is set in test processes that run beside the inline.yaml of the examples.
 const inlineVariable = "SETPOINT_E2E_INLINE"

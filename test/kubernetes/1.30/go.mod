@@ -1,6 +1,6 @@
 // Kubernetes at the oldest version that Setpoint supports, for its tests. A module of its own: its
-// requirements are those of that version. Built by the Makefile into bin/oldest-kubernetes.
-module github.com/setpoint-dev/setpoint/test/oldest-kubernetes
+// requirements are those of that version. Built by the Makefile into bin/kubernetes-1.30.
+module github.com/setpoint-dev/setpoint/test/kubernetes/1.30
 
 go 1.26.0
 
