@@ -1,6 +1,6 @@
 // Command reference writes the generated parts of the reference pages in docs: the fields of every
 // kind, the conditions, reasons, annotations, states and metrics, the fields of setpoint.yaml and of the requests and responses of hooks,
-// and the packages.
+// and the packages, with a picture of them.
 //
 // The sentences come from the doc comments of the Go source and from the help texts of metrics. A
 // field, constant or metric without one is an error, so that no page can miss it. The command reads
@@ -32,7 +32,7 @@ func main() {
 // <!-- generated: NAME --> and <!-- end of NAME -->.
 func pages() []string {
 	return []string{"docs/kinds.md", "docs/kinds-metacontroller.md", "docs/glossary.md", "docs/setpoint-yaml.md", "docs/packages.md",
-		"docs/messages.md"}
+		"docs/architecture.md", "docs/messages.md"}
 }
 
 func run(root string) error {

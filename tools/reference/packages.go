@@ -20,28 +20,37 @@ func foldersWithPackages() []string {
 
 // writePackages lists the packages of the product with the first sentences of their comments.
 func writePackages(root string, parts map[string]string, problems *problems) error {
-	sentences := map[string]string{}
+	packages := map[string]goPackage{}
 	for _, folder := range append(foldersWithPackages(), ".") {
-		if err := readSynopses(root, folder, sentences); err != nil {
+		if err := readPackages(root, folder, packages); err != nil {
 			return err
 		}
 	}
 	var table strings.Builder
 	table.WriteString("| package | |\n|---|---|\n")
-	for _, dir := range keys(sentences) {
-		if sentences[dir] == "" {
+	for _, dir := range keys(packages) {
+		sentence := packages[dir].sentence
+		if sentence == "" {
 			problems.add("%s has no package comment", dir)
 		}
-		fmt.Fprintf(&table, "| `%s` | %s |\n", dir, cell(sentences[dir]))
+		fmt.Fprintf(&table, "| `%s` | %s |\n", dir, cell(sentence))
 	}
 	parts["packages"] = table.String()
+	parts["picture"] = picture(packages, problems)
 	return nil
+}
+
+// goPackage is what the pages show of a package: the first sentence of its comment, and the folders of what it imports
+// of this module.
+type goPackage struct {
+	sentence string
+	imports  []string
 }
 
 var startOfComment = regexp.MustCompile(`^(?:Package|Command) [\w-]+,? `)
 
-// readSynopses adds the packages of a folder, each with the first sentence of its comment, if it has one.
-func readSynopses(root, folder string, sentences map[string]string) error {
+// readPackages adds the packages of a folder.
+func readPackages(root, folder string, packages map[string]goPackage) error {
 	start := filepath.Join(root, folder)
 	return filepath.WalkDir(start, func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -55,7 +64,7 @@ func readSynopses(root, folder string, sentences map[string]string) error {
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.PackageClauseOnly)
+		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
@@ -64,7 +73,8 @@ func readSynopses(root, folder string, sentences map[string]string) error {
 			return err
 		}
 		dir = filepath.ToSlash(dir)
-		sentences[dir] += synopsis(syntax)
+		p := packages[dir]
+		packages[dir] = goPackage{p.sentence + synopsis(syntax), append(p.imports, importsOf(syntax)...)}
 		return nil
 	})
 }
@@ -72,4 +82,19 @@ func readSynopses(root, folder string, sentences map[string]string) error {
 func synopsis(file *ast.File) string {
 	sentence := new(doc.Package).Synopsis(file.Doc.Text())
 	return strings.TrimRight(startOfComment.ReplaceAllString(sentence, ""), ".:")
+}
+
+const module = "github.com/setpoint-dev/setpoint"
+
+// importsOf returns the folders of the packages of this module that a file imports.
+func importsOf(file *ast.File) (dirs []string) {
+	for _, spec := range file.Imports {
+		switch name := strings.Trim(spec.Path.Value, `"`); {
+		case name == module:
+			dirs = append(dirs, ".")
+		case strings.HasPrefix(name, module+"/"):
+			dirs = append(dirs, strings.TrimPrefix(name, module+"/"))
+		}
+	}
+	return dirs
 }
