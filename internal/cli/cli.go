@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cmd/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/cmd/record"
 	"github.com/setpoint-dev/setpoint/internal/cmd/release"
+	"github.com/setpoint-dev/setpoint/internal/cmd/render"
 	"github.com/setpoint-dev/setpoint/internal/cmd/rollout"
 	"github.com/setpoint-dev/setpoint/internal/cmd/run"
 	"github.com/setpoint-dev/setpoint/internal/cmd/supportbundle"
@@ -92,7 +93,7 @@ exits with 2 if there are changes.`,
 	root.AddCommand(run.Command(p), get.Command(p), why.Command(p), record.Command(p), tree.Command(p), plan.Command(p), rbac.Command(p),
 		reconcile.Command(p), allowdeletions.Command(p), rollout.Command(p), release.Command(p), uninstall.Command(p), loglevel.Command(p),
 		supportbundle.Command(p), devcommand.Command(p, e.Boot), kubectlCommand(p, e.Kubectl), initialize.Command(p, types.TypeScript),
-		types.Command(p), test.Command(p, run.OperatorOptions),
+		types.Command(p), render.Command(p, run.OperatorOptions), test.Command(p, run.OperatorOptions),
 		version.Command(p, about, e.Boot != nil), hooks.EngineCommand())
 	return root
 }

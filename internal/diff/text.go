@@ -55,6 +55,22 @@ func Texts(before, after string) (text Text) {
 	return text
 }
 
+// String returns the lines with their signs, invisible characters escaped. Omitted lines are an ellipsis.
+func (t Text) String() string {
+	var out strings.Builder
+	for _, line := range t.Lines {
+		if line.Sign == '@' {
+			out.WriteString("  …\n")
+			continue
+		}
+		fmt.Fprintf(&out, "%c %s\n", line.Sign, EscapeInvisible(line.Text))
+	}
+	if t.Truncated {
+		out.WriteString("  …\n")
+	}
+	return out.String()
+}
+
 // endLine ends the last line, as if all texts did.
 func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {

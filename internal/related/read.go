@@ -2,8 +2,12 @@ package related
 
 import (
 	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -38,6 +42,25 @@ func CheckReads(ctx context.Context, by Access, user string, reads []Read) error
 		}
 	}
 	return nil
+}
+
+// Select returns those of some objects that the rules of a parent select. Its errors are those of Set.
+func (r *Registry) Select(ctx context.Context, parent queue.Key, rules []hook.RelatedRule, all []*object.Object) ([]*object.Object,
+	error) {
+	patterns, err := r.validate(ctx, parent.Namespace, rules)
+	namespaces := map[string]labels.Labels{}
+	for _, o := range all {
+		if o.GroupKind() == object.Namespaces.GroupKind() {
+			namespaces[o.Name()] = o.Labels()
+		}
+	}
+	return lists.Filter(all, func(o *object.Object) bool {
+		return slices.ContainsFunc(patterns, func(p pattern) bool {
+			near := namespaces[o.Namespace()]
+			return p.resource.GroupKind() == o.GroupKind() && p.matches(o) &&
+				(p.namespaceLabels == nil || near != nil && p.namespaceLabels.Matches(near))
+		})
+	}), err
 }
 
 // ReadsOf returns what rules would read if a parent had them. Its errors are those of Set.

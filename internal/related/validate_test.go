@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -238,6 +239,37 @@ func TestNamesAreInTheOrderOfTheWire(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestSelect selects among given objects, in any order, without a watch.
+func TestSelect(t *testing.T) {
+	var all []*object.Object
+	for _, o := range []testObject{
+		configMap("a/one", "", "app=web"), configMap("b/one", "", "app=web"), configMap("b/two", ""),
+		namespace("a"), namespace("b", "tier=front"), widget("a/one", "", "app=web"),
+	} {
+		all = append(all, must.Get(object.Parse([]byte(o.json(1, false)))).In(t))
+	}
+	for name, c := range map[string]struct {
+		rule hook.RelatedRule
+		want string
+	}{
+		"by name, in any namespace": {of(configMaps, named("one")), "a/one b/one"},
+		"in one namespace":          {of(configMaps, in("b")), "b/one b/two"},
+		"by labels":                 {of(configMaps, labelled("app=web")), "a/one b/one"},
+		"by labels of namespaces":   {of(configMaps, near("tier=front")), "b/one b/two"},
+		"in no namespace":           {of(configMaps, near("tier=back")), ""},
+	} {
+		registry := New(Options{Resolve: resolve, Scope: v2Namespaced})
+		selected := must.Get(registry.Select(t.Context(), keyFrom("a/parent"), []hook.RelatedRule{c.rule}, all)).In(t)
+		var got []string
+		for _, o := range selected {
+			got = append(got, o.Namespace()+"/"+o.Name())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // defaultName is the name of the object of a request that gives none.
@@ -154,6 +156,15 @@ func (c *Case) related(ctx context.Context, parent *object.Object) ([]hook.Group
 	selected, err := p.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: c.controllerObject(p.Object), Parent: parent.JSON()})
 	if err != nil {
 		return nil, &responseError{fmt.Errorf("customize: %w", err)}
+	}
+	if c.files != nil {
+		registry := related.New(related.Options{Scope: p.Scope, Resolve: c.target.kinds.Resolve})
+		some, err := registry.Select(ctx, queue.Key{Namespace: parent.Namespace(), Name: parent.Name()}, selected.Related, c.files)
+		if err != nil {
+			return nil, &responseError{fmt.Errorf("customize: %w", err)}
+		}
+		raw = texts(some)
+		c.spec.Request.Related = raw
 	}
 	var kinds []object.Resource
 	for i, rule := range selected.Related {

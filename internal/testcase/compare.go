@@ -1,7 +1,6 @@
 package testcase
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -160,13 +159,5 @@ func yamlDiff(want, got fields) (string, error) {
 			sides[i] += string(text)
 		}
 	}
-	var out bytes.Buffer
-	for _, line := range diff.Texts(sides[0], sides[1]).Lines {
-		if line.Sign == '@' {
-			out.WriteString("  …\n")
-			continue
-		}
-		fmt.Fprintf(&out, "%c %s\n", line.Sign, diff.EscapeInvisible(line.Text))
-	}
-	return out.String(), nil
+	return diff.Texts(sides[0], sides[1]).String(), nil
 }

@@ -1,4 +1,5 @@
-// Package testcase runs cases: files with a request to a hook, and what the hook is expected to respond.
+// Package testcase runs cases: files with a request to a hook, and what the hook is expected to respond. It also makes cases of
+// the objects in files, to render what the hooks return for them.
 //
 // It completes abridged objects, calls the hooks of a workspace, compares, and rewrites expectations. Package
 // workspace has the files and the hooks; the command line prints results.
@@ -25,6 +26,8 @@ type Case struct {
 	spec spec
 	// target is what is called.
 	target target
+	// files are the objects of which the hook gets those that customize selects; nil for those of the request.
+	files []*object.Object
 }
 
 // spec are the fields of a Case.

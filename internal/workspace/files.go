@@ -53,7 +53,7 @@ func readFiles(paths []string) (*files, error) {
 	var err error
 	all.documents, err = manifest.ReadWithTests(manifests)
 	if err == nil && len(all.documents)+len(all.projects) == 0 {
-		err = fmt.Errorf("no object in %s", paths)
+		err = fmt.Errorf("no object in %s: its files have neither controllers nor other manifests", strings.Join(paths, ", "))
 	}
 	return all, err
 }
@@ -148,9 +148,9 @@ func checkTest(d manifest.Document) error {
 
 // complete returns the object of a document, in its namespace.
 func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
-	if d.Object.GetNamespace() == "" && !isController(d) {
+	if !isController(d) { // Also of objects with a namespace: a controller names the plural of a kind without a CRD.
 		resource, err := w.Kinds.ResolveKind(context.Background(), d.Object.GetAPIVersion(), d.Object.GetKind())
-		if err == nil && resource.Namespaced {
+		if err == nil && resource.Namespaced && d.Object.GetNamespace() == "" {
 			d.Object.SetNamespace(namespace)
 		}
 	}
@@ -159,6 +159,12 @@ func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// DocumentOf says where an object is.
+func (w *Workspace) DocumentOf(o *object.Object) manifest.Document {
+	at := slices.IndexFunc(w.files.documents, func(d manifest.Document) bool { return manifest.RefOf(d.Object) == o.Ref().Identity() })
+	return w.files.documents[at]
 }
 
 // Digests identify the files with controllers, by their names.

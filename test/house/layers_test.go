@@ -59,7 +59,7 @@ var layers = [][]string{
 	{"internal/cli/command", "internal/cli/clitest", "internal/cli/manifests"},
 	{"internal/cli/output", "internal/cli/hooks"},
 	{"internal/cli/client"},
-	{"internal/cli/processes", "internal/cli/operators"},
+	{"internal/cli/processes", "internal/cli/operators", "internal/cli/offline"},
 	{"internal/cmd/..."},
 	{"internal/cli"},
 	{"cmd/...", "controlplane/...", "test/...", "tools/..."},

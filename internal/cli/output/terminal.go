@@ -63,6 +63,17 @@ const (
 	Yellow Style = "33"
 )
 
+// DiffStyle returns the style of a line of a diff, which begins with its sign.
+func DiffStyle(line string) Style {
+	switch line[0] {
+	case '-':
+		return Red
+	case '+':
+		return Green
+	}
+	return Plain
+}
+
 // Apply returns text in the style.
 func (t Style) Apply(text string) string {
 	if t == Plain || text == "" {

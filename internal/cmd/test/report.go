@@ -152,7 +152,7 @@ func (s testStyle) ofCase(c testcase.Result) result {
 	if c.Difference != "" {
 		one.details = fmt.Sprintf("      %s %s, - expected, + response:\n", c.Controller, c.Hook)
 		for line := range strings.Lines(c.Difference) {
-			one.details += "      " + s.paint(diffStyle(line), strings.TrimSuffix(line, "\n")) + "\n"
+			one.details += "      " + s.paint(output.DiffStyle(line), strings.TrimSuffix(line, "\n")) + "\n"
 		}
 	}
 	if s.verbose && c.Response != nil {
@@ -161,16 +161,6 @@ func (s testStyle) ofCase(c testcase.Result) result {
 		}
 	}
 	return one
-}
-
-func diffStyle(line string) output.Style {
-	switch line[0] {
-	case '-':
-		return output.Red
-	case '+':
-		return output.Green
-	}
-	return output.Plain
 }
 
 // shown returns lines below the name of a test.

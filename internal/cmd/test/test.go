@@ -11,37 +11,25 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
-	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/cli/offline"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
-	"github.com/setpoint-dev/setpoint/internal/expression"
-	"github.com/setpoint-dev/setpoint/internal/flags"
-	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/operator"
-	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 // testFlags are the flags of `setpoint test`.
 type testFlags struct {
-	operatorOptions operatorParser
-	only            []string
-	run             string
-	limits          exploreFlags
-	update          bool
-	verbose         bool
-	junit           string
-	hooks           []string
-	processes       hooks.Processes
+	files   *offline.Flags
+	only    []string
+	run     string
+	limits  exploreFlags
+	update  bool
+	verbose bool
+	junit   string
 	output.PrintFlags
 }
 
@@ -54,12 +42,9 @@ const (
 
 func testParts() []string { return []string{partCases, partExplore, partReplay} }
 
-// operatorParser returns what the arguments of `setpoint run` say of the operator. Its files are in the folder.
-type operatorParser func(args []string, dir string) (operator.Options, error)
-
 // Command returns `setpoint test`. It reads the command lines of operators with the function.
-func Command(p *command.Invocation, parse operatorParser) *cobra.Command {
-	f := &testFlags{operatorOptions: parse, PrintFlags: output.NewTextFlags()}
+func Command(p *command.Invocation, parse offline.OperatorParser) *cobra.Command {
+	f := &testFlags{files: offline.NewFlags(parse), PrintFlags: output.NewTextFlags()}
 	c := &cobra.Command{
 		Use:   "test (DIR | FILE)…",
 		Short: "Test controllers without a cluster",
@@ -100,8 +85,7 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
-	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
-	f.processes.RegisterMemory(set)
+	f.files.Register(set)
 	f.Register(c)
 	return c
 }
@@ -161,13 +145,12 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	ctx, stop := command.UntilSignal(ctx)
 	defer stop()
 	began := time.Now()
-	printed := &programOutput{}
 	defer func() {
 		if f.verbose || failed != nil || p.Code != command.OK {
-			printed.show(p.Stderr)
+			f.files.ShowOutput(p.Stderr)
 		}
 	}()
-	w, err := openWorkspace(ctx, p, f, printed, args)
+	w, err := f.files.Open(ctx, p, args)
 	if err != nil {
 		return err
 	}
@@ -232,63 +215,4 @@ func finish(ctx context.Context, p *command.Invocation, f *testFlags, report *te
 		return errors.Join(f.PrintValue(p.Stdout, report), written)
 	}
 	return errors.Join(report.writeText(p.Stdout, testStyle{color: f.WantsColor(p.Stdout), verbose: f.verbose}), written)
-}
-
-// openWorkspace reads the files and compiles their controllers.
-func openWorkspace(ctx context.Context, p *command.Invocation, f *testFlags, printed *programOutput, args []string) (*workspace.Workspace,
-	error) {
-	routes, err := hooks.ParseRoutes(os.Getenv(hooks.Variable), f.hooks)
-	if err != nil {
-		return nil, command.UsageError(err)
-	}
-	executable, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	for _, arg := range args {
-		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
-			arg = filepath.Dir(arg)
-		} else if err != nil {
-			return nil, err
-		}
-		f.processes.ExecDirs = append(f.processes.ExecDirs, arg)
-	}
-	f.processes.Log = flags.NewLog(printed.of("hook"), flags.Brief, "info")
-	var calls manager.Options
-	if err := f.processes.AddTo(&calls); err != nil {
-		return nil, err
-	}
-	w, err := workspace.Open(ctx, workspace.Options{
-		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.Dial, Routed: routes.Has,
-		Operator: f.openOperator(printed), Check: controllerCheck(), Executable: executable,
-		Output: func(name string) process.Output { return printed.of(name) },
-	})
-	if err != nil && ctx.Err() != nil {
-		p.Code = command.Aborted
-	}
-	return w, err
-}
-
-// controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the
-// rules of the CRDs.
-func controllerCheck() func(*object.Object) error {
-	read := sync.OnceValues(func() (*kinds.CRDs, error) {
-		texts, err := crd.All()
-		var definitions [][]byte
-		for _, text := range texts {
-			definition, wrong := yaml.YAMLToJSON(text)
-			definitions, err = append(definitions, definition), cmp.Or(err, wrong)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return kinds.ReadCRDs(definitions...)
-	})
-	return func(o *object.Object) error {
-		schemas, err := read()
-		if err != nil {
-			return err
-		}
-		return schemas.Check(o)
-	}
 }

@@ -220,6 +220,18 @@ func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phas
 	return controller.PhaseManaged
 }
 
+// HookFor returns the hook that is called for an object of the kind, sync or finalize, or says why none is.
+func (p *Program) HookFor(parent *object.Object) (hook, skipped string) {
+	if p.Namespace != "" && parent.Namespace() != "" && parent.Namespace() != p.Namespace {
+		return "", "not in a namespace of this controller"
+	}
+	phase := p.phaseOf(parent, p.Finalize != nil)
+	if skipped = phase.SkipReason(); skipped == "" && phase == controller.PhaseManaged && p.Sync == nil {
+		skipped = "not finalized yet, and the controller has no sync hook"
+	}
+	return hookName(phase), skipped
+}
+
 // hookName returns "sync" or "finalize".
 func hookName(phase controller.Phase) string {
 	if phase == controller.PhaseFinalizing {

@@ -112,6 +112,13 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
 }
 
+// Handles reports whether an object is handled. It does not know what the field selector selects.
+func (p *Program) Handles(o *object.Object) bool {
+	matches := p.matchFunc()
+	return p.Resource.GroupKind() == o.GroupKind() && (matches == nil || matches(o)) &&
+		(len(p.Namespaces) == 0 || o.Namespace() == "" || slices.Contains(p.Namespaces, o.Namespace()))
+}
+
 // serverSelector returns the label selector for the API server. It is empty if Setpoint must
 // see objects that stop matching, to release them.
 func (p *Program) serverSelector() string {

@@ -1,0 +1,110 @@
+// Package offline opens the files of an operator for commands that need no cluster: the hooks are called as in
+// `setpoint run`, and the programs of setpoint.yaml that serve them are started.
+//
+// Package workspace has the files; what a command does with them is its own.
+package offline
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/operator"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// OperatorParser returns what the arguments of `setpoint run` say of the operator. Its files are in the folder.
+type OperatorParser func(args []string, dir string) (operator.Options, error)
+
+// Flags are the flags of how the hooks of files are called. It keeps what hooks and programs print.
+type Flags struct {
+	parse     OperatorParser
+	hooks     []string
+	processes hooks.Processes
+	printed   programOutput
+}
+
+// NewFlags returns the flags of a command. It reads the command lines of operators with the function.
+func NewFlags(parse OperatorParser) *Flags { return &Flags{parse: parse} }
+
+// Register adds the flags.
+func (f *Flags) Register(set *pflag.FlagSet) {
+	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
+	f.processes.RegisterMemory(set)
+}
+
+// Open reads the files and folders of the arguments and compiles their controllers. A signal sets the exit code.
+func (f *Flags) Open(ctx context.Context, p *command.Invocation, args []string) (*workspace.Workspace, error) {
+	routes, err := hooks.ParseRoutes(os.Getenv(hooks.Variable), f.hooks)
+	if err != nil {
+		return nil, command.UsageError(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
+			arg = filepath.Dir(arg)
+		} else if err != nil {
+			return nil, err
+		}
+		f.processes.ExecDirs = append(f.processes.ExecDirs, arg)
+	}
+	f.processes.Log = flags.NewLog(f.printed.of("hook"), flags.Brief, "info")
+	var calls manager.Options
+	if err := f.processes.AddTo(&calls); err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, workspace.Options{
+		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.Dial, Routed: routes.Has,
+		Operator: f.openOperator, Check: controllerCheck(), Executable: executable,
+		Output: func(name string) process.Output { return f.printed.of(name) },
+	})
+	if err != nil && ctx.Err() != nil {
+		p.Code = command.Aborted
+	}
+	return w, err
+}
+
+// ShowOutput writes what hooks and programs have printed.
+func (f *Flags) ShowOutput(out io.Writer) { f.printed.show(out) }
+
+// controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the
+// rules of the CRDs.
+func controllerCheck() func(*object.Object) error {
+	read := sync.OnceValues(func() (*kinds.CRDs, error) {
+		texts, err := crd.All()
+		var definitions [][]byte
+		for _, text := range texts {
+			definition, wrong := yaml.YAMLToJSON(text)
+			definitions, err = append(definitions, definition), cmp.Or(err, wrong)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return kinds.ReadCRDs(definitions...)
+	})
+	return func(o *object.Object) error {
+		schemas, err := read()
+		if err != nil {
+			return err
+		}
+		return schemas.Check(o)
+	}
+}

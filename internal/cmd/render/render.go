@@ -1,0 +1,148 @@
+// Package render is `setpoint render`: what hooks return for the objects in files, as documents of YAML.
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/offline"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// codeDiffError is the exit code of --diff if there is no comparison: 1 means that there are differences.
+const codeDiffError = 2
+
+// renderFlags are the flags of `setpoint render`.
+type renderFlags struct {
+	files *offline.Flags
+	diff  string
+	output.PrintFlags
+}
+
+// Command returns `setpoint render`. It reads the command lines of operators with the function.
+func Command(p *command.Invocation, parse offline.OperatorParser) *cobra.Command {
+	f := &renderFlags{files: offline.NewFlags(parse), PrintFlags: output.NewPrintFlags(output.AsYAML, output.AsJSON)}
+	_ = f.Output.Set(output.AsYAML) // It is one of them.
+	c := &cobra.Command{
+		Use:   "render (DIR | FILE)…",
+		Short: "Print what hooks return for the objects in files",
+		Long: `Call the hooks of the controllers in the files for the parents in the files, without a
+cluster, and print what they return: each parent with its status, and of a decorator its
+labels and annotations, then its children. Nothing is stored or written.
+
+DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
+a hook or run an operator in Python, or else manifests. FILE is a manifest with controllers,
+CRDs, parents or what is around them: a child that names a parent as its controlling owner is
+observed, and what the customize hook selects is related. Of handlers, those of Create, Delete
+and timers are called; a parent that is being deleted is finalized.
+
+Messages, events and other fields of responses go to standard error. If a hook fails, nothing
+is printed. See docs/test.md.
+
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 aborted.
+With --diff: 0 no differences, 1 differences, 2 failure or wrong usage, 130 aborted.`,
+		Example: `  setpoint render controller.yaml parent.yaml
+  setpoint render . >rendered.txt           # a folder with a setpoint.yaml
+  setpoint render . --diff rendered.txt     # what a change of the code changes
+  setpoint render . -o jsonpath='{.items[*].metadata.name}'`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.diff != "" && c.Flags().Changed("output") {
+				return command.UsageErrorf("--diff prints text; omit --output")
+			}
+			return run(c.Context(), p, f, args)
+		},
+	}
+	set := c.Flags()
+	set.SortFlags = false
+	set.StringVar(&f.diff, "diff", "", "former output in this `file` to compare with")
+	f.files.Register(set)
+	f.Register(c)
+	return c
+}
+
+func run(ctx context.Context, p *command.Invocation, f *renderFlags, args []string) (failed error) {
+	if len(args) == 0 {
+		return command.UsageErrorf("no files given; give a folder with a setpoint.yaml, or manifests with controllers and parents")
+	}
+	ctx, stop := command.UntilSignal(ctx)
+	defer stop()
+	if f.diff != "" {
+		p.Code = codeDiffError
+	}
+	defer func() {
+		if failed != nil {
+			f.files.ShowOutput(p.Stderr)
+		}
+	}()
+	former, err := readFormer(f.diff)
+	if err != nil {
+		return err
+	}
+	w, err := f.files.Open(ctx, p, args)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	documents, err := render(ctx, p, w)
+	switch {
+	case ctx.Err() != nil:
+		p.Code = command.Aborted
+		return err
+	case err != nil:
+		return err
+	case f.diff != "":
+		return f.compare(p, former, documents)
+	case f.Output.Value == output.AsYAML:
+		problems := lists.Map(documents, func(d map[string]any) error { return f.PrintValue(p.Stdout, d) })
+		return errors.Join(problems...)
+	}
+	return f.PrintValue(p.Stdout, map[string]any{"apiVersion": "v1", "kind": "List", "items": documents})
+}
+
+// render calls the hooks for all objects in the files, and returns all documents, or all errors.
+func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) (documents []map[string]any, err error) {
+	if len(w.Controllers) == 0 {
+		return nil, command.WithHint(errors.New("the files have no controller"),
+			"add the manifest of a CompositeController, DecoratorController or HandlerController")
+	}
+	cases, skipped, err := testcase.OfFiles(w)
+	if err != nil {
+		return nil, err
+	}
+	if len(cases) == 0 {
+		return nil, command.WithHint(errors.New("nothing to render: "+strings.Join(skipped, "\n")),
+			"add the manifest of an object that a controller manages")
+	}
+	if assumed := w.Kinds.Assumed(); len(assumed) > 0 {
+		skipped = append(skipped, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
+	}
+	for _, each := range skipped {
+		note(p, each)
+	}
+	var problems []error
+	for _, c := range cases {
+		rendered, err := c.Render(ctx)
+		if problems = append(problems, err); err != nil {
+			continue
+		}
+		documents = append(documents, rendered.Documents...)
+		for _, field := range lists.Keys(rendered.Others) {
+			text, err := json.Marshal(rendered.Others[field])
+			problems = append(problems, err)
+			note(p, fmt.Sprintf("%s: %s: %s", c.Title(), field, diff.Unescaped(text)))
+		}
+	}
+	return documents, errors.Join(problems...)
+}
+
+func note(p *command.Invocation, text string) { fmt.Fprintln(p.Stderr, "note:", output.Clean(text)) }
