@@ -55,8 +55,8 @@ func Texts(before, after string) (text Text) {
 	return text
 }
 
-// String returns the lines with their signs, invisible characters escaped. Omitted lines are an ellipsis.
-func (t Text) String() string {
+// Signed returns the lines behind their signs, invisible characters escaped. Omitted lines are an ellipsis.
+func (t Text) Signed() string {
 	var out strings.Builder
 	for _, line := range t.Lines {
 		if line.Sign == '@' {

@@ -163,7 +163,7 @@ func (c *Case) related(ctx context.Context, parent *object.Object) ([]hook.Group
 		if err != nil {
 			return nil, &responseError{fmt.Errorf("customize: %w", err)}
 		}
-		raw = texts(some)
+		raw = rawObjects(some)
 		c.spec.Request.Related = raw
 	}
 	var kinds []object.Resource

@@ -159,5 +159,5 @@ func yamlDiff(want, got fields) (string, error) {
 			sides[i] += string(text)
 		}
 	}
-	return diff.Texts(sides[0], sides[1]).String(), nil
+	return diff.Texts(sides[0], sides[1]).Signed(), nil
 }

@@ -2,7 +2,6 @@ package testcase
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -122,7 +121,7 @@ func (f *fromFiles) add(o *object.Object, t target, r request) {
 
 // controlled returns the objects of some kinds that an object controls by their owner references. A file may have no UIDs.
 func (f *fromFiles) controlled(by *object.Object, of []object.Resource) objects {
-	return texts(lists.Filter(f.workspace.Objects, func(o *object.Object) bool {
+	return rawObjects(lists.Filter(f.workspace.Objects, func(o *object.Object) bool {
 		owner, owned := o.Controller()
 		return owned && hasKind(of, o) && owner.Kind == by.Kind() && owner.Name == by.Name() &&
 			object.GroupOf(owner.APIVersion) == object.GroupOf(by.APIVersion()) &&
@@ -146,8 +145,4 @@ func (f *fromFiles) noteForeign() {
 
 func hasKind(all []object.Resource, o *object.Object) bool {
 	return slices.ContainsFunc(all, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
-}
-
-func texts(all []*object.Object) objects {
-	return lists.Map(all, func(o *object.Object) json.RawMessage { return o.JSON() })
 }

@@ -70,6 +70,10 @@ func (t *target) complete(field string, raw json.RawMessage, by defaults) (*obje
 	return object.Encode(fields)
 }
 
+func rawObjects(all []*object.Object) objects {
+	return lists.Map(all, func(o *object.Object) json.RawMessage { return o.JSON() })
+}
+
 func setDefault(fields map[string]any, name string, value any) {
 	if fields[name] == nil {
 		fields[name] = value

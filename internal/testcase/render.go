@@ -17,8 +17,8 @@ type Rendered struct {
 	Others map[string]any
 }
 
-// Title says what is called, such as "Set default/a: CompositeController/sets sync".
-func (c *Case) Title() string {
+// Heading says what is called, such as "Set default/a: CompositeController/sets sync".
+func (c *Case) Heading() string {
 	return fmt.Sprintf("%s: %s %s", c.Name, c.target.controller, c.target.hook)
 }
 
@@ -59,7 +59,7 @@ func (c *Case) located(err error) error {
 			err = fmt.Errorf("%w (%s:%d)", err, code.File, code.Line)
 		}
 	}
-	return fmt.Errorf("%s:%d: %s: %w", at.File, at.Line, c.Title(), err)
+	return fmt.Errorf("%s:%d: %s: %w", at.File, at.Line, c.Heading(), err)
 }
 
 // accepted returns the response to an object that the API server would store, unless Setpoint would reject it.

@@ -54,7 +54,7 @@ func (f *renderFlags) compare(p *command.Invocation, former, now []map[string]an
 		}
 		p.Code = command.Failure
 		fmt.Fprintln(p.Stdout, paint(output.Bold, output.Clean(name)))
-		for line := range strings.Lines(diff.Texts(was[name], is[name]).String()) {
+		for line := range strings.Lines(diff.Texts(was[name], is[name]).Signed()) {
 			fmt.Fprintln(p.Stdout, "  "+paint(output.DiffStyle(line), strings.TrimSuffix(line, "\n")))
 		}
 	}

@@ -139,7 +139,7 @@ func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) 
 		for _, field := range lists.Keys(rendered.Others) {
 			text, err := json.Marshal(rendered.Others[field])
 			problems = append(problems, err)
-			note(p, fmt.Sprintf("%s: %s: %s", c.Title(), field, diff.Unescaped(text)))
+			note(p, fmt.Sprintf("%s: %s: %s", c.Heading(), field, diff.Unescaped(text)))
 		}
 	}
 	return documents, errors.Join(problems...)
