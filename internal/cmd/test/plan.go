@@ -55,6 +55,8 @@ type testPlan struct {
 	stories      []*story
 	// known are all explorations, for the replay of what they found.
 	known []*document.Exploration
+	// sampled means that the files have no test, and that the controllers are explored with their samples instead.
+	sampled bool
 	// progress shows how far explorations are; only on a terminal.
 	progress *progress.Reporter
 }
@@ -77,9 +79,10 @@ func (f *testFlags) plan(w *workspace.Workspace, names *regexp.Regexp) (t *testP
 	}
 	t.cases = slices.DeleteFunc(t.cases, func(c *testcase.Case) bool { return !f.runs(partCases) || !names.MatchString(c.Name) })
 	t.stories = slices.DeleteFunc(t.stories, func(s *story) bool { return !f.runs(partReplay) || !names.MatchString(s.Metadata.Name) })
+	t.sampled = len(w.Tests) == 0 && len(f.only) == 0 && !f.update
 	for _, e := range t.known {
-		// Explorations of samples take time that only those should spend who choose it.
-		chosen := f.runs(partExplore) && (e.Document.File != "" || slices.Contains(f.only, partExplore))
+		// Explorations of samples take time that only those should spend who choose it, or have nothing else.
+		chosen := f.runs(partExplore) && (e.Document.File != "" || t.sampled || slices.Contains(f.only, partExplore))
 		if chosen && names.MatchString(e.Name) {
 			t.explorations = append(t.explorations, e)
 		}

@@ -2,9 +2,12 @@ package test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +32,10 @@ type testReport struct {
 	Summary      testSummary         `json:"summary"`
 	// Notes are what may make the results less certain.
 	Notes []string `json:"notes,omitempty"`
+	// FirstCase is a document of YAML for files without any test.
+	FirstCase string `json:"firstCase,omitempty"`
+	// firstFile is where to save it.
+	firstFile string
 }
 
 // testSummary counts the results. NotRun are those left after Ctrl-C.
@@ -51,6 +58,21 @@ func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
 	if len(assumed) > 0 {
 		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
 	}
+}
+
+// addFirstCase says that the files have no test, and adds what a first case could be.
+func (r *testReport) addFirstCase(ctx context.Context, w *workspace.Workspace, args []string) (err error) {
+	r.Notes = append(r.Notes, fmt.Sprintf("no test in %s: each controller was explored with its samples, within the default bounds or "+
+		"those of the flags", strings.Join(args, ", ")))
+	r.firstFile = "cases.yaml, and give that file too"
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && info.IsDir() {
+			r.firstFile = filepath.Join(arg, "cases.yaml")
+			break
+		}
+	}
+	r.FirstCase, err = testcase.Draft(ctx, w)
+	return err
 }
 
 // result is what became of one test, for people and for CI systems.
@@ -108,6 +130,9 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 		fmt.Fprintf(&b, "note: %s\n", output.Clean(note))
 	}
 	fmt.Fprintf(&b, "%s\n", r.Summary)
+	if r.FirstCase != "" {
+		fmt.Fprintf(&b, "\nA first case, with what the hook responds now. Save it as %s:\n\n%s", r.firstFile, r.FirstCase)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

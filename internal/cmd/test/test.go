@@ -62,9 +62,9 @@ Inline hooks run as in 'setpoint run', exec
 hooks run in DIR or beside FILE.
 
 In cases the API server's part of objects may be left out, and only the fields in expect are
-compared. --update writes what hooks respond into the files, and keeps comments. With
---only explore and without an Exploration, each controller is explored with its samples.
-See docs/test.md.
+compared. --update writes what hooks respond into the files, and keeps comments. Without any
+test, or with --only explore and without an Exploration, each controller is explored with its
+samples: the objects in the files that it manages. See docs/test.md.
 
 Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usage, 130 aborted.`,
 		Example: `  setpoint test .                          # everything in this folder
@@ -167,6 +167,11 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 	if err != nil {
 		return err
 	}
+	if plan.sampled && ctx.Err() == nil {
+		if err := report.addFirstCase(ctx, w, args); err != nil {
+			return err
+		}
+	}
 	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
 	return finish(ctx, p, f, report)
 }
@@ -184,8 +189,8 @@ func (f *testFlags) missing(w *workspace.Workspace) string {
 	switch {
 	case f.run != "" || len(w.Controllers) == 0 || !f.runs(partExplore):
 		return examples
-	case len(f.only) == 0:
-		return "--only explore explores each controller with its samples; " + examples
+	case f.update:
+		return "--update is for cases, and there is none; without it, each controller is explored with its samples"
 	}
 	var kinds []string
 	for _, c := range w.Controllers {
