@@ -41,13 +41,20 @@ help: ## Show this help
 .PHONY: build
 build: bin/setpoint bin/setpoint-controller ## Build bin/setpoint (with a control plane inside) and bin/setpoint-controller (what a cluster runs)
 
-.PHONY: demo
-demo: bin/setpoint | need-python ## Boot a control plane, run all examples on it, show each at work
-	bin/setpoint dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
+# SETPOINT=path names the full binary of a release: then nothing is compiled here.
+RELEASED = $(patsubst ~/%,$(HOME)/%,$(SETPOINT))
 
-# Without node, the examples whose hooks are JavaScript are left out.
-SHOWN = $(if $(shell command -v node),$(EXAMPLES),$(filter-out $(JAVASCRIPT),$(EXAMPLES)))
-JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
+.PHONY: demo
+demo: $(if $(SETPOINT),check-binary,bin/setpoint) | need-python ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
+	'$(or $(RELEASED),bin/setpoint)' dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
+
+.PHONY: check-binary
+check-binary:
+	@tools/check-binary.sh '$(RELEASED)' '$(VERSION)'
+
+# Without node, the examples whose hooks are JavaScript are left out; with a binary of a release those that are compiled.
+SHOWN = $(filter-out $(if $(SETPOINT),$(call written-in,main.go)) $(if $(shell command -v node),,$(call written-in,main.mjs)),$(EXAMPLES))
+written-in = $(patsubst %/$(1),%,$(wildcard examples/*/$(1)))
 
 ##@ Work on it
 
