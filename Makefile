@@ -175,28 +175,24 @@ test-kubernetes: bin/setpoint bin/kubernetes-$(KUBERNETES)/kube-apiserver | need
 # --- the binaries -----------------------------------------------------------
 
 bin/setpoint: $(FULL_INPUTS) | need-go
-	@tools/build-with-progress.sh $@ 'the first time, Kubernetes is compiled, which takes 6 to 10 minutes on two cores' \
-	  go -C controlplane build -v -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/setpoint
+	@tools/build-with-progress.sh $@ controlplane ./cmd/setpoint -ldflags '$(LDFLAGS)'
 	@touch $@
 
 # One program stands for the three that are built. Kubernetes has its version stamped by the linker.
-KUBERNETES_RELEASE = $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' test/kubernetes/$*/go.mod)
-KUBERNETES_VERSION := k8s.io/component-base/version
+STAMP = $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' test/kubernetes/$*/go.mod)
+STAMPED := k8s.io/component-base/version
 
 bin/kubernetes-%/kube-apiserver: test/kubernetes/%/go.mod test/kubernetes/%/go.sum | need-go
-	@tools/build-with-progress.sh $(@D) 'the first time, another Kubernetes is compiled, which takes 6 to 10 minutes on two cores' \
-	  go -C test/kubernetes/$* build -v -o ../../../$(@D)/ -ldflags '-s -w -X $(KUBERNETES_VERSION).gitVersion=$(KUBERNETES_RELEASE) \
-	  -X $(KUBERNETES_VERSION).gitMajor=1 -X $(KUBERNETES_VERSION).gitMinor=$(word 2,$(subst ., ,$*))' tool
+	@tools/build-with-progress.sh $(@D)/ test/kubernetes/$* tool -ldflags \
+	  '-s -w -X $(STAMPED).gitVersion=$(STAMP) -X $(STAMPED).gitMajor=1 -X $(STAMPED).gitMinor=$(word 2,$(subst ., ,$*))'
 	@touch $@
 
 bin/setpoint-controller: $(LIGHT_INPUTS) | need-go
-	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
-	  go build -v -ldflags '$(LDFLAGS)' -o $@ ./cmd/setpoint-controller
+	@tools/build-with-progress.sh $@ . ./cmd/setpoint-controller -ldflags '$(LDFLAGS)'
 	@touch $@
 
 bin/bench-inprocess: $(LIGHT_INPUTS) $(call inputs,test/bench) | need-go
-	@tools/build-with-progress.sh $@ 'the first time takes a minute or two' \
-	  go -C test/bench build -v -ldflags '-s -w' -o ../../$@ ./inprocess
+	@tools/build-with-progress.sh $@ test/bench ./inprocess -ldflags '-s -w'
 	@touch $@
 
 bin/compare-setpoint: $(LIGHT_INPUTS) $(call inputs,examples/exchangerate) | need-go
@@ -208,8 +204,7 @@ bin/compare-kubebuilder: test/bench/go.mod $(call inputs,test/bench/compare/kube
 	@touch $@
 
 bin/tools/golangci-lint: tools/lint/go.mod tools/lint/go.sum | need-go
-	@tools/build-with-progress.sh $@ 'the first time takes two or three minutes' \
-	  go -C tools/lint build -v -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@tools/build-with-progress.sh $@ tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
 # --- the parts of check -----------------------------------------------------
