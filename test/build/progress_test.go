@@ -134,7 +134,7 @@ func TestEstimate(t *testing.T) {
 	t.Parallel()
 	var packages, log strings.Builder
 	for i := range 2000 {
-		fmt.Fprintf(&packages, "example.com/p%d true %d 0\n", i, 1+2*(i/1000)) // The second half is twice the work.
+		fmt.Fprintf(&packages, "example.com/p%d true %d 0\n", i, 1+2*(i/1000)) // The second half is more work.
 		if i < 1000 {
 			fmt.Fprintf(&log, "example.com/p%d\n", i)
 		}
@@ -150,7 +150,7 @@ func TestEstimate(t *testing.T) {
 		{packages.String(), "example.com/p0\n", 100, "compiling 1 of 2,000 packages"},
 		{packages.String(), log.String(), 5, "compiling 1,000 of 2,000 packages"},
 		{packages.String(), log.String(), 25, "compiling 1,000 of 2,000 packages, less than a minute left"},
-		{packages.String(), log.String(), 300, "compiling 1,000 of 2,000 packages, about 10 min left"},
+		{packages.String(), log.String(), 300, "compiling 1,000 of 2,000 packages, about 7 min left"},
 		{"a true 1 0\nb false 1 0\n", "go: downloading c v1\nb\n# b\nb/b.go:1:1: wrong\n", 100, "compiling 1 of 2 packages, about 2 min left"},
 		{"a true 1 0\nb false 1 0\n", "a\n", 100, "linking"},
 	} {
