@@ -45,6 +45,7 @@ build: bin/setpoint bin/setpoint-controller ## Build bin/setpoint (with a contro
 RELEASED = $(patsubst ~/%,$(HOME)/%,$(SETPOINT))
 
 .PHONY: demo
+demo: FIRST_LOOK := tools/first-look.sh
 demo: $(if $(SETPOINT),check-binary,bin/setpoint) | need-python ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
 	'$(or $(RELEASED),bin/setpoint)' dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
 
@@ -175,6 +176,7 @@ test-kubernetes: bin/setpoint bin/kubernetes-$(KUBERNETES)/kube-apiserver | need
 # --- the binaries -----------------------------------------------------------
 
 bin/setpoint: $(FULL_INPUTS) | need-go
+	@$(if $(FIRST_LOOK),$(FIRST_LOOK) -ldflags '$(LDFLAGS)')
 	@tools/build-with-progress.sh $@ controlplane ./cmd/setpoint -ldflags '$(LDFLAGS)'
 	@touch $@
 

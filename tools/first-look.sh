@@ -1,0 +1,27 @@
+#!/bin/sh
+# What `make demo` shows before Kubernetes is compiled, which takes many minutes: an
+# operator at work, by the binary without a control plane, which takes one or two. What
+# is compiled for that binary is a part of the other one. Where there has been a
+# build, or most of Kubernetes is compiled, this does nothing.
+#
+# usage: first-look.sh [FLAG of go build…]
+set -eu
+# shellcheck source=examples/show.sh
+. examples/show.sh
+
+[ ! -e bin/setpoint ] || exit 0
+# A question is no reason to fetch modules: without them there is no answer.
+kubernetes=$(GOPROXY=off go -C controlplane list -f '{{not .Stale}}' k8s.io/kubernetes/cmd/kube-apiserver/app 2>/dev/null) || true
+[ "$kubernetes" != true ] || exit 0
+
+SETPOINT=bin/setpoint-light
+tools/build-with-progress.sh "$SETPOINT" controlplane github.com/setpoint-dev/setpoint/cmd/setpoint "$@"
+
+heading 'First, an operator without a cluster' \
+	'Kubernetes is compiled next, once. What needs none is there: setpoint test calls the function' \
+	'of a manifest, and explores what it leads to in every order of events, edits, crashes and faults.'
+operator=examples/immortalcontainer
+show "sed -n '/export function/,/^--/p' $operator/inline.yaml"
+show "setpoint test $operator/inline.yaml $operator/cases.yaml $operator/exploration.yaml"
+say 'While the control plane is compiled, change the function, and test it in a second terminal:' \
+	"  $SETPOINT test $operator/inline.yaml $operator/cases.yaml"
