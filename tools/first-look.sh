@@ -1,8 +1,8 @@
 #!/bin/sh
 # What `make demo` shows before Kubernetes is compiled, which takes many minutes: an
-# operator at work, by the binary without a control plane, which takes one or two. What
-# is compiled for that binary is a part of the other one. Where there has been a
-# build, or most of Kubernetes is compiled, this does nothing.
+# operator at work, by the binary without a control plane. What is compiled for that one,
+# two fifths of the work, is a part of the other. Where there has been a build, or most
+# of Kubernetes is compiled, this does nothing.
 #
 # usage: first-look.sh [FLAG of go build…]
 set -eu
