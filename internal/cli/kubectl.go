@@ -2,16 +2,23 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 )
 
 func kubectlCommand(p *command.Invocation, kubectl func([]string) int) *cobra.Command {
 	return &cobra.Command{
-		Use:                "kubectl …",
-		Short:              "Run kubectl",
+		Use:   "kubectl …",
+		Short: "Run kubectl",
+		Long: `Run kubectl with its own flags. In a folder with a running 'setpoint dev' it uses that
+cluster, unless a flag or $KUBECONFIG says another one.`,
 		Example:            "  setpoint kubectl get pods --all-namespaces",
 		DisableFlagParsing: true, // kubectl parses its own flags.
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -21,8 +28,47 @@ func kubectlCommand(p *command.Invocation, kubectl func([]string) int) *cobra.Co
 					"use the full binary (`make build` writes it to bin/setpoint), or kubectl itself",
 				)
 			}
-			p.Code = kubectl(args)
-			return nil
+			err := useSession(args)
+			if err == nil {
+				p.Code = kubectl(args)
+			}
+			return err
 		},
 	}
+}
+
+// BeforeKubectl lets `setpoint kubectl` use the session of `setpoint dev` of the working directory. It returns an exit code, 0
+// if kubectl can run, for a command line that this package does not parse.
+func BeforeKubectl(args []string) int {
+	if len(args) < 2 || args[1] != "kubectl" {
+		return command.OK
+	}
+	err := useSession(args[2:])
+	if err == nil {
+		return command.OK
+	}
+	fmt.Fprintln(os.Stderr, "error:", err)
+	command.PrintHint(os.Stderr, err)
+	return command.Failure
+}
+
+// useSession sets $KUBECONFIG to that of the session, unless kubectl is told about a cluster.
+func useSession(args []string) error {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end] // The rest is a command in a container.
+	}
+	if slices.ContainsFunc(args, selectsCluster) {
+		return nil
+	}
+	path, err := client.SessionKubeconfig()
+	if err != nil || path == "" {
+		return err
+	}
+	return os.Setenv("KUBECONFIG", path)
+}
+
+// selectsCluster reports whether a flag of kubectl says which cluster to use.
+func selectsCluster(arg string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	return slices.Contains([]string{"--kubeconfig", "--context", "--cluster", "--server", "-s"}, name)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // tokenLifetime outlasts a session.
@@ -89,6 +91,30 @@ func (s *session) prepareInspection(context.Context) error {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return writeAtomically(path, append(headerComments(text), pointing...))
+}
+
+// publish lets other commands find the session by their working directory. It runs without that, too.
+func (s *session) publish(context.Context) error {
+	started, err := os.Getwd()
+	if err == nil {
+		path, _ := filepath.Abs(s.cluster.Kubeconfig()) // It fails only as Getwd does.
+		err = s.keepPublished(locate.PublishSession(locate.DevSession{
+			PID: os.Getpid(), Started: started, Kubeconfig: path, Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
+			Folders: lists.Map(s.projects, func(w *workspace) string { return w.Dir }),
+		}))
+	}
+	if err != nil {
+		s.Reporter.Warning("other commands need --kubeconfig %s: %v", s.cluster.Kubeconfig(), err)
+	}
+	return nil
+}
+
+// keepPublished keeps what was published until the session ends.
+func (s *session) keepPublished(withdraw func(), err error) error {
+	if err == nil {
+		s.withdraw = append(s.withdraw, withdraw)
+	}
+	return err
 }
 
 // headerComments returns the comments at the top, which mark a kubeconfig that may be

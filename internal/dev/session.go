@@ -49,8 +49,8 @@ type session struct {
 	shared *manifest.Shared
 	// inspectDir is the folder in which processes publish their inspect endpoints.
 	inspectDir string
-	// withdrawHooks removes the published routes; nil without any.
-	withdrawHooks func()
+	// withdraw removes what was published for other commands.
+	withdraw []func()
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -61,7 +61,7 @@ type session struct {
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
+		s.compileAll, s.boot, s.prepareInspection, s.publish, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
 		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
@@ -152,7 +152,7 @@ func (s *session) startManager(ctx context.Context) error {
 	dashboard, err := s.openDashboard(ctx)
 	if err == nil {
 		// For `setpoint plan`, which finds the routes by the kubeconfig.
-		s.withdrawHooks, err = locate.PublishHooks(s.inspectDir, s.locals.routes())
+		err = s.keepPublished(locate.PublishHooks(s.inspectDir, s.locals.routes()))
 	}
 	if err != nil {
 		return err
@@ -225,6 +225,9 @@ func (s *session) environment() []string {
 func (s *session) stop() {
 	s.cancel(context.Canceled)
 	s.Reporter.Close()
+	for _, withdraw := range s.withdraw {
+		withdraw()
+	}
 	ctx, done := context.WithTimeout(context.Background(), stopLimit)
 	defer done()
 	var parts sync.WaitGroup
@@ -241,9 +244,6 @@ func (s *session) stop() {
 		if l.output != nil {
 			l.output.close()
 		}
-	}
-	if s.withdrawHooks != nil {
-		s.withdrawHooks()
 	}
 	if s.inspectDir != "" && s.Target == nil {
 		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.

@@ -40,7 +40,7 @@ func (s *session) printSummary() {
 	for _, key := range controllers {
 		row("controller", key.String())
 	}
-	b.WriteString("\nTry, in another terminal:\n")
+	b.WriteString("\nTry, in another terminal in this folder:\n")
 	for _, idea := range s.suggestions(controllers) {
 		fmt.Fprintf(&b, "  %s\n", idea)
 	}
@@ -83,7 +83,7 @@ func (s *session) controllers() (keys []object.Ref) {
 
 // suggestions returns commands to try.
 func (s *session) suggestions(controllers []object.Ref) []string {
-	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig(), s.Program + " kubectl get pods --all-namespaces"}
+	ideas := []string{s.Program + " kubectl get pods --all-namespaces"}
 	if len(controllers) > 0 {
 		kind := strings.ToLower(controllers[0].Kind.Kind)
 		ideas = append(ideas, fmt.Sprintf("%s plan %s.%s/%s -A", s.Program, kind, controllers[0].Group, controllers[0].Name),
@@ -96,5 +96,5 @@ func (s *session) suggestions(controllers []object.Ref) []string {
 		}
 		ideas = append(ideas, "edit "+name+" and save it")
 	}
-	return ideas
+	return append(ideas, "export KUBECONFIG="+s.cluster.Kubeconfig()+"   # for other folders and programs")
 }

@@ -10,7 +10,10 @@ import (
 )
 
 func main() {
-	// First, since the components have flags and global state of their own.
+	if code := cli.BeforeKubectl(os.Args); code != 0 {
+		os.Exit(code)
+	}
+	// Before the rest, since the components have flags and global state of their own.
 	if code, handled := components.Main(os.Args); handled {
 		os.Exit(code)
 	}

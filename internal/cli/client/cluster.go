@@ -4,10 +4,13 @@ package client
 
 import (
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -17,8 +20,33 @@ type ClusterFlags struct {
 	Context    string
 }
 
-// Find returns the cluster, in the order of precedence of kubectl.
-func (f ClusterFlags) Find() (manager.Cluster, error) {
+// Find returns the cluster: that of the flags, else of $KUBECONFIG, else of the session of `setpoint dev` of the working
+// directory, else as kubectl finds it.
+func (f ClusterFlags) Find() (found manager.Cluster, err error) {
+	if f.Kubeconfig == "" && f.Context == "" {
+		if f.Kubeconfig, err = SessionKubeconfig(); err != nil {
+			return found, err
+		}
+	}
+	return f.FindConfigured()
+}
+
+// SessionKubeconfig returns the kubeconfig of the session of `setpoint dev` of the working directory; "" if there is none, or
+// if $KUBECONFIG is set.
+func SessionKubeconfig() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+		return "", nil
+	}
+	session, err := locate.FindSession(dir)
+	if err != nil && !errors.Is(err, locate.ErrNoSession) {
+		return "", command.WithHint(err, "--kubeconfig FILE or $KUBECONFIG selects the cluster")
+	}
+	return session.Kubeconfig, nil
+}
+
+// FindConfigured is Find without sessions, for what runs controllers: a session runs its own.
+func (f ClusterFlags) FindConfigured() (manager.Cluster, error) {
 	found, err := manager.FindCluster(f.Kubeconfig, f.Context)
 	if errors.Is(err, manager.ErrNoCluster) {
 		err = command.WithHint(err, "set --kubeconfig FILE, or start a cluster with `setpoint dev`")

@@ -38,11 +38,11 @@ type ReadFlags struct {
 
 // DiscoveryHelp explains how the commands find processes.
 const DiscoveryHelp = `The command reads the processes that run controllers. It finds those of 'setpoint dev' by
-their kubeconfig, and those in pods by their Leases. It connects to a pod by port-forward
-and authenticates with the token in the Secret setpoint-inspect, so you need permission
-to create pods/portforward and to get that Secret in its namespace. Both together are for
-cluster admins: with them another client can read everything that the process sees,
-except the values of Secrets.
+the working directory or the kubeconfig, and those in pods by their Leases. It connects
+to a pod by port-forward and authenticates with the token in the Secret setpoint-inspect,
+so you need permission to create pods/portforward and to get that Secret in its namespace.
+Both together are for cluster admins: with them another client can read everything that
+the process sees, except the values of Secrets.
 
 The output is limited to what you may read. The history of an object needs permission to
 get it; the contents of requests, responses and changes, and children, permission to get

@@ -39,7 +39,7 @@ func runOperator(ctx context.Context, p *command.Invocation, f *runFlags, files 
 	for _, note := range notes {
 		options.Log.Warn(note.text, "flag", note.flag) //nolint:sloglint // One constant message for each flag.
 	}
-	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.Find()
+	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.FindConfigured()
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func run(ctx context.Context, p *command.Invocation, f *runFlags) error {
 	for _, note := range notes {
 		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.text)
 	}
-	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.Find()
+	cluster, err := client.ClusterFlags{Kubeconfig: f.Kubeconfig, Context: f.Context}.FindConfigured()
 	if err != nil {
 		return err
 	}

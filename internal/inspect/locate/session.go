@@ -1,0 +1,130 @@
+package locate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
+)
+
+// DevSession is a `setpoint dev`, as other commands of this user find it by their working directory.
+type DevSession struct {
+	PID int `json:"pid"`
+	// Command is what the user typed, for messages.
+	Command string `json:"command"`
+	// Folders are those of its projects; Started is the folder it was started in.
+	Folders    []string `json:"folders"`
+	Started    string   `json:"started"`
+	Kubeconfig string   `json:"kubeconfig"`
+
+	path   string
+	killed bool
+}
+
+// ErrNoSession means that no session belongs to a folder.
+var ErrNoSession = errors.New("no session of setpoint dev")
+
+// sessionsFolder returns the folder with the sessions of this user. It need not exist.
+func sessionsFolder() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the folder for sessions: %w", err)
+	}
+	return filepath.Join(base, "setpoint", "sessions"), nil
+}
+
+// PublishSession lets FindSession find a session until withdraw is called. It replaces those of its folders that were killed.
+func PublishSession(s DevSession) (withdraw func(), err error) {
+	folder, err := sessionsFolder()
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Started, s.Folders = resolved(s.Started), lists.Map(s.Folders, resolved)
+	for _, former := range readSessions(folder) {
+		if former.killed && slices.ContainsFunc(append(s.Folders, s.Started), former.has) {
+			_ = os.Remove(former.path)
+		}
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return publish(folder, fmt.Sprintf("%d-*%s", s.PID, entrySuffix), text)
+}
+
+// FindSession returns the session of a folder: the one with a project in it or in the nearest folder above it, or that was
+// started in it. The home folder has no subfolders in this, since anything may be there.
+func FindSession(dir string) (DevSession, error) {
+	folder, err := sessionsFolder()
+	if err != nil {
+		return DevSession{}, ErrNoSession
+	}
+	home, _ := os.UserHomeDir() // Without one nothing is above it.
+	dir, home = resolved(dir), resolved(home)
+	all := readSessions(folder)
+	for at := dir; ; {
+		here := lists.Filter(all, func(s DevSession) bool { return slices.Contains(s.Folders, at) || at == dir && s.Started == dir })
+		if len(here) > 0 {
+			return choose(at, here)
+		}
+		if at = filepath.Dir(at); at == home || at == filepath.Dir(at) {
+			return DevSession{}, ErrNoSession
+		}
+	}
+}
+
+// choose returns the only session of a folder that runs. One that was killed is forgotten once the user knows: the
+// command would otherwise go to another cluster.
+func choose(dir string, here []DevSession) (DevSession, error) {
+	running := lists.Filter(here, func(s DevSession) bool { return !s.killed })
+	switch len(running) {
+	case 1:
+		return running[0], nil
+	case 0:
+		for _, s := range here {
+			_ = os.Remove(s.path)
+		}
+		return DevSession{}, fmt.Errorf("`%s` in %s was killed (process %d), and is not used any more; start it again",
+			here[0].Command, dir, here[0].PID)
+	}
+	named := lists.Map(running, func(s DevSession) string {
+		return fmt.Sprintf("`%s` (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
+	})
+	return DevSession{}, fmt.Errorf("%d sessions run in %s: %s", len(running), dir, strings.Join(named, " and "))
+}
+
+// has reports whether a folder is one of the session.
+func (s *DevSession) has(dir string) bool { return s.Started == dir || slices.Contains(s.Folders, dir) }
+
+// readSessions reads the sessions of a folder, also those that were killed.
+func readSessions(folder string) (all []DevSession) {
+	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "[0-9]*-*"+entrySuffix)) // The pattern is valid.
+	for _, path := range files {
+		s := DevSession{path: path}
+		if file, err := os.Open(path); err == nil {
+			s.killed = !isLocked(file)
+			_ = file.Close()
+		}
+		text, err := os.ReadFile(path)
+		if err == nil && json.Unmarshal(text, &s) == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// resolved returns a folder without symbolic links, as far as it exists.
+func resolved(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
