@@ -158,6 +158,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
+	s.removeOld()
 	over := make(chan struct{})
 	defer close(over)
 	go s.handleSignals(over)

@@ -70,7 +70,7 @@ func (s *session) prepareInspection(context.Context) error {
 	folder := filepath.Dir(path) // Sessions against one cluster share it.
 	if s.Target == nil {
 		var err error
-		if folder, err = os.MkdirTemp("", "setpoint-inspect-"); err != nil { // 0700.
+		if folder, err = os.MkdirTemp("", inspectPrefix); err != nil { // 0700.
 			return fmt.Errorf("create the inspect folder: %w", err)
 		}
 	}
@@ -155,7 +155,7 @@ func claimFile(folder, name, extension string) (*sessionFile, error) {
 		if i > 1 {
 			base = fmt.Sprintf("%s-%d", base, i)
 		}
-		lock, err := claimLock(base + ".lock")
+		lock, err := claimLock(base + lockSuffix)
 		if err != nil {
 			return nil, fmt.Errorf("claim a file for the session: %w", err)
 		}

@@ -66,7 +66,7 @@ func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
-	file, err := claimFile(folder, t.Run.Name, ".kubeconfig")
+	file, err := claimFile(folder, t.Run.Name, kubeconfigSuffix)
 	if err != nil {
 		return nil, err
 	}

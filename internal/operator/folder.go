@@ -5,9 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 )
 
 // folder is a private temporary folder: the Python package, the socket, and a kubeconfig.
@@ -72,7 +73,7 @@ func (f folder) hold() (remove func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+	if err = locate.Lock(file); err == nil {
 		err = os.Rename(file.Name(), filepath.Join(string(f), lock))
 	}
 	return func() {
@@ -85,14 +86,9 @@ func (f folder) hold() (remove func(), err error) {
 func removeStale() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*", lock)) // The pattern is valid.
 	for _, path := range locks {
-		file, err := os.Open(path)
-		if err != nil {
-			continue // It is that of another user, or gone.
-		}
-		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if !locate.IsLocked(path) { // It cannot remove that of another user.
 			folder(filepath.Dir(path)).remove()
 		}
-		_ = file.Close()
 	}
 }
 

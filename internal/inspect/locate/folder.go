@@ -177,6 +177,16 @@ func isLoopback(address string) bool {
 // lock however the process ends; a PID would not do, because another process may get it.
 func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
+// IsLocked reports whether an open file holds the lock of a file that this user may read.
+func IsLocked(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	return isLocked(file)
+}
+
 // isLocked reports whether another open file holds the lock. It takes a shared one for a moment,
 // which others that look do not notice.
 func isLocked(file *os.File) bool {
