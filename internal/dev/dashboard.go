@@ -18,9 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
-// defaultDashboardAddress is tried first, so that open pages keep working in the next
+// DefaultDashboardAddress is tried first, so that open pages keep working in the next
 // session.
-const defaultDashboardAddress = "127.0.0.1:7400"
+const DefaultDashboardAddress = "127.0.0.1:7400"
 
 // openDashboard listens on the dashboard's address; without an address there is no dashboard.
 func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) {
@@ -72,7 +72,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]se
 func listenNear(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	if address == AnyDashboardAddress {
-		listener, err := config.Listen(ctx, "tcp", defaultDashboardAddress)
+		listener, err := config.Listen(ctx, "tcp", DefaultDashboardAddress)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return listener, err
 		}

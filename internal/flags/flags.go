@@ -145,12 +145,15 @@ func (f *Flags) Check() error {
 	return f.recording.Check()
 }
 
+// LocalAddress is what AddressAuto is outside of pods.
+const LocalAddress = "127.0.0.1:8080"
+
 // resolveAddress resolves AddressAuto: only a pod has clients elsewhere by default, its kubelet and Prometheus.
 func (f *Flags) resolveAddress() {
 	if f.Address != AddressAuto {
 		return
 	}
-	f.Address = "127.0.0.1:8080"
+	f.Address = LocalAddress
 	if manager.InPod() {
 		f.Address = ":8080"
 	}

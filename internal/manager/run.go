@@ -172,7 +172,7 @@ func checkKubernetes(ctx context.Context, client rest.Interface, log *slog.Logge
 	if ctx.Err() == nil {
 		log.Info("connected to the API server", "kubernetes", cmp.Or(served.GitVersion, "unknown"))
 	}
-	return checkVersion(served.GitVersion)
+	return CheckVersion(served.GitVersion)
 }
 
 // awaitVersion returns the version of the API server, once it responds.
@@ -198,9 +198,9 @@ func awaitVersion(ctx context.Context, client rest.Interface, log *slog.Logger) 
 	return served
 }
 
-// checkVersion refuses versions that are too old. Those of development builds, 0.0.0, are
+// CheckVersion refuses versions of Kubernetes that are too old. Those of development builds, 0.0.0, are
 // allowed, and so are those that are no semantic versions.
-func checkVersion(served string) error {
+func CheckVersion(served string) error {
 	found, err := version.ParseGeneric(served)
 	if err == nil && found.Major() > 0 && found.LessThan(version.MustParseGeneric(oldestKubernetes)) {
 		return fmt.Errorf("the cluster runs Kubernetes %s, and Setpoint supports %s and newer: upgrade the cluster, or use an older "+

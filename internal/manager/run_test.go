@@ -15,7 +15,7 @@ func TestOldKubernetesIsRefused(t *testing.T) {
 		// Development builds have no version.
 		"v0.0.0-master+$Format:%H$": true, "": true, "unknown": true,
 	} {
-		if err := checkVersion(served); (err == nil) != supported {
+		if err := CheckVersion(served); (err == nil) != supported {
 			t.Errorf("%q: %v", served, err)
 		}
 	}

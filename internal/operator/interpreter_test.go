@@ -35,13 +35,13 @@ func TestFindInterpreter(t *testing.T) {
 		{flag: "/no/python", err: "find Python 3.9 or newer: exec: \"/no/python\": stat /no/python: no such file or directory"},
 		{virtualEnv: "/no/env", err: "/no/env/bin/python3: no such file"},
 	} {
-		got, err := findInterpreter(t.Context(), c.flag, c.virtualEnv)
+		got, _, err := FindInterpreter(t.Context(), c.flag, c.virtualEnv)
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}
 	t.Setenv("PATH", dir)
-	if _, err := findInterpreter(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "install it, or use --python-interpreter PATH") {
+	if _, _, err := FindInterpreter(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "install it, or use --python-interpreter PATH") {
 		t.Error(err)
 	}
 }

@@ -92,7 +92,7 @@ func (p *Python) arguments(describe bool) []string {
 
 // prepare extracts the package and returns the interpreter and its environment.
 func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, env []string, err error) {
-	if interpreter, err = findInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
+	if interpreter, _, err = FindInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
 		return "", nil, err
 	}
 	if err := in.extract(p.Package); err != nil {

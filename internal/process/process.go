@@ -264,9 +264,10 @@ func (p *Process) WaitReady(ctx context.Context) error {
 }
 
 const (
-	// stripTypes is a flag that Node.js has since nodeWithTypes. An older one exits with nodeBadOption.
-	stripTypes    = "--experimental-strip-types"
-	nodeWithTypes = "22.6"
+	// stripTypes is a flag that Node.js has since NodeWithTypes. An older one exits with nodeBadOption.
+	stripTypes = "--experimental-strip-types"
+	// NodeWithTypes is the oldest version of Node.js that runs TypeScript.
+	NodeWithTypes = "22.6"
 	nodeBadOption = 9
 	// versionTimeout bounds `node --version`.
 	versionTimeout = 5 * time.Second
@@ -283,5 +284,5 @@ func (p *Process) nodeHint(ctx context.Context, code int) string {
 	if version, err := exec.CommandContext(ctx, p.options.Command[0], "--version").Output(); err == nil {
 		found = strings.TrimSpace(string(version))
 	}
-	return fmt.Sprintf(": TypeScript needs Node.js %s or newer, and %s is %s", nodeWithTypes, p.options.Command[0], found)
+	return fmt.Sprintf(": TypeScript needs Node.js %s or newer, and %s is %s", NodeWithTypes, p.options.Command[0], found)
 }

@@ -59,24 +59,32 @@ type unreachableError struct{ text string }
 
 func (u *unreachableError) Error() string { return u.text }
 
+// sendProbe makes the API server call the probe webhook of a program.
+func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *admission.Program) error {
+	return sendProbe(ctx, client, probe{r.Namespace, probeValue(p), fullName(probeName, p)})
+}
+
+// probe is a webhook, and the namespace and label of the Leases for which the API server calls it.
+type probe struct{ namespace, label, webhook string }
+
 // sendProbe makes the API server call the webhook. Errors other than *unreachableError
 // and errNotCalled mean that the probe itself failed.
-func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *admission.Program) error {
+func sendProbe(ctx context.Context, client rest.Interface, p probe) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
 	body, err := json.Marshal(coordinationv1.Lease{
 		TypeMeta: metav1.TypeMeta{APIVersion: object.Leases.APIVersion(), Kind: object.Leases.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "setpoint-probe-",
-			Labels: map[string]string{probeLabel: probeValue(p)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "setpoint-probe-",
+			Labels: map[string]string{probeLabel: p.label}},
 	})
 	if err != nil {
 		return err
 	}
-	result := client.Post().AbsPath(object.Leases.Path(r.Namespace, "")).Param("dryRun", metav1.DryRunAll).
+	result := client.Post().AbsPath(object.Leases.Path(p.namespace, "")).Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		WarningHandler(rest.NoWarnings{}).MaxRetries(0).Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
-		return probeError(err, fullName(probeName, p))
+		return probeError(err, p.webhook)
 	}
 	for _, warning := range result.Warnings() {
 		if warning.Text == admission.ProbeWarning {

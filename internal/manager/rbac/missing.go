@@ -101,8 +101,17 @@ const maxSummary = 50
 
 // summary lists the verbs by resource.
 func summary(missing Permissions) string {
+	parts := missing.Lines()
+	if more := len(parts) - maxSummary; more > 0 {
+		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Lines returns the verbs by resource, such as "get, list pods.v1 in shop", sorted.
+func (p Permissions) Lines() []string {
 	targets := map[string]Permissions{}
-	for _, n := range missing {
+	for _, n := range p {
 		targets[n.target()] = append(targets[n.target()], n)
 	}
 	var parts []string
@@ -110,10 +119,7 @@ func summary(missing Permissions) string {
 		parts = append(parts, strings.Join(all.verbs(), ", ")+" "+target)
 	}
 	slices.Sort(parts)
-	if more := len(parts) - maxSummary; more > 0 {
-		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(parts, "; ")
+	return parts
 }
 
 // accountPrefix is how the API server names the users of ServiceAccounts.

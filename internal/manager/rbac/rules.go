@@ -8,6 +8,7 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -49,6 +50,23 @@ func (o *Process) Required(all []*compile.Compiled) Permissions {
 		required = append(required, on(object.Leases, "get", "update").in(e.Namespace).named(e.Name).to("leader election")...)
 	}
 	return required.unique()
+}
+
+// ForRun returns the permissions that a process needs to run the controller objects of a cluster, whatever these are: those
+// of the install manifests. The CRDs of controllers are installed already.
+func (o *Process) ForRun(kinds []object.Resource) Permissions {
+	all := on(crds.Resource, "get", "list", "watch").to("CRDs")
+	for _, kind := range kinds {
+		all = append(all, on(kind, "get", "list", "watch", "patch").to("controllers")...)
+		all = append(all, onPart(kind, "status", "patch").to("controllers")...)
+	}
+	return slices.Concat(all,
+		on(object.Namespaces, "get", "list", "watch").to("namespaces"),
+		on(object.Events, "create", "patch").to("events"),
+		on(object.Leases, "get").to("other processes"),
+		on(subjectAccessReviews, "create").to("ServiceAccounts of controllers"),
+		ForWebhooks(register.Permissions(o.Namespace)).to("webhooks"),
+		o.Required(nil)).unique()
 }
 
 // RulesByNamespace groups permissions by namespace, sorted. It ignores whose they are.

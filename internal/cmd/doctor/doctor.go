@@ -1,0 +1,114 @@
+// Package doctor is `setpoint doctor`: it checks what this machine and a cluster offer to Setpoint, and says what to do
+// where something is missing. It changes nothing.
+package doctor
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
+	"github.com/setpoint-dev/setpoint/internal/cli/output"
+)
+
+// Command returns `setpoint doctor` of a binary, about which it says something.
+func Command(p *command.Invocation, about string) *cobra.Command {
+	var place client.PlaceFlags
+	printer := output.NewTextFlags()
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what this machine and a cluster offer to Setpoint",
+		Long: `Check the programs, ports and limits of this machine, what killed sessions of 'setpoint
+dev' have left on it, and the cluster of the kubeconfig: whether it responds, its clock,
+what you may do there for 'setpoint run', and whether the API server reaches the webhooks
+of Setpoint. Each line is ok, or says what to do:
+
+  warning       something is missing that only some need
+  failed        something is broken
+  not checked   why it is not known
+
+Nothing is changed: webhooks are called by a dry run. It takes 15 seconds at most.
+
+Exit codes: 0 nothing failed, 1 something is broken, 2 wrong usage.`,
+		Example: `  setpoint doctor
+  setpoint doctor --context staging -o json`,
+		Args: command.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			found := runAll(c.Context(), checks(&place, about))
+			if slices.ContainsFunc(found, func(f finding) bool { return f.State == isFailed }) {
+				p.Code = command.Failure
+			}
+			if printer.Structured() {
+				return printer.PrintValue(p.Stdout, map[string]any{"items": found})
+			}
+			_, err := io.WriteString(p.Stdout, text(found, output.TerminalWidth(p.Stdout), printer.WantsColor(p.Stdout)))
+			return err
+		},
+	}
+	place.RegisterPlace(c, client.InstallNamespace, "`namespace` that Setpoint runs in")
+	printer.Register(c)
+	return c
+}
+
+// check is one line of the report.
+type check struct {
+	name string
+	run  func(ctx context.Context) finding
+}
+
+// checks are all checks, in the order of the report.
+func checks(place *client.PlaceFlags, about string) []check {
+	version := func(context.Context) finding {
+		v := command.ReadVersion()
+		return isOK.because("%s, %s, %s %s", v.Version, about, v.Go, v.Platform)
+	}
+	reach := sync.OnceValue(func() *reached { return connect(place) })
+	return []check{
+		{"setpoint", version},
+		{"go", golang.check},
+		{"python3", python},
+		{"node", node.check},
+		{"browser", browser.check},
+		{"dashboard port", dashboardPort},
+		{"health port", healthPort},
+		{"open files", openFiles},
+		{"leftovers", leftovers},
+		{"cluster", func(ctx context.Context) finding { return reach().check(ctx, place.Cluster) }},
+		{"clock", whenReached(reach, func(_ context.Context, r *reached) finding { return judgeClock(r.answer) })},
+		{"rights", whenReached(reach, func(ctx context.Context, r *reached) finding { return r.rights(ctx, place.Namespace) })},
+		{"webhooks", whenReached(reach, func(ctx context.Context, r *reached) finding { return r.webhooks(ctx) })},
+	}
+}
+
+const (
+	// checkTimeout is how long a check may take, after the first request to the API server.
+	checkTimeout = 5 * time.Second
+	// abandonTimeout is how long any check may take that ignores its context, as a plugin for credentials may do.
+	abandonTimeout = 15 * time.Second
+)
+
+// runAll runs checks at the same time and returns their findings in order. It does not wait for one that takes too long.
+func runAll(ctx context.Context, checks []check) []finding {
+	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
+	defer cancel()
+	found := make([]chan finding, len(checks))
+	for i, c := range checks {
+		found[i] = make(chan finding, 1)
+		go func() { found[i] <- c.run(ctx) }()
+	}
+	all := make([]finding, len(checks))
+	for i, c := range checks {
+		select {
+		case all[i] = <-found[i]:
+		case <-ctx.Done():
+			all[i] = isNotChecked.because("it took longer than %s", abandonTimeout)
+		}
+		all[i].Name = c.name
+	}
+	return all
+}
