@@ -181,67 +181,75 @@ const (
 	// ReasonAccepted goes with status True.
 	ReasonAccepted = "Accepted"
 
-	// ReasonInvalidSource: the code of an inline hook does not compile, or does not have the function. The
-	// message has the field with line and column.
+	// ReasonInvalidSource: the code of an inline hook does not compile, or does not have the function. The message has
+	// the field with line and column. What to do: correct the code at that place.
 	ReasonInvalidSource = "InvalidSource"
 
-	// ReasonSourceNotFound: a ConfigMap with the code of an inline hook does not exist, or does not have the
-	// key. Setpoint starts the controller when it does.
+	// ReasonSourceNotFound: a ConfigMap with the code of an inline hook does not exist, or does not have the key.
+	// Setpoint starts the controller when it does. What to do: create the ConfigMap with that key, or correct the
+	// reference.
 	ReasonSourceNotFound = "SourceNotFound"
 
-	// ReasonSourceOutdated goes with status True: the code of an inline hook in a ConfigMap cannot be used any
-	// more, so that Setpoint uses the code before it. The message says why.
+	// ReasonSourceOutdated goes with status True: the code of an inline hook in a ConfigMap cannot be used any more,
+	// so that Setpoint uses the code before it. The message says why. What to do: correct the code in the ConfigMap.
 	ReasonSourceOutdated = "SourceOutdated"
 
-	// ReasonResourceNotFound: the API server does not serve a resource named in the spec. Setpoint starts
-	// the controller when it does.
+	// ReasonResourceNotFound: the API server does not serve a resource named in the spec. Setpoint starts the
+	// controller when it does. What to do: install the CRD, or correct the apiVersion and the resource.
 	ReasonResourceNotFound = "ResourceNotFound"
 
-	// ReasonAPIUnavailable: a request that Setpoint needs before it runs the spec fails, such as the one for the
-	// kinds of an API group. The message has the error. Setpoint tries again; a controller that ran before goes on
-	// as it was. It is also a reason of ConditionReady.
+	// ReasonAPIUnavailable: a request that Setpoint needs before it runs the spec fails, such as the one for the kinds
+	// of an API group. The message has the error. Setpoint tries again; a controller that ran before goes on as it
+	// was. It is also a reason of ConditionReady. What to do: if it stays, look at the API server, or at the
+	// APIService of the group that the message names.
 	ReasonAPIUnavailable = "APIUnavailable"
 
 	// ReasonForbidden: Setpoint lacks permissions; the message names all of them. It is also a reason of
-	// ConditionReady: the API server forbids what the controller does for all objects, or for more than nine
-	// in ten.
+	// ConditionReady: the API server forbids what the controller does for all objects, or for more than nine in ten.
+	// What to do: grant what the message names; `setpoint rbac` prints the roles.
 	ReasonForbidden = "Forbidden"
 
-	// ReasonRevisionNotFound: the ControllerRevision with the version before, which reconciles the parents that
-	// have not moved yet, does not exist. Without spec.rollout all parents move at once.
+	// ReasonRevisionNotFound: the ControllerRevision with the version before, which reconciles the parents that have
+	// not moved yet, does not exist. Without spec.rollout all parents move at once. What to do: restore the
+	// ControllerRevision, or remove spec.rollout.
 	ReasonRevisionNotFound = "RevisionNotFound"
 
-	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express.
+	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express. What to do: correct the field in
+	// the message.
 	ReasonInvalidSpec = "InvalidSpec"
 
-	// ReasonConflictingController: another controller has the same parents, and the two would undo each
-	// other's work. The younger waits; one that is limited to namespaces waits for one of all namespaces.
+	// ReasonConflictingController: another controller has the same parents, and the two would undo each other's work.
+	// The younger waits; one that is limited to namespaces waits for one of all namespaces. What to do: delete one of
+	// the two, or limit them to different namespaces or objects.
 	ReasonConflictingController = "ConflictingController"
 
-	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each
-	// other's work.
+	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each other's
+	// work. What to do: stop Metacontroller, or leave the controller to it.
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
 
-	// ReasonConflictingSetpoint: another Setpoint in this cluster manages the controller. The event has this
-	// reason; the status is that of the other one, which status.managedBy names.
+	// ReasonConflictingSetpoint: another Setpoint in this cluster manages the controller. The event has this reason;
+	// the status is that of the other one, which status.managedBy names. What to do: run one Setpoint for the
+	// controller: stop the other, or give them different selectors of controllers.
 	ReasonConflictingSetpoint = "ConflictingSetpoint"
 )
 
 // Reasons of ConditionConflicting.
 const (
-	// ReasonConflicting goes with status True: the message names the object and the field.
+	// ReasonConflicting goes with status True: the message names the object and the field. What to do: let only one
+	// client write the field, or make the hook return the same response to the same request.
 	ReasonConflicting = "Conflicting"
 
-	// ReasonNoConflict goes with status False.
+	// ReasonNoConflict goes with status False. What to do: nothing.
 	ReasonNoConflict = "NoConflict"
 )
 
 // Reasons of ConditionDeletionsHeld, and of ConditionStalled.
 const (
-	// ReasonTooManyDeletions goes with status True: the message has the number, and how to confirm.
+	// ReasonTooManyDeletions goes with status True: the message has the number, and how to confirm. What to do:
+	// correct the hook, or confirm with `setpoint allow-deletions`.
 	ReasonTooManyDeletions = "TooManyDeletions"
 
-	// ReasonNothingHeld goes with status False.
+	// ReasonNothingHeld goes with status False. What to do: nothing.
 	ReasonNothingHeld = "NothingHeld"
 )
 
@@ -256,14 +264,16 @@ const (
 	// ReasonRolloutComplete goes with status True: all parents are at the version that the message names.
 	ReasonRolloutComplete = "RolloutComplete"
 
-	// ReasonRolloutPaused goes with status False: spec.rollout.paused is true.
+	// ReasonRolloutPaused goes with status False: spec.rollout.paused is true. What to do: `setpoint rollout resume`
+	// goes on.
 	ReasonRolloutPaused = "RolloutPaused"
 
-	// ReasonRolloutBlocked goes with status False: the rollout cannot go on. The message says why.
+	// ReasonRolloutBlocked goes with status False: the rollout cannot go on. The message says why. What to do: mend
+	// what the message says; the rollout goes on by itself.
 	ReasonRolloutBlocked = "RolloutBlocked"
 
-	// ReasonRolledBack goes with status False: all parents are reconciled by the version before. The message
-	// says why.
+	// ReasonRolledBack goes with status False: all parents are reconciled by the version before. The message says why.
+	// What to do: correct the hook, or try again with `setpoint rollout resume`.
 	ReasonRolledBack = "RolledBack"
 )
 
@@ -272,10 +282,12 @@ const (
 	// ReasonLogicVersionStable goes with status True.
 	ReasonLogicVersionStable = "LogicVersionStable"
 
-	// ReasonLogicVersionChanging goes with status False: the message says how.
+	// ReasonLogicVersionChanging goes with status False: the message says how. What to do: let all replicas of the
+	// hook return the same logicVersion, and another one only when the logic changes.
 	ReasonLogicVersionChanging = "LogicVersionChanging"
 
-	// ReasonLogicVersionChanged is that of the event: objects with another logicVersion are reconciled again.
+	// ReasonLogicVersionChanged is that of the event: objects with another logicVersion are reconciled again. What to
+	// do: nothing.
 	ReasonLogicVersionChanged = "LogicVersionChanged"
 )
 
@@ -284,7 +296,8 @@ const (
 	// ReasonStatusStored goes with status True.
 	ReasonStatusStored = "StatusStored"
 
-	// ReasonNoStatusSubresource goes with status False: the message names the kind.
+	// ReasonNoStatusSubresource goes with status False: the message names the kind. What to do: add `subresources:
+	// {status: {}}` to the CRD.
 	ReasonNoStatusSubresource = "NoStatusSubresource"
 )
 
@@ -293,11 +306,13 @@ const (
 	// ReasonCRDCurrent goes with status True.
 	ReasonCRDCurrent = "CRDCurrent"
 
-	// ReasonCRDSkipped: Setpoint runs with --crds=skip, and the installed CRD differs.
+	// ReasonCRDSkipped: Setpoint runs with --crds=skip, and the installed CRD differs. What to do: apply the CRD of
+	// this version.
 	ReasonCRDSkipped = "CRDSkipped"
 
-	// ReasonCRDChangedBack: the field manager in the message changed the CRD again after Setpoint had
-	// applied its own. Setpoint applies it once per manager.
+	// ReasonCRDChangedBack: the field manager in the message changed the CRD again after Setpoint had applied its own.
+	// Setpoint applies it once per manager. What to do: let that manager apply the CRD of this version, or leave it to
+	// Setpoint.
 	ReasonCRDChangedBack = "CRDChangedBack"
 )
 
@@ -306,48 +321,55 @@ const (
 	// ReasonReady goes with status True.
 	ReasonReady = "Ready"
 
-	// ReasonStarting: the caches are being filled, or the API server does not yet use the webhooks.
+	// ReasonStarting: the caches are being filled, or the API server does not yet use the webhooks. What to do: wait;
+	// if it stays, see the message and the log.
 	ReasonStarting = "Starting"
 
-	// ReasonWatchFailing: a watch fails.
+	// ReasonWatchFailing: a watch fails. What to do: see the error in the message: a permission, the API server, or
+	// the network.
 	ReasonWatchFailing = "WatchFailing"
 
-	// ReasonHookFailing: calls fail for all objects or for more than nine in ten, or the latest call got
-	// no connection.
+	// ReasonHookFailing: calls fail for all objects or for more than nine in ten, or the latest call got no
+	// connection. What to do: see the error in the message, and the log of the hook; `setpoint why` has the request.
 	ReasonHookFailing = "HookFailing"
 
-	// ReasonHookUnreachable: the process of the hook does not run in setpoint dev. The message says why.
+	// ReasonHookUnreachable: the process of the hook does not run in setpoint dev. The message says why. What to do:
+	// correct what the log of the process says; `setpoint dev` starts it again when you save a file.
 	ReasonHookUnreachable = "HookUnreachable"
 
-	// ReasonCallOverdue: a call of a hook or handler has not returned 5 s after its timeout. It blocks a
-	// worker.
+	// ReasonCallOverdue: a call of a hook or handler has not returned 5 s after its timeout. It blocks a worker. What
+	// to do: find why the function ignores its context or the process hangs, and restart the process.
 	ReasonCallOverdue = "CallOverdue"
 
-	// ReasonIndexIncomplete: objects wait because the process of their handlers does not have the whole
-	// index yet. The message has the controller of the index, and the error of the latest call.
+	// ReasonIndexIncomplete: objects wait because the process of their handlers does not have the whole index yet. The
+	// message has the controller of the index, and the error of the latest call. What to do: see the error in the
+	// message, and the log of the process.
 	ReasonIndexIncomplete = "IndexIncomplete"
 
-	// ReasonNotificationsUnavailable: the stream of notifications has had no connection for 5 s. Setpoint
-	// does not hear from daemons, and an index waits for the process.
+	// ReasonNotificationsUnavailable: the stream of notifications has had no connection for 5 s. Setpoint does not
+	// hear from daemons, and an index waits for the process. What to do: look whether the process runs, and at its
+	// log.
 	ReasonNotificationsUnavailable = "NotificationsUnavailable"
 
-	// ReasonUnregistered: Setpoint cannot store the webhook configurations, or cannot serve.
+	// ReasonUnregistered: Setpoint cannot store the webhook configurations, or cannot serve. What to do: see the error
+	// in the message: a permission, or the address and certificate of the webhook server.
 	ReasonUnregistered = "Unregistered"
 
-	// ReasonUnreachable: the API server cannot reach the webhooks. The message is the server's.
+	// ReasonUnreachable: the API server cannot reach the webhooks. The message is the server's. What to do: let the
+	// API server reach the Service or URL of the webhooks: look at network policies and the port.
 	ReasonUnreachable = "Unreachable"
 
-	// ReasonSuspended: the spec suspends the controller.
+	// ReasonSuspended: the spec suspends the controller. What to do: set spec.suspend to false.
 	ReasonSuspended = "Suspended"
 
-	// ReasonReleasing: Setpoint removes the finalizers of a deleted controller from its objects. The event
-	// has what prevents it.
+	// ReasonReleasing: Setpoint removes the finalizers of a deleted controller from its objects. The event has what
+	// prevents it. What to do: wait, or remove what prevents it; `setpoint release` is the last way out.
 	ReasonReleasing = "Releasing"
 
 	// ReasonNotSelected: the labels of the controller object have changed, so that the Setpoint that ran it does not
-	// run it any more, and no other has taken it.
+	// run it any more, and no other has taken it. What to do: restore the labels, or run a Setpoint that selects them.
 	ReasonNotSelected = "NotSelected"
 
-	// ReasonNotAccepted: ConditionAccepted is False.
+	// ReasonNotAccepted: ConditionAccepted is False. What to do: see that condition.
 	ReasonNotAccepted = "NotAccepted"
 )

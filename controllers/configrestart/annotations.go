@@ -37,6 +37,8 @@ func parseAnnotations(annotations map[string]string) (restartSettings, error) {
 	return w, nil
 }
 
+// reasonInvalid: an annotation of a ConfigMap does not say which pods configrestart restarts, or how; the message says
+// why. What to do: correct the annotation.
 const reasonInvalid = "InvalidAnnotation"
 
 // check reports invalid annotations before the data changes.

@@ -283,20 +283,25 @@ const (
 
 // Reasons of events of both loops, on parents and on handled objects.
 const (
-	// ReasonWriteFailed: the API server refused a write; the message is the server's. Setpoint retries.
+	// ReasonWriteFailed: the API server refused a write; the message is the server's. Setpoint retries. What to do:
+	// mend what the message says, such as a permission, a quota or a field.
 	ReasonWriteFailed = "WriteFailed"
-	// ReasonStatusPruned: the API server did not store a field of the status, because the schema of the kind does not have
-	// it. Setpoint writes it again every ten minutes and when a user requests a reconcile.
+	// ReasonStatusPruned: the API server did not store a field of the status, because the schema of the kind does not
+	// have it. Setpoint writes it again every ten minutes and when a user requests a reconcile. What to do: add the
+	// field to the schema, or remove it from the response.
 	ReasonStatusPruned = "StatusPruned"
-	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack.
+	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack. What to do:
+	// correct the function at the top of the stack, or report it if that is Setpoint's.
 	ReasonInternalError = "InternalError"
-	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object. What to do: to resume,
+	// remove the annotation.
 	ReasonPaused = "Paused"
-	// ReasonResumed: the controller continues after a pause.
+	// ReasonResumed: the controller continues after a pause. What to do: nothing.
 	ReasonResumed = "Resumed"
 	// ReasonFinalizing: the object has been in deletion for more than ten seconds; the message says what it waits for.
+	// What to do: help what it waits for.
 	ReasonFinalizing = "Finalizing"
-	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
+	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at. What to do: nothing.
 	ReasonRequested = "ReconcileRequested"
 )
 

@@ -123,8 +123,8 @@ func (m *Manager) reviewCode(ctx context.Context) {
 	reviewer.Register(ctx)
 }
 
-// reasonProcessGone: Setpoint removed a webhook configuration because the process that registered
-// it is gone.
+// reasonProcessGone: Setpoint removed a webhook configuration because the process that registered it is gone. What
+// to do: nothing, or start the process again: it registers its webhooks.
 const reasonProcessGone = "ProcessGone"
 
 // removeStaleWebhooks removes webhook configurations of processes that are gone, if Setpoint

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"regexp"
@@ -39,7 +40,7 @@ func writeGlossary(s *source, parts map[string]string, problems *problems) {
 	}
 	g.checkLiterals()
 	parts["conditions"] = tables(g.conditions, "condition")
-	parts["reasons"] = tables(g.reasons, "reason")
+	parts["reasons"] = reasons(g.reasons)
 	parts["annotations"] = tables(g.annotations, "name")
 	parts["states"] = tables(g.states, "state")
 }
@@ -87,6 +88,9 @@ func (g *glossary) note(groups []group, c constant) []group {
 	if meaning == "" {
 		g.problems.add("%s: %s has no doc comment; docs/glossary.md needs a sentence", g.source.position(c.node), c.name)
 	}
+	if isReason(c) && !strings.Contains(meaning, whatToDo) && !strings.HasPrefix(meaning, "Goes with status True") {
+		g.problems.add("%s: the doc comment of %s has no %q", g.source.position(c.node), c.name, strings.TrimSpace(whatToDo))
+	}
 	title := g.source.sentence(comment(c.block.Doc), "")
 	if !c.block.Lparen.IsValid() {
 		title = ""
@@ -112,6 +116,35 @@ func tables(groups []group, word string) string {
 			fmt.Fprintf(&text, "| `%s` | %s |\n", e.word, e.meaning)
 		}
 		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// whatToDo begins the end of the doc comment of a reason.
+const whatToDo = " What to do: "
+
+// reasons lists the groups with links, and explains each reason below a heading of its own, to which other pages and
+// commands link. Groups may share a reason.
+func reasons(groups []group) string {
+	var text strings.Builder
+	meanings := map[string]string{}
+	for _, g := range groups {
+		title := cmp.Or(g.title, "Reasons of other events.")
+		text.WriteString("- " + title)
+		of, _, _ := strings.Cut(strings.TrimPrefix(title, "Reasons "), ". ")
+		for i, e := range g.entries {
+			separator := []string{" ", ", "}[min(i, 1)]
+			fmt.Fprintf(&text, "%s[%s](#%s)", separator, e.word, strings.ToLower(e.word))
+			meaning, todo, _ := strings.Cut(e.meaning, whatToDo)
+			meanings[e.word] += fmt.Sprintf("*Reason %s.* %s\n\n", strings.TrimSuffix(of, "."), meaning)
+			if todo != "" {
+				meanings[e.word] += "What to do: " + todo + "\n\n"
+			}
+		}
+		text.WriteString("\n")
+	}
+	for _, word := range keys(meanings) {
+		fmt.Fprintf(&text, "\n### %s\n\n%s", word, strings.TrimSuffix(meanings[word], "\n"))
 	}
 	return text.String()
 }

@@ -32,7 +32,7 @@ type source struct {
 // readSource parses the Go files that end up in the product.
 func readSource(root string) (*source, error) {
 	s := &source{fset: token.NewFileSet(), values: map[string]string{}}
-	for _, folder := range []string{"api", "hook", "internal", "."} {
+	for _, folder := range []string{"api", "hook", "internal", "controllers", "."} {
 		if err := s.readFolder(root, folder); err != nil {
 			return nil, err
 		}

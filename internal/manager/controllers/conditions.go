@@ -165,8 +165,8 @@ func (s *controllerState) rbacAdvice() string {
 	return "`" + command + "` prints the roles that it needs"
 }
 
-// reasonHandlerFailing: in a Go program, which has no hooks, the functions of a controller fail for
-// all of its objects, or nearly.
+// reasonHandlerFailing: in a Go program, which has no hooks, the functions of a controller fail for all of its
+// objects, or nearly. What to do: see the error in the message, and the log of the program.
 const reasonHandlerFailing = "HandlerFailing"
 
 // failingReason returns the reason of Ready while calls fail for all objects.

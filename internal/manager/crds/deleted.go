@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
-// reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its
-// next start.
+// reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its next start.
+// What to do: restart Setpoint, or apply the CRD.
 const reasonCRDDeleted = "DefinitionDeleted"
 
 // wanted returns the CRDs to install. Those deleted while this process runs stay deleted, also

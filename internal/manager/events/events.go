@@ -45,11 +45,14 @@ type Options struct {
 
 // Reasons of the metric setpoint_events_dropped_total.
 const (
-	// QueueFull: too many events wait to be sent.
+	// QueueFull: too many events wait to be sent. What to do: find what sends so many events: a hook that returns new
+	// ones with each response.
 	QueueFull = "QueueFull"
-	// Rejected: the API server refuses the event.
+	// Rejected: the API server refuses the event. What to do: see the log; a permission to create events may be
+	// missing.
 	Rejected = "Rejected"
-	// Unreachable: the API server did not respond for two minutes, or until Setpoint ended.
+	// Unreachable: the API server did not respond for two minutes, or until Setpoint ended. What to do: look at the
+	// API server and the network.
 	Unreachable = "Unreachable"
 )
 

@@ -8,13 +8,15 @@ import (
 
 // Reasons of the condition Updated.
 const (
-	// RolloutProgressing: Setpoint is writing children; the message names them.
+	// RolloutProgressing: Setpoint is writing children; the message names them. What to do: wait.
 	RolloutProgressing = "RolloutProgressing"
-	// RolloutWaiting: the rollout waits for the children in the message to be ready.
+	// RolloutWaiting: the rollout waits for the children in the message to be ready. What to do: find why these
+	// children are not ready, or correct the parent: the rollout moves on to the new revision.
 	RolloutWaiting = "RolloutWaiting"
-	// RolloutPaused: updateStrategy.pause is true, or its evaluation failed; the message says which.
+	// RolloutPaused: updateStrategy.pause is true, or its evaluation failed; the message says which. What to do: set
+	// pause to false, or correct the expression.
 	RolloutPaused = "RolloutPaused"
-	// OnLatestRevision: every child is at the latest revision.
+	// OnLatestRevision: every child is at the latest revision. What to do: nothing.
 	OnLatestRevision = "OnLatestRevision"
 )
 
