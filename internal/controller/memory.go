@@ -65,8 +65,9 @@ type Result struct {
 	Invalid bool
 	// Children is how many children the object has.
 	Children int
-	Message  string
-	Fault    *failure.Fault
+	// Message is the error, Reason that of its event.
+	Message, Reason string
+	Fault           *failure.Fault
 	// Since is when the run ended, or the first in a row that failed.
 	Since time.Time
 	// Locations says where writes were rejected; Message may quote what they wrote.
@@ -187,7 +188,7 @@ func (m *Memories) setResult(of *Memory, now Result, again bool) {
 	case again:
 		of.Attempts++
 	default:
-		now.Message, now.Fault, now.Locations = former.Message, former.Fault, former.Locations
+		now.Message, now.Reason, now.Fault, now.Locations = former.Message, former.Reason, former.Fault, former.Locations
 	}
 	if now.Failing && former.Failing {
 		now.Since = former.Since
@@ -252,7 +253,7 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 		Locations: conflict.Locations}
 	if r := c.Result; r.Failing {
 		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
-		state.Fault, state.Since = r.Fault, r.Since
+		state.Fault, state.Reason, state.Since = r.Fault, r.Reason, r.Since
 		state.Locations = record.AddLocations(slices.Clone(state.Locations), r.Locations...)
 	}
 	return state

@@ -205,7 +205,8 @@ func (s *ManagedObject) View() ObjectState {
 	objectState.HeldDeletions, objectState.AllowDeletions = s.HeldDeletions, s.AllowDeletions
 	objectState.Shadow, objectState.LogicVersion = s.Shadow, s.LogicVersion
 	if s.Failing {
-		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
+		objectState.Error, objectState.Reason, objectState.Fault = s.Error, s.Reason, s.Fault
+		objectState.Attempts, objectState.FailingSince = s.Attempts, s.Since
 	}
 	if objectState.Error+objectState.Conflict != "" || s.Shadow != nil {
 		objectState.Mentions = slices.Clone(s.Locations)

@@ -372,8 +372,9 @@ type ObjectState struct {
 	Attempts int    `json:"attempts,omitempty"`
 	// FailingSince is the time of the first of these failures.
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Fault classifies Error, if that is possible.
+	// Fault classifies Error, if that is possible. Reason is that of its event.
 	Fault    *Fault `json:"fault,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 	Conflict string `json:"conflict,omitempty"`
 	// Waiting is why a queued object waits, apart from other objects before it.
 	Waiting string `json:"waiting,omitempty"`

@@ -15,8 +15,9 @@ type ObjectState struct {
 	Attempts int
 	// Since is the time of the first of these failures.
 	Since time.Time
-	// Fault classifies Error; nil if unknown.
-	Fault *failure.Fault
+	// Fault classifies Error; nil if unknown. Reason is that of its event.
+	Fault  *failure.Fault
+	Reason string
 	// Failing means that the latest run failed, Paused that the object has the paused
 	// annotation. Unrest describes children that flap.
 	Failing, Paused bool

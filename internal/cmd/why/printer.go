@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
+	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -138,6 +140,9 @@ func (t printer) printState(c client.VisibleState) {
 	t.styled(0, state, "%s %s.", client.NameOf(c.Ref), t.stateText(c))
 	if said := c.Problem(); said != "" {
 		t.styled(1, state, "%s", said)
+	}
+	if c.Reason != "" {
+		t.line(1, "%s: %s", c.Reason, failure.Page(c.Reason, command.ReadVersion().Version))
 	}
 	if c.State == inspect.StateUnknown && !c.Standby && !c.Suspended {
 		t.line(1, notStartedHint)

@@ -25,6 +25,7 @@ func request(phase string) json.RawMessage {
 
 const wantWhyText = `Team shop/red is failing, 2 times in a row since 11:59:50.
   write Pod shop/b: pods "b" is forbidden: quota\u001b[31m
+  WriteFailed: https://github.com/setpoint-dev/setpoint/blob/main/docs/glossary.md#writefailed
   Next retry in 8s, at 12:00:08.
   Managed by x/teams in the process setpoint, with 1 child.
     Pod shop/a  Current
@@ -80,7 +81,7 @@ func TestWhyText(t *testing.T) {
 		States: []client.VisibleState{{ObjectState: inspect.ObjectState{
 			Ref: clitest.Team(), Controller: "x/teams", Process: "setpoint", State: inspect.StateFailing, Attempts: 2,
 			FailingSince: clitest.Noon().Add(-10 * time.Second), Next: clitest.Noon().Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{Kind: failure.Forbidden},
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &inspect.Fault{Kind: failure.Forbidden}, Reason: "WriteFailed",
 			ChildStates: []inspect.Child{{Ref: clitest.Pod("a"), Health: "Current"}},
 		}}},
 	}

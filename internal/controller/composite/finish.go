@@ -146,18 +146,18 @@ func (r *run) recordResult(now controller.Result, failed bool) {
 }
 
 func (r *run) recordFailure(err error) {
+	reason := controller.ReasonOf(err)
 	now := controller.Result{
 		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
-		RelatedMissing: controller.ReasonOf(err) == ReasonRelatedMissing,
-		Invalid:        controller.ReasonOf(err) == ReasonInvalidParent,
-		Message:        failure.OneLine(err), Fault: record.FaultOf(err), Since: r.Tools.Now(), Locations: r.Record.Refused(),
+		RelatedMissing: reason == ReasonRelatedMissing, Invalid: reason == ReasonInvalidParent,
+		Message: failure.OneLine(err), Reason: reason, Fault: record.FaultOf(err), Since: r.Tools.Now(), Locations: r.Record.Refused(),
 	}
 	for _, a := range r.guarded.Withheld {
 		// The message may name these children.
 		now.Locations = record.AddLocations(now.Locations,
 			record.Location{Kind: object.KindOf(a.Resource), Namespace: strings.Clone(a.Ref.Namespace)})
 	}
-	if controller.ReasonOf(err) == ReasonConflicting {
+	if reason == ReasonConflicting {
 		now.Locations = record.AddLocations(now.Locations, r.firstAt...)
 	}
 	r.recordResult(now, true)

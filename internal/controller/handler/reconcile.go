@@ -197,9 +197,9 @@ func (r *run) recordResult() {
 	again := r.failure != nil || r.handlerFailing && failed != nil
 	switch {
 	case r.failure != nil:
-		now.Message, now.Fault = failure.OneLine(r.failure), record.FaultOf(r.failure)
+		now.Message, now.Reason, now.Fault = failure.OneLine(r.failure), controller.ReasonOf(r.failure), record.FaultOf(r.failure)
 	case again:
-		now.Message, now.Fault = failed.Message, failed.Fault
+		now.Message, now.Reason, now.Fault = failed.Message, failed.Reason, failed.Fault
 	}
 	if again {
 		now.Locations = r.refused()

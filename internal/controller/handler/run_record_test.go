@@ -211,13 +211,13 @@ func TestObjectStates(t *testing.T) {
 	st.waitIdle(t)
 	said := map[string]string{}
 	for _, c := range st.ObjectStates() {
-		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q %s, paused %t, waiting %t, ran %t, next %t, %d owned",
-			c.Failing, c.Attempts, c.Error, faultKind(c.Fault), c.Paused, c.Queued, !c.LastRun.IsZero(), !c.NextRun.IsZero(), c.Children)
+		said[c.Object.Name()] = fmt.Sprintf("failing %t %d %q %s, %s, paused %t, waiting %t, ran %t, next %t, %d owned",
+			c.Failing, c.Attempts, c.Error, c.Reason, faultKind(c.Fault), c.Paused, c.Queued, !c.LastRun.IsZero(), !c.NextRun.IsZero(), c.Children)
 	}
 	for name, want := range map[string]string{
-		"good":   `failing false 0 "" , paused false, waiting false, ran true, next false, 1 owned`,
-		"bad":    `failing true 1 "handler h: no money" handler, paused false, waiting false, ran true, next true, 0 owned`,
-		"paused": `failing false 0 "" , paused true, waiting false, ran true, next false, 0 owned`,
+		"good":   `failing false 0 "" , , paused false, waiting false, ran true, next false, 1 owned`,
+		"bad":    `failing true 1 "handler h: no money" HandlerFailed, handler, paused false, waiting false, ran true, next true, 0 owned`,
+		"paused": `failing false 0 "" , , paused true, waiting false, ran true, next false, 0 owned`,
 	} {
 		if said[name] != want {
 			t.Errorf("%s: %s\nwant %s", name, said[name], want)

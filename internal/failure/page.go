@@ -1,0 +1,18 @@
+package failure
+
+import (
+	"regexp"
+	"strings"
+)
+
+// release is the version of a release, which has a tag. Builds of other commits have more in theirs.
+var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[a-z]+\.\d+)?$`)
+
+// Page returns the address of what the documentation of a version says about a reason: what it means, and what to do.
+// A version that is not released has that of the main branch.
+func Page(reason, version string) string {
+	if !release.MatchString(version) {
+		version = "main"
+	}
+	return "https://github.com/setpoint-dev/setpoint/blob/" + version + "/docs/glossary.md#" + strings.ToLower(reason)
+}
