@@ -17,9 +17,9 @@ pause=${PROGRESS_EVERY:-30}
 work=$(mktemp -d)
 log=$work/log
 build=
-listing=
+planned=
 stop() {
-	kill $build $listing 2>/dev/null || true
+	[ -z "$build" ] || kill "$build" 2>/dev/null || true
 	rm -rf "$work"
 }
 trap stop EXIT
@@ -34,12 +34,12 @@ fetching='^go: downloading '
 # plan lists all packages of the program: which are not compiled, and what they weigh.
 # It takes seconds beside the build, and begins when the build has fetched all modules.
 plan() {
-	[ -n "$began" ] && [ -z "$listing" ] || return 0
+	[ -n "$began" ] && [ -z "$planned" ] || return 0
+	planned=yes
 	(
 		go -C "$folder" list -deps -f '{{.ImportPath}} {{.Stale}} {{len .GoFiles}} {{len .Deps}}' "$@" "$package" \
 			>"$work/listing" 2>/dev/null && mv "$work/listing" "$work/plan"
 	) >/dev/null 3>&- &
-	listing=$!
 }
 
 progress() {
