@@ -112,6 +112,10 @@ type Options struct {
 	Interactive    bool
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Terminal is the one whose keys are read, such as q to quit; nil for none. The key for it calls Reconcile, which requests
+	// a reconcile of all objects of a kubeconfig's controllers.
+	Terminal  *os.File
+	Reconcile func(ctx context.Context, kubeconfig string, out io.Writer) error
 
 	// DashboardAddress is the loopback address of the dashboard; AnyDashboardAddress for
 	// the default port or a free one, "" for no dashboard.
@@ -159,6 +163,8 @@ func Run(ctx context.Context, o Options) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
 	s.removeOld()
+	s.takeTerminal(ctx)
+	defer s.terminal.close()
 	over := make(chan struct{})
 	defer close(over)
 	go s.handleSignals(over)

@@ -38,7 +38,7 @@ type localProcess struct {
 // prepareProcesses creates all processes before any is started, because the manager may call any of them at any time.
 func (s *session) prepareProcesses(ctx context.Context) (err error) {
 	for _, l := range s.locals {
-		if l.output, err = newRecentOutput(s.Reporter.Writer(l.Name), s.ProcessLogs, l.Name); err != nil {
+		if l.output, err = newRecentOutput(s.Reporter, s.ProcessLogs, l.Name); err != nil {
 			return err
 		}
 		rights, err := s.accountEnv(ctx, l.Process)

@@ -12,20 +12,21 @@ import (
 // tailLines is the number of log lines shown when a process exits.
 const tailLines = 20
 
-// recentOutput is what a process prints: on the terminal, or in a log file. Of a log it keeps the last lines.
+// recentOutput is what a process prints: on the terminal, or in a log file. It keeps the last lines of those that are not shown.
 type recentOutput struct {
+	reporter *progress.Reporter
 	terminal *progress.Writer
 	log      *os.File // nil for the terminal
 	splitter *progress.Writer
 
 	mu sync.Mutex
-	// lines are the last that are only in the log.
+	// lines are the last that were not shown.
 	lines []string
 }
 
 // newRecentOutput returns the output of a process; without a folder for logs it is shown on the terminal.
-func newRecentOutput(terminal *progress.Writer, logs, name string) (r *recentOutput, err error) {
-	r = &recentOutput{terminal: terminal}
+func newRecentOutput(reporter *progress.Reporter, logs, name string) (r *recentOutput, err error) {
+	r = &recentOutput{reporter: reporter, terminal: reporter.Writer(name)}
 	r.splitter = progress.NewWriter(r.add)
 	if logs == "" {
 		return r, nil
@@ -41,11 +42,13 @@ func newRecentOutput(terminal *progress.Writer, logs, name string) (r *recentOut
 
 // Write never fails: a full disk must not stop a process.
 func (r *recentOutput) Write(data []byte) (int, error) {
-	if r.log == nil {
+	if r.log == nil && !r.reporter.HooksHidden.Load() {
 		return r.terminal.Write(data)
 	}
 	_, _ = r.splitter.Write(data)
-	_, _ = r.log.Write(data)
+	if r.log != nil {
+		_, _ = r.log.Write(data)
+	}
 	return len(data), nil
 }
 
@@ -62,7 +65,7 @@ func (r *recentOutput) add(line []byte) {
 	r.lines = r.lines[max(0, len(r.lines)-tailLines):]
 }
 
-// showTail prints the last lines that are only in the log.
+// showTail prints the last lines that were not shown.
 func (r *recentOutput) showTail() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,10 +1,11 @@
 package dev
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
@@ -14,21 +15,25 @@ import (
 func TestRecentOutput(t *testing.T) {
 	for _, c := range []struct {
 		logs              string
+		hidden            bool
 		printed, afterEnd int
-	}{{"", 30, 30}, {t.TempDir(), 0, tailLines}} {
-		var shown []string
-		r := must.Get(newRecentOutput(progress.NewWriter(func(text []byte) { shown = append(shown, string(text)) }), c.logs, "a")).In(t)
+	}{{"", false, 30, 30}, {"", true, 0, tailLines}, {t.TempDir(), false, 0, tailLines}} {
+		var out bytes.Buffer
+		reporter := progress.New(progress.Options{Out: &out})
+		r := must.Get(newRecentOutput(reporter, c.logs, "a")).In(t)
+		reporter.HooksHidden.Store(c.hidden)
 		for i := range 29 {
 			fmt.Fprintln(r, i)
 		}
 		fmt.Fprint(r, "unfin")
 		fmt.Fprint(r, "ished")
 		r.Flush()
-		printed := len(shown)
+		printed := strings.Count(out.String(), "\n")
 		r.showTail()
 		r.showTail()
 		r.close()
-		if printed != c.printed || len(shown) != c.afterEnd || shown[len(shown)-1] != "unfinished" || shown[len(shown)-2] != strconv.Itoa(28) {
+		shown := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if printed != c.printed || len(shown) != c.afterEnd || shown[len(shown)-1] != "a | unfinished" || shown[len(shown)-2] != "a | 28" {
 			t.Errorf("with logs in %q: %d lines at first, then %q", c.logs, printed, shown)
 		}
 		if c.logs != "" && len(must.Get(os.ReadFile(filepath.Join(c.logs, "a.log"))).In(t)) != 2*29+19+len("unfinished") {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
@@ -56,6 +57,10 @@ type session struct {
 
 	background          sync.WaitGroup // goroutines that end with the context
 	commandOwnsTerminal atomic.Bool
+	// terminal is the one whose keys are read; nil for none. What r does is printed to reconcileOut.
+	terminal     *terminal
+	reconcileOut *progress.Writer
+	ready        atomic.Bool
 }
 
 // run executes the steps of a session, then waits for its end.
@@ -79,6 +84,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 		return s.runCommand(ctx)
 	}
 	s.printSummary()
+	s.ready.Store(true)
 	<-ctx.Done()
 	if _, called := errors.AsType[signalled](context.Cause(ctx)); called {
 		return 0, nil
@@ -245,6 +251,7 @@ func (s *session) stop() {
 			l.output.close()
 		}
 	}
+	_ = os.Remove(s.pageFile()) // There may be none.
 	if s.inspectDir != "" && s.Target == nil {
 		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
 	}

@@ -49,6 +49,9 @@ func (s *session) printSummary() {
 	} else {
 		b.WriteString("\nCtrl-C stops what runs here; objects stay in the cluster.\n")
 	}
+	if s.terminal != nil {
+		fmt.Fprintf(&b, "\n%s\n", keysLine(s.keys()))
+	}
 	s.Reporter.Line("%s", b.String())
 }
 

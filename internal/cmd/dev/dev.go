@@ -3,9 +3,11 @@ package dev
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +37,11 @@ type devFlags struct {
 	context     devContextFlags
 }
 
-// Command returns `setpoint dev`. It boots a control plane with the function, if there is one.
-func Command(p *command.Invocation, boot dev.Boot) *cobra.Command {
+// Command returns `setpoint dev`. It boots a control plane with the function, if there is one. A key reconciles all objects
+// of a kubeconfig.
+func Command(p *command.Invocation, boot dev.Boot, reconcile func(context.Context, string, io.Writer) error) *cobra.Command {
 	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
+	f.Reconcile = reconcile
 	f.Boot, f.Program, f.Version, f.Abort = boot, programName(), command.ReadVersion().Version, command.Abort
 	c := &cobra.Command{
 		Use:   "dev [DIR…] [FILE…] [-- COMMAND…]",
@@ -67,6 +71,9 @@ With --context NAME nothing is booted: the manifests are applied to the cluster 
 kubeconfig context, and controllers, hooks and operators run here, limited to --namespaces.
 What exists in the cluster stays as it is. Everything that was created is listed in a
 ConfigMap; --cleanup removes it, and nothing else. See docs/develop.md.
+
+On a terminal, keys open the dashboard or a shell, reconcile, hide the output of hooks, and
+quit; "?" lists them. There are none with COMMAND, or if $CI is set.
 
 COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
 of this program. Then everything stops, and the exit code is that of the command.
@@ -173,6 +180,9 @@ func connect(p *command.Invocation, o *dev.Options, logLevel string) {
 	}
 	o.Interactive = output.IsTerminal(p.Stdin)
 	o.Stdin, o.Stdout, o.Stderr = p.Stdin, p.Stdout, p.Stderr
+	if len(o.Command) == 0 && o.Interactive && output.IsTerminal(out) && os.Getenv("CI") == "" {
+		o.Terminal, _ = p.Stdin.(*os.File)
+	}
 	o.Reporter = output.NewReporter(out)
 	o.Log = flags.NewLog(o.Reporter.Writer("setpoint"), flags.Brief, logLevel)
 }
@@ -190,7 +200,7 @@ func programName() string {
 func callHooks(o *dev.Options) {
 	dirs, manifests, _ := project.Split(o.Paths)
 	h := &hooks.Processes{ExecDirs: append(dirs, lists.Map(manifests, filepath.Dir)...),
-		Log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
+		Log: flags.NewLog(o.Reporter.HookWriter("hook"), flags.Brief, "info")}
 	h.Opener.WatchHelpers, o.Programs = true, &h.Opener
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.AddTo(&options); err != nil {

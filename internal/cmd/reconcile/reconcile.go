@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -33,10 +34,14 @@ type reconcileFlags struct {
 // defaultRate is the default number of requests per second.
 const defaultRate = 10
 
+func newFlags() *reconcileFlags {
+	return &reconcileFlags{ReadFlags: processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable)},
+		Selection: processes.NewSelection()}
+}
+
 // Command returns `setpoint reconcile`.
 func Command(p *command.Invocation) *cobra.Command {
-	f := &reconcileFlags{ReadFlags: processes.ReadFlags{PrintFlags: output.NewPrintFlags(output.AsTable)},
-		Selection: processes.NewSelection()}
+	f := newFlags()
 	c := &cobra.Command{
 		Use:   "reconcile CONTROLLER [OBJECT…]",
 		Short: "Reconcile objects now",
@@ -120,6 +125,31 @@ func run(ctx context.Context, p *command.Invocation, f *reconcileFlags, args []s
 		return err
 	}
 	return g.reconcile(ctx, f, args[1:])
+}
+
+// All requests a reconcile of all objects of all controllers that run in the cluster of a kubeconfig.
+func All(ctx context.Context, kubeconfig string, out io.Writer) error {
+	f := newFlags()
+	f.Cluster.Kubeconfig, f.Everywhere = kubeconfig, true
+	r, err := f.Open(ctx, &command.Invocation{Stdout: out, Stderr: out})
+	if err != nil {
+		return err
+	}
+	run, err := r.RunningControllers(ctx)
+	run = slices.DeleteFunc(run, func(c processes.RunningController) bool { return c.AllReplicas })
+	if err == nil && len(run) == 0 {
+		fmt.Fprintln(out, "no controller with objects runs")
+	}
+	problems := []error{err}
+	for _, each := range run {
+		g := &reconciler{processes.Managed{Session: r, Flags: &f.Selection, Selected: each.Controller, Source: each.Source}}
+		err := checkReconcilable(&g.Selected)
+		if err == nil {
+			err = g.reconcile(ctx, f, nil)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // reconciler reconciles objects of a controller.

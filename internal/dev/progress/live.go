@@ -49,7 +49,7 @@ func (r *Reporter) tick() {
 
 // redraw replaces the live lines.
 func (r *Reporter) redraw() {
-	if !r.options.Live {
+	if !r.options.Live || r.paused {
 		return
 	}
 	r.erase()

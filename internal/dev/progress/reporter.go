@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 // Reporter is the only writer to the terminal. It is safe for concurrent use.
 type Reporter struct {
 	options Options
+	// HooksHidden hides what hooks print.
+	HooksHidden atomic.Bool
 
 	mu      sync.Mutex
 	phases  []*Phase // running, oldest first
@@ -36,7 +39,13 @@ type Reporter struct {
 	frame   int
 	stop    chan struct{} // stops the animation; nil if it is stopped
 	writers int           // for the next color
+	paused  bool
+	held    []string // to be printed after the pause
+	dropped int      // lines that were too many to hold
 }
+
+// mostHeld is the number of lines that a pause keeps.
+const mostHeld = 10_000
 
 // New returns a Reporter.
 func New(o Options) *Reporter {
@@ -132,8 +141,38 @@ func (r *Reporter) Close() {
 	r.redraw()
 }
 
+// Pause holds back what there is to print until Resume: another program has the terminal.
+func (r *Reporter) Pause() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.erase()
+	r.paused = true
+}
+
+// Resume prints what was held back.
+func (r *Reporter) Resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.held
+	if r.dropped > 0 {
+		held = append([]string{fmt.Sprintf("… %d lines are left out", r.dropped)}, held...)
+	}
+	r.paused, r.held, r.dropped = false, nil, 0
+	for _, text := range held {
+		r.print(text)
+	}
+}
+
 // print writes above the live lines.
 func (r *Reporter) print(text string) {
+	if r.paused {
+		r.held = append(r.held, text)
+		if len(r.held) > mostHeld {
+			r.held = r.held[1:]
+			r.dropped++
+		}
+		return
+	}
 	r.erase()
 	_, _ = io.WriteString(r.options.Out, strings.TrimRight(text, "\n")+"\n")
 	r.redraw()

@@ -149,3 +149,33 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 	r.Close()
 }
+
+// Nothing is written while another program has the terminal, and nothing is lost.
+func TestPause(t *testing.T) {
+	var out bytes.Buffer
+	r := progress.New(progress.Options{Out: &out})
+	hook := r.HookWriter("hook")
+	fmt.Fprintln(hook, "one")
+	r.Pause()
+	r.Phase("etcd").End(nil, "")
+	fmt.Fprintln(hook, "two")
+	if got := out.String(); got != "hook | one\n" {
+		t.Errorf("while it is paused: %q", got)
+	}
+	r.Resume()
+	r.HooksHidden.Store(true)
+	fmt.Fprintln(hook, "three")
+	r.Line("last")
+	if got := out.String(); !strings.HasPrefix(got, "hook | one\n✓ etcd ") || !strings.HasSuffix(got, "\nhook | two\nlast\n") {
+		t.Errorf("got %q", got)
+	}
+	out.Reset()
+	r.Pause()
+	for range 10_002 {
+		r.Line("x")
+	}
+	r.Resume()
+	if got := out.String(); !strings.HasPrefix(got, "… 2 lines are left out\nx\n") || strings.Count(got, "\n") != 10_001 {
+		t.Errorf("got %d lines, first %.40q", strings.Count(got, "\n"), got)
+	}
+}

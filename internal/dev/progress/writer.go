@@ -32,6 +32,16 @@ func (r *Reporter) Writer(name string) *Writer {
 	return NewWriter(func(text []byte) { r.Line("%s%s", prefix, text) })
 }
 
+// HookWriter is Writer for the output of hooks, unless HooksHidden.
+func (r *Reporter) HookWriter(name string) *Writer {
+	shown := r.Writer(name).line
+	return NewWriter(func(text []byte) {
+		if !r.HooksHidden.Load() {
+			shown(text)
+		}
+	})
+}
+
 // Write never fails: a broken terminal must not stop a process.
 func (w *Writer) Write(data []byte) (int, error) {
 	w.mu.Lock()
