@@ -27,8 +27,8 @@ func (s *session) openPage(context.Context) {
 	}
 	s.Reporter.Line("opening %s", s.dashboardURL)
 	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), s.pageFile())
-	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it.
-	go func() { // It may run as long as the browser.
+	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
+	go func() {
 		err := os.WriteFile(s.pageFile(), []byte(page), 0o600)
 		if err == nil {
 			err = browser.Run()
