@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -146,9 +147,9 @@ func manifestsIn(dir string) []string {
 	return files
 }
 
-// IsManifest reports whether a file in a folder is a manifest.
+// IsManifest reports whether a file in a folder is a manifest. Schemas for editors are none.
 func IsManifest(file string) bool {
-	return HasExtension(file) && !slices.Contains(reservedFiles, filepath.Base(file))
+	return HasExtension(file) && !slices.Contains(reservedFiles, filepath.Base(file)) && !strings.HasSuffix(file, ".schema.json")
 }
 
 // HasExtension reports whether the name of a file has an extension of manifests.
