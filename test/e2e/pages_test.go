@@ -4,6 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"github.com/setpoint-dev/setpoint/internal/must"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +20,8 @@ import (
 var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages that show it")
 
 // TestTutorial does what docs/getting-started.md says, with the logic in the manifest and in a webhook: it writes the
-// files of the page, runs setpoint dev, and compares what the commands print with what the page shows.
+// files of the page, runs setpoint dev, and compares what the commands print with what the page shows. With the logic in
+// the manifest it also breaks what the page breaks, and opens the dashboard. -v prints when each command had its output.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, "docs/getting-started.md")
@@ -26,11 +30,19 @@ func TestTutorial(t *testing.T) {
 	for name, files := range map[string]map[string]string{"One file": oneFile, "Python": webhook} {
 		t.Run(name, func(t *testing.T) {
 			runInParallel(t)
-			c := startTutorial(t, files)
-			run := testedPages[0]
-			for _, shown := range page.commands(run.heading, run.commands...) {
-				c.expect(shown)
+			c, began := startTutorial(t, files), time.Now()
+			sections := testedPages[:tutorialSections]
+			if name != "One file" {
+				sections = sections[:1]
 			}
+			for _, section := range sections {
+				for _, shown := range page.commands(section.heading, section.commands...) {
+					c.expect(shown)
+					t.Logf("after %4.1fs: %s", time.Since(began).Seconds(), shown.command)
+				}
+			}
+			c.openDashboard("teams")
+			t.Logf("after %4.1fs: the dashboard", time.Since(began).Seconds())
 		})
 	}
 }
@@ -54,15 +66,19 @@ var testedPages = []struct {
 	commands      []string
 }{
 	{"docs/getting-started.md", "## Run it", nil, []string{"kubectl"}},
+	{"docs/getting-started.md", "## Break it", nil, []string{"kubectl", "for", "sed", "mv", "setpoint"}},
 	{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
 	{"docs/operate.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
 	{"docs/change-logic.md", "## Plan", []string{"blue-green"}, []string{"setpoint"}},
 }
 
+// tutorialSections is how many of them, at the beginning, TestTutorial runs.
+const tutorialSections = 2
+
 // TestPages runs the commands of other pages. What a page shows is what they print.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	for _, each := range testedPages[1:] {
+	for _, each := range testedPages[tutorialSections:] {
 		t.Run(each.page, func(t *testing.T) {
 			runInParallel(t)
 			c := startExamples(t, each.examples...)
@@ -85,8 +101,8 @@ func runInParallel(t *testing.T) {
 type pageCluster struct {
 	*testCluster
 
-	// workDir is where the commands run.
-	workDir string
+	// workDir is where the commands run, log what setpoint dev prints.
+	workDir, log string
 }
 
 // startTutorial writes the files into a folder and runs them.
@@ -97,10 +113,13 @@ func startTutorial(t *testing.T, files map[string]string) *pageCluster {
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, "teams", name), text)
 	}
-	if _, folder := files["setpoint.yaml"]; folder {
-		return startPage(t, dir, filepath.Join(dir, "teams"))
+	apply := filepath.Join(dir, "teams")
+	if _, folder := files["setpoint.yaml"]; !folder {
+		apply = filepath.Join(apply, "teams.yaml")
 	}
-	return startPage(t, dir, filepath.Join(dir, "teams", "teams.yaml"))
+	c := startPage(t, dir, apply)
+	c.workDir = filepath.Join(dir, "teams")
+	return c
 }
 
 // startExamples runs examples, and the commands in the root of the repository.
@@ -119,10 +138,10 @@ func startExamples(t *testing.T, names ...string) *pageCluster {
 func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
 	t.Helper()
 	c := &pageCluster{testCluster: &testCluster{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}, workDir: dir}
-	log := filepath.Join(dir, "dev.log")
-	start(t, log, os.Getenv("SETPOINT"), append([]string{"dev", "--dashboard-address", "", "--kubeconfig", c.kubeconfig}, folders...)...)
+	c.log = filepath.Join(dir, "dev.log")
+	start(t, c.log, os.Getenv("SETPOINT"), append([]string{"dev", "--kubeconfig", c.kubeconfig}, folders...)...)
 	c.until(5*time.Minute, func() error {
-		text, err := os.ReadFile(log)
+		text, err := os.ReadFile(c.log)
 		// On a busy machine a process may be ready later.
 		if err == nil && !strings.Contains(string(text), "Ctrl-C stops everything") {
 			err = fmt.Errorf("setpoint dev has not started everything")
@@ -130,6 +149,26 @@ func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
 		return err
 	})
 	return c
+}
+
+// openDashboard opens the address that setpoint dev prints, as a browser does, and waits for a text on the page.
+func (c *pageCluster) openDashboard(text string) {
+	c.t.Helper()
+	printed := string(must.Get(os.ReadFile(c.log)).In(c.t))
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`).FindString(printed)
+	browser := &http.Client{Jar: must.Get(cookiejar.New(nil)).In(c.t)}
+	c.until(waitTimeout, func() error {
+		response, err := browser.Get(address)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		page, err := io.ReadAll(response.Body)
+		if err == nil && !strings.Contains(string(page), text) {
+			err = fmt.Errorf("%s: %s without %q:\n%s", address, response.Status, text, page)
+		}
+		return err
+	})
 }
 
 // writeShop is for docs/change-logic.md: the example with another image.
@@ -150,7 +189,7 @@ func repositoryRoot(t *testing.T) string {
 }
 
 var (
-	clock  = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+\b`)
+	clock  = regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`)
 	age    = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)(\d+s)?\b`)
 	moment = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	port   = regexp.MustCompile(`(http://127\.0\.0\.1|localhost):\d+(/[\w-]+)?`)
@@ -176,7 +215,7 @@ func (c *pageCluster) expect(shown shownCommand) {
 	var got string
 	check := func() error {
 		got = c.print(shown.command)
-		if normalize(got) != normalize(shown.output) {
+		if text := "\n" + normalize(got) + "\n"; outputPattern(shown.output).FindString(text) != text {
 			return fmt.Errorf("%s prints\n%s\nand %s shows\n%s\n-update-pages corrects it", shown.command, got, shown.page, shown.output)
 		}
 		return nil
