@@ -41,8 +41,7 @@ type devFlags struct {
 // of a kubeconfig.
 func Command(p *command.Invocation, boot dev.Boot, reconcile func(context.Context, string, io.Writer) error) *cobra.Command {
 	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
-	f.Reconcile = reconcile
-	f.Boot, f.Program, f.Version, f.Abort = boot, programName(), command.ReadVersion().Version, command.Abort
+	f.Boot, f.Reconcile, f.Program, f.Version, f.Abort = boot, reconcile, programName(), command.ReadVersion().Version, command.Abort
 	c := &cobra.Command{
 		Use:   "dev [DIR…] [FILE…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
@@ -72,12 +71,10 @@ kubeconfig context, and controllers, hooks and operators run here, limited to --
 What exists in the cluster stays as it is. Everything that was created is listed in a
 ConfigMap; --cleanup removes it, and nothing else. See docs/develop.md.
 
-On a terminal, keys open the dashboard or a shell, reconcile, hide the output of hooks, and
-quit; "?" lists them. There are none with COMMAND, or if $CI is set.
-
 COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
 of this program. Then everything stops, and the exit code is that of the command.
-Ctrl-C stops everything; another one, a second later or more, aborts.`,
+Ctrl-C stops everything; another one, a second later or more, aborts.
+Without COMMAND, and $CI, a terminal has keys: "?" lists them.`,
 		Example: `  setpoint dev                                        # an empty cluster
   setpoint dev examples/immortalcontainer             # with an example
   setpoint dev tenant.yaml                            # with a file of manifests
