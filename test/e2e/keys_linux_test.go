@@ -153,8 +153,15 @@ func TestKeys(t *testing.T) {
 	k.await(`  r  reconcile all objects of all controllers\r\n`)
 	k.press("x\x1b[A")
 	k.await(`no key x; \? shows the keys`)
-	k.press("r")
-	k.await(`reconcile \| compositecontroller.setpoint.dev/web: reconcile of all objects requested`)
+	k.until(func() error { // The controller may not run yet.
+		k.press("r")
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if !strings.Contains(k.seen, "reconcile | compositecontroller.setpoint.dev/web: reconcile of all objects requested") {
+			return errors.New("no reconcile")
+		}
+		return nil
+	})
 	k.press("l")
 	k.await(`the output of hooks is hidden; l shows it`)
 	k.press("l")
