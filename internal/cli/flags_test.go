@@ -17,7 +17,8 @@ func TestFlagsAreDocumented(t *testing.T) {
 	const file = "../../docs/flags.md"
 	text := must.Get(os.ReadFile(file)).In(t)
 	want := string(text)
-	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "release", "rollout status", "rollout history", "uninstall", "log-level", "support-bundle", "record", "test"} {
+	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "release", "rollout status", "rollout history", "uninstall", "log-level", "support-bundle", "doctor", "record",
+		"test", "render"} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", help(t, name))
 	}
 	if want == string(text) {
