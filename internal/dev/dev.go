@@ -163,8 +163,9 @@ func Run(ctx context.Context, o Options) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
 	s.removeOld()
-	s.takeTerminal(ctx)
-	defer s.terminal.close()
+	if s.takeTerminal(ctx); s.keyboard != nil {
+		defer s.keyboard.close()
+	}
 	over := make(chan struct{})
 	defer close(over)
 	go s.handleSignals(over)
@@ -172,6 +173,45 @@ func Run(ctx context.Context, o Options) (int, error) {
 	s.stop()
 	s.leaveTarget()
 	return code, err
+}
+
+// takeTerminal starts to read keys, if they are the session's.
+func (s *session) takeTerminal(ctx context.Context) {
+	if s.Terminal == nil {
+		return
+	}
+	terminal, abort := openTerminal(s.Terminal), s.Abort
+	if terminal == nil {
+		return
+	}
+	s.keyboard = &keyboard{terminal: terminal, reporter: s.Reporter, quit: func() { s.cancel(signalled{syscall.SIGINT}) }}
+	s.Abort = func() {
+		terminal.close()
+		abort()
+	}
+	s.background.Go(func() { s.keyboard.run(ctx) })
+}
+
+// enableKeys lets all keys work, since the session is ready.
+func (s *session) enableKeys() {
+	k := s.keyboard
+	if k == nil {
+		return
+	}
+	k.dashboardURL, k.folder, k.processLogs, k.kubeconfig = s.dashboardURL, s.inspectDir, s.ProcessLogs, s.cluster.Kubeconfig()
+	out := s.Reporter.Writer("reconcile")
+	k.reconcile = func(ctx context.Context) {
+		s.background.Go(func() {
+			if err := s.Reconcile(ctx, k.kubeconfig, out); err != nil && ctx.Err() == nil {
+				s.Reporter.Problem(err)
+			}
+		})
+	}
+	k.shell = func(ctx context.Context, program string) error {
+		_, err := s.foreground(ctx, []string{program}, s.environment())
+		return err
+	}
+	k.ready.Store(true)
 }
 
 // open reads the projects first: errors in them are reported before the cluster boots.

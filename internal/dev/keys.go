@@ -2,12 +2,19 @@ package dev
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
@@ -16,31 +23,60 @@ type key struct {
 	name byte
 	// word is for the line of all keys, what for the help.
 	word, what string
-	do         func(context.Context)
-	// early reports that the key also works before the session is ready.
-	early bool
+	// do is nil for keys that also work before the session is ready.
+	do func(*keyboard, context.Context)
 }
 
-// keys returns the keys in the order in which they are shown.
-func (s *session) keys() []key {
-	return []key{
-		{'o', "dashboard", "open the dashboard in the browser", s.openPage, false},
-		{'r', "reconcile", "reconcile all objects of all controllers", s.reconcileAll, false},
-		{'l', "logs", "hide or show the output of hooks", s.toggleLogs, false},
-		{'k', "shell", "open a shell for this cluster", s.openShell, false},
-		{'?', "help", "show the keys", func(context.Context) { s.Reporter.Line("%s", keysHelp(s.keys())) }, true},
-		{'q', "quit", "stop everything, as Ctrl-C does", func(context.Context) { s.cancel(signalled{syscall.SIGINT}) }, true},
-	}
+// keys are the keys in the order in which they are shown.
+var keys = []key{
+	{'o', "dashboard", "open the dashboard in the browser", (*keyboard).openPage},
+	{'r', "reconcile", "reconcile all objects of all controllers", func(k *keyboard, ctx context.Context) { k.reconcile(ctx) }},
+	{'l', "logs", "hide or show the output of hooks", (*keyboard).toggleLogs},
+	{'k', "shell", "open a shell for this cluster", (*keyboard).openShell},
+	{'?', "help", "show the keys", nil},
+	{'q', "quit", "stop everything, as Ctrl-C does", nil},
 }
 
 // keysLine names the keys in one line.
-func keysLine(keys []key) string {
+func keysLine() string {
 	return strings.Join(lists.Map(keys, func(k key) string { return string(k.name) + " " + k.word }), "  ")
 }
 
 // keysHelp says what the keys do.
-func keysHelp(keys []key) string {
+func keysHelp() string {
 	return strings.Join(lists.Map(keys, func(k key) string { return fmt.Sprintf("  %c  %s", k.name, k.what) }), "\n")
+}
+
+// keyboard does what the keys of a terminal say.
+type keyboard struct {
+	*terminal
+	reporter *progress.Reporter
+	quit     func()
+
+	// ready is set once what follows is, which keys need.
+	ready atomic.Bool
+	// dashboardURL is "" for no dashboard. The private folder is for the page that leads to it.
+	dashboardURL, folder, processLogs, kubeconfig string
+	// reconcile requests a reconcile of everything, and does not wait for it.
+	reconcile func(context.Context)
+	// shell runs a program that has the terminal.
+	shell func(context.Context, string) error
+}
+
+// run does what the keys say until the session ends or the terminal is gone.
+func (k *keyboard) run(ctx context.Context) {
+	defer k.close() // Also in a panic.
+	for {
+		sent, err := k.read()
+		for _, name := range pressed(sent) {
+			if ctx.Err() == nil {
+				k.press(ctx, name)
+			}
+		}
+		if err != nil || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 // pressed returns the keys in what a terminal sends. An escape sequence, such as of an arrow, has none, nor has the rest.
@@ -49,47 +85,76 @@ func pressed(sent []byte) []byte {
 	return lists.Filter(sent, func(b byte) bool { return b > ' ' && b < '\x7f' })
 }
 
-// readKeys does what the keys say until the session ends or the terminal is gone.
-func (s *session) readKeys(ctx context.Context) {
-	defer s.terminal.close() // Also in a panic.
-	for ctx.Err() == nil {
-		sent, err := s.terminal.read()
-		if err != nil {
-			return
-		}
-		for _, name := range pressed(sent) {
-			s.press(ctx, name)
-		}
-	}
-}
-
-// takeTerminal starts to read keys.
-func (s *session) takeTerminal(ctx context.Context) {
-	if s.Terminal == nil {
-		return
-	}
-	if s.terminal = openTerminal(s.Terminal); s.terminal == nil {
-		return
-	}
-	s.reconcileOut = s.Reporter.Writer("reconcile")
-	abort := s.Abort
-	s.Abort = func() {
-		s.terminal.close()
-		abort()
-	}
-	s.background.Go(func() { s.readKeys(ctx) })
-}
-
 // press does what a key says.
-func (s *session) press(ctx context.Context, name byte) {
-	keys := s.keys()
+func (k *keyboard) press(ctx context.Context, name byte) {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 	switch {
+	case name == 'q':
+		k.quit()
+	case name == '?':
+		k.reporter.Line("%s", keysHelp())
 	case i < 0:
-		s.Reporter.Line("no key %c; ? shows the keys", name)
-	case !s.ready.Load() && !keys[i].early:
-		s.Reporter.Line("not ready yet; q quits")
+		k.reporter.Line("no key %c; ? shows the keys", name)
+	case !k.ready.Load():
+		k.reporter.Line("not ready yet; q quits")
 	default:
-		keys[i].do(ctx)
+		keys[i].do(k, ctx)
+	}
+}
+
+// openPage opens the dashboard in the browser by a private file: other users can see the arguments of a browser, and would
+// learn the token in the URL.
+func (k *keyboard) openPage(context.Context) {
+	if k.dashboardURL == "" {
+		k.reporter.Line("the session has no dashboard (--dashboard-address)")
+		return
+	}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + k.dashboardURL + `">`
+	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), pageFile(k.folder))
+	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
+	k.reporter.Line("opening %s", k.dashboardURL)
+	err := os.WriteFile(browser.Args[1], []byte(page), 0o600) // Now, since the session removes it at its end.
+	go func() {
+		if err == nil {
+			err = browser.Run()
+		}
+		if err != nil {
+			k.reporter.Warning("no browser opened it: %v", err)
+		}
+	}()
+}
+
+// pageFile is the file in a folder that leads to the dashboard.
+func pageFile(folder string) string {
+	return filepath.Join(folder, fmt.Sprintf("dashboard-%d.html", os.Getpid()))
+}
+
+// toggleLogs hides the output of hooks, or shows it again.
+func (k *keyboard) toggleLogs(context.Context) {
+	hidden := !k.reporter.HooksHidden.Load()
+	k.reporter.HooksHidden.Store(hidden)
+	switch {
+	case hidden:
+		k.reporter.Line("the output of hooks is hidden; l shows it")
+	case k.processLogs != "":
+		k.reporter.Line("the output of hooks is shown; that of processes is in %s (--process-logs)", k.processLogs)
+	default:
+		k.reporter.Line("the output of hooks is shown; l hides it")
+	}
+}
+
+// openShell runs a shell, which has the terminal to itself.
+func (k *keyboard) openShell(ctx context.Context) {
+	shell := cmp.Or(os.Getenv("SHELL"), "/bin/sh")
+	k.reporter.Line("%s with KUBECONFIG=%s; exit or Ctrl-D returns", shell, k.kubeconfig)
+	k.reporter.Pause()
+	err := k.lend(func() error { return k.shell(ctx, shell) })
+	k.reporter.Resume()
+	if err != nil {
+		k.reporter.Problem(err)
 	}
 }

@@ -15,21 +15,20 @@ func TestPressed(t *testing.T) {
 
 // What is shown fits a terminal of 60 columns, and no key has two meanings.
 func TestKeysAreShown(t *testing.T) {
-	keys := (&session{}).keys()
-	if got, want := keysLine(keys), "o dashboard  r reconcile  l logs  k shell  ? help  q quit"; got != want {
+	if got, want := keysLine(), "o dashboard  r reconcile  l logs  k shell  ? help  q quit"; got != want {
 		t.Errorf("got %q", got)
 	}
 	names := map[byte]bool{}
 	for _, k := range keys {
 		names[k.name] = true
-		if !strings.Contains(keysHelp(keys), "  "+string(k.name)+"  "+k.what) {
+		if !strings.Contains(keysHelp(), "  "+string(k.name)+"  "+k.what) {
 			t.Errorf("the help lacks %c", k.name)
 		}
 	}
 	if len(names) != len(keys) {
 		t.Error("one key has two meanings")
 	}
-	for line := range strings.Lines(keysLine(keys) + "\n" + keysHelp(keys)) {
+	for line := range strings.Lines(keysLine() + "\n" + keysHelp()) {
 		if len(strings.TrimRight(line, "\n")) > 60 {
 			t.Errorf("%q is too long", line)
 		}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
@@ -57,10 +56,8 @@ type session struct {
 
 	background          sync.WaitGroup // goroutines that end with the context
 	commandOwnsTerminal atomic.Bool
-	// terminal is the one whose keys are read; nil for none. What r does is printed to reconcileOut.
-	terminal     *terminal
-	reconcileOut *progress.Writer
-	ready        atomic.Bool
+	// keyboard is nil if no keys are read.
+	keyboard *keyboard
 }
 
 // run executes the steps of a session, then waits for its end.
@@ -84,7 +81,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 		return s.runCommand(ctx)
 	}
 	s.printSummary()
-	s.ready.Store(true)
+	s.enableKeys()
 	<-ctx.Done()
 	if _, called := errors.AsType[signalled](context.Cause(ctx)); called {
 		return 0, nil
@@ -202,23 +199,28 @@ func (s *session) awaitManager(ctx context.Context) error {
 	}
 }
 
-// runCommand runs the command, which owns the terminal meanwhile.
+// runCommand runs the command.
 func (s *session) runCommand(ctx context.Context) (int, error) {
-	s.commandOwnsTerminal.Store(s.Interactive)
-	defer s.commandOwnsTerminal.Store(false)
 	environment := s.environment()
 	if routes := s.locals.routes(); len(routes) > 0 {
 		environment = append(environment, "SETPOINT_HOOKS="+strings.Join(routes, ","))
 	}
-	code, err := process.Command{
-		Args: s.Command, Env: environment,
-		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Reaper: s.reaper, Interactive: s.Interactive, Grace: processGrace,
-	}.Run(ctx)
+	code, err := s.foreground(ctx, s.Command, environment)
 	if _, called := errors.AsType[signalled](context.Cause(ctx)); err == nil && !called && ctx.Err() != nil {
 		return exitFailure, context.Cause(ctx)
 	}
 	return code, err
+}
+
+// foreground runs a program, which owns the terminal meanwhile.
+func (s *session) foreground(ctx context.Context, args, environment []string) (int, error) {
+	s.commandOwnsTerminal.Store(s.Interactive)
+	defer s.commandOwnsTerminal.Store(false)
+	return process.Command{
+		Args: args, Env: environment,
+		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+		Reaper: s.reaper, Interactive: s.Interactive, Grace: processGrace,
+	}.Run(ctx)
 }
 
 // environment returns the variables for processes and commands.
@@ -251,7 +253,9 @@ func (s *session) stop() {
 			l.output.close()
 		}
 	}
-	_ = os.Remove(s.pageFile()) // There may be none.
+	if s.inspectDir != "" {
+		_ = os.Remove(pageFile(s.inspectDir)) // There may be none.
+	}
 	if s.inspectDir != "" && s.Target == nil {
 		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
 	}

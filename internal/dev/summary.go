@@ -49,8 +49,8 @@ func (s *session) printSummary() {
 	} else {
 		b.WriteString("\nCtrl-C stops what runs here; objects stay in the cluster.\n")
 	}
-	if s.terminal != nil {
-		fmt.Fprintf(&b, "\n%s\n", keysLine(s.keys()))
+	if s.keyboard != nil {
+		fmt.Fprintf(&b, "\n%s\n", keysLine())
 	}
 	s.Reporter.Line("%s", b.String())
 }

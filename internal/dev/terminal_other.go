@@ -1,17 +1,7 @@
-//go:build !linux && !darwin
+//go:build !linux
 
 package dev
 
-import (
-	"io"
-	"os"
-)
+import "golang.org/x/sys/unix"
 
-// terminal reads no keys on this system.
-type terminal struct{}
-
-func openTerminal(*os.File) *terminal { return nil }
-
-func (*terminal) read() ([]byte, error)       { return nil, io.EOF }
-func (*terminal) lend(run func() error) error { return run() }
-func (*terminal) close()                      {}
+const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
