@@ -42,9 +42,6 @@ func newRecentOutput(reporter *progress.Reporter, logs, name string) (r *recentO
 
 // Write never fails: a full disk must not stop a process.
 func (r *recentOutput) Write(data []byte) (int, error) {
-	if r.log == nil && !r.reporter.HooksHidden.Load() {
-		return r.terminal.Write(data)
-	}
 	_, _ = r.splitter.Write(data)
 	if r.log != nil {
 		_, _ = r.log.Write(data)
@@ -55,12 +52,16 @@ func (r *recentOutput) Write(data []byte) (int, error) {
 // Flush is called when the process has exited.
 func (r *recentOutput) Flush() {
 	r.splitter.Flush()
-	r.terminal.Flush()
 }
 
 func (r *recentOutput) add(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.log == nil && !r.reporter.HooksHidden.Load() {
+		r.lines = nil // Those before it are old.
+		fmt.Fprintf(r.terminal, "%s\n", line)
+		return
+	}
 	r.lines = append(r.lines, string(line))
 	r.lines = r.lines[max(0, len(r.lines)-tailLines):]
 }

@@ -40,11 +40,10 @@ type Reporter struct {
 	stop    chan struct{} // stops the animation; nil if it is stopped
 	writers int           // for the next color
 	paused  bool
-	held    []string // to be printed after the pause
-	dropped int      // lines that were too many to hold
+	held    []string // the last to be printed after the pause
 }
 
-// mostHeld is the number of lines that a pause keeps.
+// mostHeld is how much a pause keeps.
 const mostHeld = 10_000
 
 // New returns a Reporter.
@@ -153,24 +152,17 @@ func (r *Reporter) Pause() {
 func (r *Reporter) Resume() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := r.held
-	if r.dropped > 0 {
-		held = append([]string{fmt.Sprintf("… %d lines are left out", r.dropped)}, held...)
-	}
-	r.paused, r.held, r.dropped = false, nil, 0
-	for _, text := range held {
+	r.paused = false
+	for _, text := range r.held {
 		r.print(text)
 	}
+	r.held = nil
 }
 
 // print writes above the live lines.
 func (r *Reporter) print(text string) {
 	if r.paused {
-		r.held = append(r.held, text)
-		if len(r.held) > mostHeld {
-			r.held = r.held[1:]
-			r.dropped++
-		}
+		r.held = append(r.held[max(0, len(r.held)-mostHeld+1):], text)
 		return
 	}
 	r.erase()
