@@ -5,6 +5,7 @@ package client
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,7 +39,8 @@ func SessionKubeconfig() (string, error) {
 	if err != nil || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return "", nil
 	}
-	session, err := locate.FindSession(dir)
+	completing := len(os.Args) > 1 && strings.HasPrefix(os.Args[1], cobra.ShellCompRequestCmd) // It shows no errors.
+	session, err := locate.FindSession(dir, !completing)
 	if err != nil && !errors.Is(err, locate.ErrNoSession) {
 		return "", command.WithHint(err, "--kubeconfig FILE or $KUBECONFIG selects the cluster")
 	}

@@ -61,8 +61,9 @@ func PublishSession(s DevSession) (withdraw func(), err error) {
 }
 
 // FindSession returns the session of a folder: the one with a project in it or in the nearest folder above it, or that was
-// started in it. The home folder has no subfolders in this, since anything may be there.
-func FindSession(dir string) (DevSession, error) {
+// started in it. The home folder has no subfolders in this, since anything may be there. One that was killed is an error; if
+// forget is true, only once.
+func FindSession(dir string, forget bool) (DevSession, error) {
 	folder, err := sessionsFolder()
 	if err != nil {
 		return DevSession{}, ErrNoSession
@@ -73,7 +74,7 @@ func FindSession(dir string) (DevSession, error) {
 	for at := dir; ; {
 		here := lists.Filter(all, func(s DevSession) bool { return slices.Contains(s.Folders, at) || at == dir && s.Started == dir })
 		if len(here) > 0 {
-			return choose(at, here)
+			return choose(at, here, forget)
 		}
 		if at = filepath.Dir(at); at == home || at == filepath.Dir(at) {
 			return DevSession{}, ErrNoSession
@@ -83,14 +84,16 @@ func FindSession(dir string) (DevSession, error) {
 
 // choose returns the only session of a folder that runs. One that was killed is forgotten once the user knows: the
 // command would otherwise go to another cluster.
-func choose(dir string, here []DevSession) (DevSession, error) {
+func choose(dir string, here []DevSession, forget bool) (DevSession, error) {
 	running := lists.Filter(here, func(s DevSession) bool { return !s.killed })
 	switch len(running) {
 	case 1:
 		return running[0], nil
 	case 0:
 		for _, s := range here {
-			_ = os.Remove(s.path)
+			if forget {
+				_ = os.Remove(s.path)
+			}
 		}
 		return DevSession{}, fmt.Errorf("`%s` in %s was killed (process %d), and is not used any more; start it again",
 			here[0].Command, dir, here[0].PID)
@@ -108,11 +111,7 @@ func (s *DevSession) has(dir string) bool { return s.Started == dir || slices.Co
 func readSessions(folder string) (all []DevSession) {
 	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "[0-9]*-*"+entrySuffix)) // The pattern is valid.
 	for _, path := range files {
-		s := DevSession{path: path}
-		if file, err := os.Open(path); err == nil {
-			s.killed = !isLocked(file)
-			_ = file.Close()
-		}
+		s := DevSession{path: path, killed: !IsLocked(path)}
 		text, err := os.ReadFile(path)
 		if err == nil && json.Unmarshal(text, &s) == nil {
 			all = append(all, s)

@@ -30,7 +30,7 @@ func TestFindSession(t *testing.T) {
 	publish(3, "tenant.yaml", "home", home)
 	expect := func(dir, want string) {
 		t.Helper()
-		found, err := locate.FindSession(in(dir))
+		found, err := locate.FindSession(in(dir), true)
 		got := found.Kubeconfig
 		if err != nil {
 			got = err.Error()
