@@ -2,10 +2,9 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,27 +36,12 @@ cluster, unless a flag or $KUBECONFIG says another one.`,
 	}
 }
 
-// BeforeKubectl lets `setpoint kubectl` use the session of `setpoint dev` of the working directory. It returns an exit code, 0
-// if kubectl can run, for a command line that this package does not parse.
-func BeforeKubectl(args []string) int {
-	if len(args) < 2 || args[1] != "kubectl" {
-		return command.OK
-	}
-	err := useSession(args[2:])
-	if err == nil {
-		return command.OK
-	}
-	fmt.Fprintln(os.Stderr, "error:", err)
-	command.PrintHint(os.Stderr, err)
-	return command.Failure
-}
-
 // useSession sets $KUBECONFIG to that of the session, unless kubectl is told about a cluster.
 func useSession(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end] // The rest is a command in a container.
 	}
-	if slices.ContainsFunc(args, selectsCluster) {
+	if slices.ContainsFunc(args, selectsCluster.MatchString) {
 		return nil
 	}
 	path, err := client.SessionKubeconfig()
@@ -67,8 +51,5 @@ func useSession(args []string) error {
 	return os.Setenv("KUBECONFIG", path)
 }
 
-// selectsCluster reports whether a flag of kubectl says which cluster to use.
-func selectsCluster(arg string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	return slices.Contains([]string{"--kubeconfig", "--context", "--cluster", "--server", "-s"}, name)
-}
+// selectsCluster matches the flags of kubectl that say which cluster to use.
+var selectsCluster = regexp.MustCompile(`^(--(kubeconfig|context|cluster|server)(=|$)|-s)`)

@@ -10,18 +10,16 @@ import (
 )
 
 func main() {
-	if code := cli.BeforeKubectl(os.Args); code != 0 {
-		os.Exit(code)
-	}
-	// Before the rest, since the components have flags and global state of their own.
-	if code, handled := components.Main(os.Args); handled {
-		os.Exit(code)
+	if len(os.Args) < 2 || os.Args[1] != "kubectl" { // It needs the session of the working directory first.
+		// Before the rest, since the components have flags and global state of their own.
+		if code, handled := components.Main(os.Args); handled {
+			os.Exit(code)
+		}
 	}
 	os.Exit(cli.Main(cli.Extras{Boot: boot, Kubectl: kubectl}))
 }
 
-// kubectl is for the calls that take a detour through the command line's own
-// parser.
+// kubectl runs kubectl in this process.
 func kubectl(args []string) int {
 	code, _ := components.Main(append([]string{os.Args[0], "kubectl"}, args...))
 	return code
