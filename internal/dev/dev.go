@@ -162,8 +162,8 @@ func Run(ctx context.Context, o Options) (int, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
-	s.removeOld()
-	if s.takeTerminal(ctx); s.keyboard != nil {
+	removeOld(s.Log, s.began)
+	if takeTerminal(ctx, s); s.keyboard != nil {
 		defer s.keyboard.close()
 	}
 	over := make(chan struct{})
@@ -176,7 +176,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 }
 
 // takeTerminal starts to read keys, if they are the session's.
-func (s *session) takeTerminal(ctx context.Context) {
+func takeTerminal(ctx context.Context, s *session) {
 	if s.Terminal == nil {
 		return
 	}
@@ -190,28 +190,6 @@ func (s *session) takeTerminal(ctx context.Context) {
 		abort()
 	}
 	s.background.Go(func() { s.keyboard.run(ctx) })
-}
-
-// enableKeys lets all keys work, since the session is ready.
-func (s *session) enableKeys() {
-	k := s.keyboard
-	if k == nil {
-		return
-	}
-	k.dashboardURL, k.folder, k.processLogs, k.kubeconfig = s.dashboardURL, s.inspectDir, s.ProcessLogs, s.cluster.Kubeconfig()
-	out := s.Reporter.Writer("reconcile")
-	k.reconcile = func(ctx context.Context) {
-		s.background.Go(func() {
-			if err := s.Reconcile(ctx, k.kubeconfig, out); err != nil && ctx.Err() == nil {
-				s.Reporter.Problem(err)
-			}
-		})
-	}
-	k.shell = func(ctx context.Context, program string) error {
-		_, err := s.foreground(ctx, []string{program}, s.environment())
-		return err
-	}
-	k.ready.Store(true)
 }
 
 // open reads the projects first: errors in them are reported before the cluster boots.

@@ -63,6 +63,24 @@ type keyboard struct {
 	shell func(context.Context, string) error
 }
 
+// enable lets all keys work, since the session is ready.
+func (k *keyboard) enable(s *session) {
+	k.dashboardURL, k.folder, k.processLogs, k.kubeconfig = s.dashboardURL, s.inspectDir, s.ProcessLogs, s.cluster.Kubeconfig()
+	out := s.Reporter.Writer("reconcile")
+	k.reconcile = func(ctx context.Context) {
+		s.background.Go(func() {
+			if err := s.Reconcile(ctx, k.kubeconfig, out); err != nil && ctx.Err() == nil {
+				s.Reporter.Problem(err)
+			}
+		})
+	}
+	k.shell = func(ctx context.Context, program string) error {
+		_, err := s.foreground(ctx, []string{program}, s.environment())
+		return err
+	}
+	k.ready.Store(true)
+}
+
 // run does what the keys say until the session ends or the terminal is gone.
 func (k *keyboard) run(ctx context.Context) {
 	defer k.close() // Also in a panic.

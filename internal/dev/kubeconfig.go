@@ -98,7 +98,7 @@ func (s *session) publish(context.Context) error {
 	started, err := os.Getwd()
 	if err == nil {
 		path, _ := filepath.Abs(s.cluster.Kubeconfig()) // It fails only as Getwd does.
-		err = s.keepPublished(locate.PublishSession(locate.DevSession{
+		err = s.withdraw.keep(locate.PublishSession(locate.DevSession{
 			PID: os.Getpid(), Started: started, Kubeconfig: path, Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
 			Folders: lists.Map(s.projects, func(w *workspace) string { return w.Dir }),
 		}))
@@ -109,10 +109,13 @@ func (s *session) publish(context.Context) error {
 	return nil
 }
 
-// keepPublished keeps what was published until the session ends.
-func (s *session) keepPublished(withdraw func(), err error) error {
+// withdrawals remove what was published for other commands.
+type withdrawals []func()
+
+// keep keeps what was published until the session ends.
+func (w *withdrawals) keep(withdraw func(), err error) error {
 	if err == nil {
-		s.withdraw = append(s.withdraw, withdraw)
+		*w = append(*w, withdraw)
 	}
 	return err
 }

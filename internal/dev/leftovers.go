@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,10 +68,10 @@ func lockOf(kubeconfig string) string {
 }
 
 // removeOld removes leftovers that are older than a day.
-func (s *session) removeOld() {
-	for _, path := range Leftovers(s.began.Add(-leftoverAge)) {
+func removeOld(log *slog.Logger, now time.Time) {
+	for _, path := range Leftovers(now.Add(-leftoverAge)) {
 		if err := removeLeftover(path); err != nil {
-			s.Log.Warn("what a killed session left is not removed", "path", path, "error", err.Error())
+			log.Warn("what a killed session left is not removed", "path", path, "error", err.Error())
 		}
 	}
 }

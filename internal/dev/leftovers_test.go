@@ -46,8 +46,7 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 	startAfter := func(age time.Duration) []string {
-		s := &session{Options: Options{Log: slog.New(slog.DiscardHandler)}, began: now.Add(age)}
-		s.removeOld()
+		removeOld(slog.New(slog.DiscardHandler), now.Add(age))
 		return Leftovers(now.Add(time.Hour))
 	}
 	if found := startAfter(leftoverAge - time.Hour); !slices.Equal(found, left) {

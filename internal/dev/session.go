@@ -49,8 +49,7 @@ type session struct {
 	shared *manifest.Shared
 	// inspectDir is the folder in which processes publish their inspect endpoints.
 	inspectDir string
-	// withdraw removes what was published for other commands.
-	withdraw []func()
+	withdraw   withdrawals
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -81,7 +80,9 @@ func (s *session) run(ctx context.Context) (int, error) {
 		return s.runCommand(ctx)
 	}
 	s.printSummary()
-	s.enableKeys()
+	if s.keyboard != nil {
+		s.keyboard.enable(s)
+	}
 	<-ctx.Done()
 	if _, called := errors.AsType[signalled](context.Cause(ctx)); called {
 		return 0, nil
@@ -155,7 +156,7 @@ func (s *session) startManager(ctx context.Context) error {
 	dashboard, err := s.openDashboard(ctx)
 	if err == nil {
 		// For `setpoint plan`, which finds the routes by the kubeconfig.
-		err = s.keepPublished(locate.PublishHooks(s.inspectDir, s.locals.routes()))
+		err = s.withdraw.keep(locate.PublishHooks(s.inspectDir, s.locals.routes()))
 	}
 	if err != nil {
 		return err

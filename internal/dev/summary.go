@@ -18,7 +18,7 @@ var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 // printSummary prints what is running and what to try.
 func (s *session) printSummary() {
 	var b strings.Builder
-	b.WriteString(s.readiness(progress.FormatDuration(time.Since(s.began))))
+	b.WriteString(s.locals.readiness(s.unapplied, progress.FormatDuration(time.Since(s.began))))
 	row := func(name, text string) { fmt.Fprintf(&b, "  %-12s %s\n", name, text) }
 	if s.dashboardURL != "" {
 		row("dashboard", s.dashboardURL)
@@ -36,7 +36,7 @@ func (s *session) printSummary() {
 		}
 		row("process", text)
 	}
-	controllers := s.controllers()
+	controllers := controllersOf(s.projects)
 	for _, key := range controllers {
 		row("controller", key.String())
 	}
@@ -56,9 +56,9 @@ func (s *session) printSummary() {
 }
 
 // readiness returns the line that everything is ready, or what is not.
-func (s *session) readiness(took string) string {
+func (ls locals) readiness(unapplied []string, took string) string {
 	var problems []string
-	for _, l := range s.locals {
+	for _, l := range ls {
 		ready, failed := l.process.State()
 		if !ready && failed == nil {
 			failed = fmt.Errorf("nothing listens on port %d yet", l.Port)
@@ -67,7 +67,7 @@ func (s *session) readiness(took string) string {
 			problems = append(problems, l.failure(failed).Error())
 		}
 	}
-	for _, dir := range s.unapplied {
+	for _, dir := range unapplied {
 		problems = append(problems, "the manifests of "+dir+" are not all applied")
 	}
 	if len(problems) == 0 {
@@ -76,9 +76,9 @@ func (s *session) readiness(took string) string {
 	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
 }
 
-// controllers returns the applied controller objects.
-func (s *session) controllers() (keys []object.Ref) {
-	for _, w := range s.projects {
+// controllersOf returns the applied controller objects.
+func controllersOf(projects []*workspace) (keys []object.Ref) {
+	for _, w := range projects {
 		keys = append(keys, lists.Filter(w.applied, func(key object.Ref) bool { return slices.Contains(controllerGroups, key.Group) })...)
 	}
 	return keys
