@@ -41,3 +41,18 @@ func TestRecentOutput(t *testing.T) {
 		}
 	}
 }
+
+// What was hidden is not shown after what came later.
+func TestHiddenLinesGrowOld(t *testing.T) {
+	var out bytes.Buffer
+	reporter := progress.New(progress.Options{Out: &out})
+	r := must.Get(newRecentOutput(reporter, "", "a")).In(t)
+	for i := range 3 {
+		reporter.HooksHidden.Store(i == 0)
+		fmt.Fprintln(r, i)
+	}
+	r.showTail()
+	if got := out.String(); got != "a | 1\na | 2\n" {
+		t.Errorf("got %q", got)
+	}
+}
