@@ -99,7 +99,8 @@ func (s *session) publish(context.Context) error {
 	if err == nil {
 		path, _ := filepath.Abs(s.cluster.Kubeconfig()) // It fails only as Getwd does.
 		err = s.withdraw.keep(locate.PublishSession(locate.DevSession{
-			PID: os.Getpid(), Started: started, Kubeconfig: path, Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
+			PID: os.Getpid(), Started: started, Kubeconfig: path,
+			Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
 			Folders: lists.Map(s.projects, func(w *workspace) string { return w.Dir }),
 		}))
 	}
