@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -17,132 +16,87 @@ import (
 // OfFiles returns a case for each object in the files for which a hook would be called now. The hook gets what the object
 // controls there, and what customize selects. It also says for which objects and controllers nothing is called, and why.
 func OfFiles(w *workspace.Workspace) (cases []*Case, skipped []string, err error) {
-	f := &fromFiles{workspace: w}
-	if f.schemas, err = kinds.ReadCRDs(lists.Map(w.CRDs, (*object.Object).JSON)...); err != nil {
+	schemas, err := kinds.ReadCRDs(lists.Map(w.CRDs, (*object.Object).JSON)...)
+	if err != nil {
 		return nil, nil, err
 	}
-	for _, c := range w.Controllers {
-		f.addController(c)
-	}
-	f.noteForeign()
-	return f.cases, f.skipped, nil
-}
-
-// fromFiles makes cases of the objects in files.
-type fromFiles struct {
-	workspace *workspace.Workspace
-	schemas   *kinds.CRDs
-	cases     []*Case
-	skipped   []string
-}
-
-func (f *fromFiles) skip(format string, args ...any) {
-	f.skipped = append(f.skipped, fmt.Sprintf(format, args...))
-}
-
-func (f *fromFiles) addController(of *workspace.Controller) {
-	managed, _, _ := of.Resources()
-	samples := f.workspace.SamplesOf(of)
-	switch {
-	case len(of.Programs)+len(of.Handlers) == 0:
-		f.skip("%s: reviews are not rendered", of)
-	case len(samples) == 0:
-		f.skip("%s: the files have no object of its kind: %s", of, kindList(managed))
-	default:
+	for _, of := range w.Controllers {
+		samples := w.SamplesOf(of)
+		if len(samples) == 0 && len(of.Programs)+len(of.Handlers) > 0 { // Reviews are no calls for objects in files.
+			managed, _, _ := of.Resources()
+			skipped = append(skipped, fmt.Sprintf("%s: the files have no object of its kind: %s", of, kindList(managed)))
+		}
 		for _, o := range samples {
-			before := len(f.cases)
-			if why := cmp.Or(f.addParent(of, o), f.addHandled(of, o)); len(f.cases) == before {
-				f.skip("%s: %s: %s", of, o.Ref(), why)
+			called, why := targetsFor(of, o)
+			if len(called) == 0 {
+				skipped = append(skipped, fmt.Sprintf("%s: %s: %s", of, o.Ref(), why))
+			}
+			for _, t := range called {
+				t.controller, t.kinds, t.schemas = of, w.Kinds, schemas
+				cases = append(cases, &Case{Name: o.Ref().String(), Document: w.DocumentOf(o), target: t, files: w.Objects,
+					spec: spec{Request: t.requestFor(o, w.Objects)}})
 			}
 		}
 	}
+	return cases, skipped, nil
 }
 
-// addParent adds the case of a parent, or says why there is none; empty for an object that is no parent.
-func (f *fromFiles) addParent(of *workspace.Controller, o *object.Object) (skipped string) {
+// targetsFor returns the hooks of a controller that are called for an object that it has not seen, or says why none is.
+func targetsFor(of *workspace.Controller, o *object.Object) (called []target, why string) {
 	for i := range of.Programs {
-		t := target{controller: of, compose: &of.Programs[i]}
-		if t.compose.Parent.GroupKind() != o.GroupKind() {
+		p := &of.Programs[i]
+		if p.Parent.GroupKind() != o.GroupKind() {
 			continue
 		}
-		if t.hook, skipped = t.compose.HookFor(o); skipped != "" {
-			continue
+		name, skipped := p.HookFor(o)
+		if skipped == "" {
+			return []target{{hook: name, compose: p}}, ""
 		}
-		children := f.controlled(o, lists.Map(t.compose.Children, func(r plan.Rule) object.Resource { return r.Resource }))
-		if t.isDecorator() {
-			f.add(o, t, request{Object: o.JSON(), Attachments: children})
-		} else {
-			f.add(o, t, request{Parent: o.JSON(), Children: children})
-		}
-		return ""
+		why = skipped
 	}
-	return skipped
-}
-
-// addHandled adds the cases of the handlers that are called for a new object, for one that is being deleted, or by a timer.
-func (f *fromFiles) addHandled(of *workspace.Controller, o *object.Object) (skipped string) {
 	for i := range of.Handlers {
 		p := &of.Handlers[i]
 		if !p.Handles(o) {
-			skipped = cmp.Or(skipped, "not selected by the controller")
+			why = cmp.Or(why, "not selected by the controller")
 			continue
 		}
-		skipped = "not handled when it is created: only handlers of Create, Delete and timers are rendered"
+		why = "only handlers of Create and Delete are rendered"
 		for j := range p.Handlers {
-			h := &p.Handlers[j]
-			if reason := reasonFor(h, o); reason != "" {
-				f.add(o, target{controller: of, hook: h.Title(), handle: p, handler: h},
-					request{Object: o.JSON(), Owned: f.controlled(o, p.Owns), Reason: string(reason)})
+			if h := &p.Handlers[j]; slices.Contains(possibleReasons(h), reasonFor(o)) {
+				called = append(called, target{hook: h.Title(), handle: p, handler: h})
 			}
 		}
 	}
-	return skipped
+	return called, why
 }
 
-// reasonFor returns the reason for which a handler would be called for an object that it has not seen; empty for none.
-func reasonFor(h *trigger.Handler, o *object.Object) hook.Reason {
-	all := []hook.Reason{hook.ReasonCreate, hook.ReasonTimer}
+// reasonFor returns the reason for which handlers are called for an object that they have not seen.
+func reasonFor(o *object.Object) hook.Reason {
 	if o.Deleting() {
-		all = []hook.Reason{hook.ReasonDelete}
+		return hook.ReasonDelete
 	}
-	for _, reason := range all {
-		if slices.Contains(possibleReasons(h), reason) {
-			return reason
-		}
-	}
-	return ""
+	return hook.ReasonCreate
 }
 
-func (f *fromFiles) add(o *object.Object, t target, r request) {
-	t.kinds, t.schemas = f.workspace.Kinds, f.schemas
-	f.cases = append(f.cases, &Case{Name: o.Ref().String(), Document: f.workspace.DocumentOf(o), target: t,
-		spec: spec{Request: r}, files: f.workspace.Objects})
+// requestFor returns the request about an object, with what it controls among the others.
+func (t *target) requestFor(o *object.Object, all []*object.Object) request {
+	if t.handle != nil {
+		return request{Object: o.JSON(), Owned: controlled(o, all, t.handle.Owns), Reason: string(reasonFor(o))}
+	}
+	children := controlled(o, all, lists.Map(t.compose.Children, func(r plan.Rule) object.Resource { return r.Resource }))
+	if t.isDecorator() {
+		return request{Object: o.JSON(), Attachments: children}
+	}
+	return request{Parent: o.JSON(), Children: children}
 }
 
 // controlled returns the objects of some kinds that an object controls by their owner references. A file may have no UIDs.
-func (f *fromFiles) controlled(by *object.Object, of []object.Resource) objects {
-	return rawObjects(lists.Filter(f.workspace.Objects, func(o *object.Object) bool {
+func controlled(by *object.Object, all []*object.Object, of []object.Resource) objects {
+	return rawObjects(lists.Filter(all, func(o *object.Object) bool {
 		owner, owned := o.Controller()
-		return owned && hasKind(of, o) && owner.Kind == by.Kind() && owner.Name == by.Name() &&
+		return owned && owner.Kind == by.Kind() && owner.Name == by.Name() &&
 			object.GroupOf(owner.APIVersion) == object.GroupOf(by.APIVersion()) &&
-			(by.Namespace() == "" || by.Namespace() == o.Namespace()) && (by.UID() == "" || by.UID() == owner.UID)
+			(by.Namespace() == "" || by.Namespace() == o.Namespace()) && (by.UID() == "" || by.UID() == owner.UID) &&
+			slices.ContainsFunc(of, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
 	}))
-}
-
-// noteForeign notes the custom resources that no controller of the files has to do with.
-func (f *fromFiles) noteForeign() {
-	var known []object.Resource
-	for _, c := range f.workspace.Controllers {
-		managed, written, read := c.Resources()
-		known = slices.Concat(known, managed, written, read)
-	}
-	for _, o := range f.workspace.Objects {
-		if !object.IsBuiltInGroup(object.GroupOf(o.APIVersion())) && !hasKind(known, o) {
-			f.skip("%s: no controller of the files manages it", o.Ref())
-		}
-	}
-}
-
-func hasKind(all []object.Resource, o *object.Object) bool {
-	return slices.ContainsFunc(all, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
 }

@@ -2,62 +2,60 @@ package testcase
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/object"
-)
+	"sigs.k8s.io/yaml"
 
-// Rendered is what a hook has returned for an object.
-type Rendered struct {
-	// Documents are the object as the response makes it, and then the children, attachments or applied objects.
-	Documents []map[string]any
-	// Others are the other fields of the response, such as events. Empty ones are left out.
-	Others map[string]any
-}
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
 
 // Heading says what is called, such as "Set default/a: CompositeController/sets sync".
 func (c *Case) Heading() string {
 	return fmt.Sprintf("%s: %s %s", c.Name, c.target.controller, c.target.hook)
 }
 
-// Render calls the hook of a case of an object in the files. An error says where the object is.
-func (c *Case) Render(ctx context.Context) (*Rendered, error) {
+// Render calls the hook of a case of an object in the files. It returns the object as the response makes it, followed by the
+// children, attachments or applied objects, and the other fields of the response. An error says where the object is.
+func (c *Case) Render(ctx context.Context) (documents []map[string]any, others map[string]any, err error) {
 	got, err := c.accepted(ctx)
 	if err != nil {
-		return nil, c.located(err)
+		return nil, nil, c.located(err)
 	}
-	r := &Rendered{Others: maps.Clone(got)}
-	maps.DeleteFunc(r.Others, func(_ string, value any) bool { return orNil(value) == nil })
-	if got[fieldCalled] == false {
-		r.Others[fieldCalled] = false
-		return r, nil
+	if got[fieldCalled] == nil {
+		documents = append(documents, c.changed(got))
 	}
-	o, err := object.Decode(c.spec.Request.about())
-	if err != nil {
-		return nil, err
-	}
-	r.Documents = append(r.Documents, c.changed(o, r))
-	for _, field := range []string{"children", "attachments", "apply"} {
-		list, _ := r.take(field).([]any)
-		for _, each := range list {
-			child, _ := each.(map[string]any)
-			r.Documents = append(r.Documents, c.placed(ctx, child))
+	others = map[string]any{}
+	for field, value := range got {
+		switch list, _ := value.([]any); {
+		case isObjects(field):
+			for _, each := range list {
+				child, _ := each.(map[string]any)
+				documents = append(documents, c.placed(child))
+			}
+		case field == fieldCalled, !isOwn(field) && orNil(value) != nil:
+			others[field] = value
 		}
 	}
-	return r, nil
+	return documents, others, nil
+}
+
+// isOwn reports whether a field of a response changes the object that the request is about.
+func isOwn(field string) bool {
+	return field == "status" || field == "labels" || field == "annotations" || field == "patch"
 }
 
 // located adds where the object is, and the line of inline code that has failed.
 func (c *Case) located(err error) error {
-	at := c.Document.Locate(err)
-	if _, ofHook := errorOf(err); ofHook {
-		at = c.Document
-		if strings.Contains(err.Error(), ".inline.source:") {
-			code := c.target.controller.Document.Locate(err)
-			err = fmt.Errorf("%w (%s:%d)", err, code.File, code.Line)
-		}
+	at := c.Document
+	if _, ofHook := errorOf(err); !ofHook {
+		at = at.Locate(err)
+	} else if strings.Contains(err.Error(), ".inline.source:") {
+		code := c.target.controller.Document.Locate(err)
+		err = fmt.Errorf("%w (%s:%d)", err, code.File, code.Line)
 	}
 	return fmt.Errorf("%s:%d: %s: %w", at.File, at.Line, c.Heading(), err)
 }
@@ -65,67 +63,83 @@ func (c *Case) located(err error) error {
 // accepted returns the response to an object that the API server would store, unless Setpoint would reject it.
 func (c *Case) accepted(ctx context.Context) (fields, error) {
 	o, err := c.about(c.aboutField())
+	if err == nil {
+		err = c.target.schemas.Check(o)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.target.schemas.Check(o); err != nil {
-		return nil, err
-	}
 	got, err := c.call(ctx)
-	if err == nil && c.target.compose != nil {
-		_, err = c.target.plan(o, nil, got)
+	switch {
+	case err != nil:
+		return nil, err
+	case got[fieldError] != nil:
+		return nil, &responseError{fmt.Errorf("%v", got[fieldError])}
+	case c.target.compose != nil:
+		if _, err := c.target.plan(o, nil, got); err != nil {
+			return nil, &responseError{err}
+		}
 	}
-	if got[fieldError] != nil {
-		err = fmt.Errorf("%v", got[fieldError])
-	}
-	return got, err
+	return got, nil
 }
 
-// about returns the object that a request is about.
-func (r *request) about() []byte {
-	if r.Parent != nil {
-		return r.Parent
-	}
-	return r.Object
-}
-
-// take removes a field from the others.
-func (r *Rendered) take(field string) any {
-	value := r.Others[field]
-	delete(r.Others, field)
-	return value
-}
-
-// changed returns an object as the response makes it. The status of a composite replaces that of a custom resource.
-func (c *Case) changed(o map[string]any, r *Rendered) map[string]any {
+// changed returns the object as the response makes it. The status of a composite replaces that of a custom resource.
+func (c *Case) changed(got fields) map[string]any {
+	o := maps.Clone(c.Document.Object.Object)
 	if p := c.target.compose; p != nil && !c.target.isDecorator() && p.Parent.Custom {
 		delete(o, "status")
 	}
-	patch, _ := r.take("patch").(map[string]any)
+	patch, _ := got["patch"].(map[string]any)
 	metadata := map[string]any{}
-	for _, field := range []string{"labels", "annotations"} {
-		if value := r.take(field); value != nil {
-			metadata[field] = value
-		}
-	}
 	all := map[string]any{"metadata": metadata}
-	if status := r.take("status"); status != nil {
-		all["status"] = status
+	for field, within := range map[string]map[string]any{"labels": metadata, "annotations": metadata, "status": all} {
+		if got[field] != nil {
+			within[field] = got[field]
+		}
 	}
 	return object.MergePatch(object.MergePatch(o, patch), all)
 }
 
 // placed returns an object of a response in its namespace.
-func (c *Case) placed(ctx context.Context, o map[string]any) map[string]any {
+func (c *Case) placed(o map[string]any) map[string]any {
 	if inner, wrapped := o["object"].(map[string]any); wrapped {
 		o = inner
 	}
-	apiVersion, _ := o["apiVersion"].(string)
-	kind, _ := o["kind"].(string)
-	resource, err := c.target.kinds.ResolveKind(ctx, apiVersion, kind)
+	resource, err := c.target.kindOf(o, object.Resource{})
 	metadata, is := o["metadata"].(map[string]any)
 	if namespace := c.Document.Object.GetNamespace(); is && err == nil && resource.Namespaced && namespace != "" {
 		setDefault(metadata, "namespace", namespace)
 	}
 	return o
+}
+
+// Draft returns a case of the first object in the files whose hook responds, with that response as the expected one, as a
+// document of YAML; "" if there is none.
+func Draft(ctx context.Context, w *workspace.Workspace) (string, error) {
+	cases, _, err := OfFiles(w)
+	for _, c := range cases {
+		if got, failed := c.accepted(ctx); failed == nil && got[fieldCalled] == nil {
+			return c.draft(got)
+		}
+	}
+	return "", err
+}
+
+// draft returns the case as a document of YAML.
+func (c *Case) draft(got fields) (string, error) {
+	encoded, err := json.Marshal(c.spec.Request)
+	if err != nil {
+		return "", err
+	}
+	request, err := object.Decode(encoded)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(request, func(_ string, value any) bool { return orNil(value) == nil })
+	delete(got, fieldLogicVersion)
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": workspace.TestVersion, "kind": workspace.CaseKind, "metadata": map[string]any{"name": c.Document.Object.GetName()},
+		"controller": c.target.controller.String(), "hook": c.target.hook, "request": request, "expect": got,
+	})
+	return string(text), err
 }

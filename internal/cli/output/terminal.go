@@ -63,15 +63,17 @@ const (
 	Yellow Style = "33"
 )
 
-// DiffStyle returns the style of a line of a diff, which begins with its sign.
-func DiffStyle(line string) Style {
-	switch line[0] {
-	case '-':
-		return Red
-	case '+':
-		return Green
+// IndentDiff indents the lines of a diff, which begin with their signs.
+func IndentDiff(text, indent string, color bool) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if color {
+			line = map[byte]Style{'-': Red, '+': Green}[line[0]].Apply(line)
+		}
+		out.WriteString(indent + line + "\n")
 	}
-	return Plain
+	return out.String()
 }
 
 // Apply returns text in the style.

@@ -15,7 +15,7 @@ import (
 )
 
 // readFormer reads a former output; "" for none.
-func readFormer(file string) ([]map[string]any, error) {
+func readFormer(file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -28,34 +28,21 @@ func readFormer(file string) ([]map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--diff: %w", err)
 	}
-	return lists.Map(all, func(d manifest.Document) map[string]any { return d.Object.Object }), nil
+	return byObject(lists.Map(all, func(d manifest.Document) map[string]any { return d.Object.Object }))
 }
 
 // compare prints the differences of each object, and sets the exit code.
-func (f *renderFlags) compare(p *command.Invocation, former, now []map[string]any) error {
+func (f *renderFlags) compare(p *command.Invocation, was map[string]string, documents []map[string]any) error {
+	is, err := byObject(documents)
+	if err != nil {
+		return err
+	}
 	p.Code = command.OK
-	was, err := byObject(former)
-	if err != nil {
-		return err
-	}
-	is, err := byObject(now)
-	if err != nil {
-		return err
-	}
-	paint := func(style output.Style, text string) string {
-		if !f.WantsColor(p.Stdout) {
-			return text
-		}
-		return style.Apply(text)
-	}
 	for _, name := range lists.Keys(was, is) {
-		if was[name] == is[name] {
-			continue
-		}
-		p.Code = command.Failure
-		fmt.Fprintln(p.Stdout, paint(output.Bold, output.Clean(name)))
-		for line := range strings.Lines(diff.Texts(was[name], is[name]).Signed()) {
-			fmt.Fprintln(p.Stdout, "  "+paint(output.DiffStyle(line), strings.TrimSuffix(line, "\n")))
+		if was[name] != is[name] {
+			p.Code = command.Failure
+			text := diff.Texts(was[name], is[name]).Signed()
+			fmt.Fprintf(p.Stdout, "%s\n%s", output.Clean(name), output.IndentDiff(text, "  ", f.WantsColor(p.Stdout)))
 		}
 	}
 	return nil
@@ -66,12 +53,12 @@ func byObject(documents []map[string]any) (map[string]string, error) {
 	all := map[string]string{}
 	for _, each := range documents {
 		var text strings.Builder
-		if err := output.Encode(&text, output.AsYAML, each); err != nil {
-			return nil, err
-		}
 		name := manifest.RefOf(&unstructured.Unstructured{Object: each}).String()
 		if all[name] != "" {
-			all[name] += "---\n"
+			text.WriteString("---\n")
+		}
+		if err := output.Encode(&text, output.AsYAML, each); err != nil {
+			return nil, err
 		}
 		all[name] += text.String()
 	}

@@ -2,6 +2,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,12 +43,7 @@ labels and annotations, then its children. Nothing is stored or written.
 
 DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
 a hook or run an operator in Python, or else manifests. FILE is a manifest with controllers,
-CRDs, parents or what is around them: a child that names a parent as its controlling owner is
-observed, and what the customize hook selects is related. Of handlers, those of Create, Delete
-and timers are called; a parent that is being deleted is finalized.
-
-Messages, events and other fields of responses go to standard error. If a hook fails, nothing
-is printed. See docs/test.md.
+CRDs, parents or what is around them. If a hook fails, nothing is printed. See docs/test.md.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 130 aborted.
 With --diff: 0 no differences, 1 differences, 2 failure or wrong usage, 130 aborted.`,
@@ -110,18 +106,15 @@ func run(ctx context.Context, p *command.Invocation, f *renderFlags, args []stri
 }
 
 // render calls the hooks for all objects in the files, and returns all documents, or all errors.
-func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) (documents []map[string]any, err error) {
-	if len(w.Controllers) == 0 {
-		return nil, command.WithHint(errors.New("the files have no controller"),
-			"add the manifest of a CompositeController, DecoratorController or HandlerController")
-	}
+func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) ([]map[string]any, error) {
 	cases, skipped, err := testcase.OfFiles(w)
 	if err != nil {
 		return nil, err
 	}
 	if len(cases) == 0 {
-		return nil, command.WithHint(errors.New("nothing to render: "+strings.Join(skipped, "\n")),
-			"add the manifest of an object that a controller manages")
+		reasons := cmp.Or(strings.Join(skipped, "\n"), "the files have no controller that manages objects")
+		return nil, command.WithHint(errors.New("nothing to render: "+reasons),
+			"add the manifests of a controller and of an object that it manages")
 	}
 	if assumed := w.Kinds.Assumed(); len(assumed) > 0 {
 		skipped = append(skipped, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
@@ -129,20 +122,18 @@ func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) 
 	for _, each := range skipped {
 		note(p, each)
 	}
+	all := []map[string]any{}
 	var problems []error
 	for _, c := range cases {
-		rendered, err := c.Render(ctx)
-		if problems = append(problems, err); err != nil {
-			continue
-		}
-		documents = append(documents, rendered.Documents...)
-		for _, field := range lists.Keys(rendered.Others) {
-			text, err := json.Marshal(rendered.Others[field])
+		documents, others, err := c.Render(ctx)
+		all, problems = append(all, documents...), append(problems, err)
+		if len(others) > 0 {
+			text, err := json.Marshal(others)
 			problems = append(problems, err)
-			note(p, fmt.Sprintf("%s: %s: %s", c.Heading(), field, diff.Unescaped(text)))
+			note(p, c.Heading()+": "+diff.Unescaped(text))
 		}
 	}
-	return documents, errors.Join(problems...)
+	return all, errors.Join(problems...)
 }
 
 func note(p *command.Invocation, text string) { fmt.Fprintln(p.Stderr, "note:", output.Clean(text)) }

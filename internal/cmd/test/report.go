@@ -2,12 +2,9 @@ package test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,8 +31,6 @@ type testReport struct {
 	Notes []string `json:"notes,omitempty"`
 	// FirstCase is a document of YAML for files without any test.
 	FirstCase string `json:"firstCase,omitempty"`
-	// firstFile is where to save it.
-	firstFile string
 }
 
 // testSummary counts the results. NotRun are those left after Ctrl-C.
@@ -58,21 +53,6 @@ func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
 	if len(assumed) > 0 {
 		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
 	}
-}
-
-// addFirstCase says that the files have no test, and adds what a first case could be.
-func (r *testReport) addFirstCase(ctx context.Context, w *workspace.Workspace, args []string) (err error) {
-	r.Notes = append(r.Notes, fmt.Sprintf("no test in %s: each controller was explored with its samples, within the default bounds or "+
-		"those of the flags", strings.Join(args, ", ")))
-	r.firstFile = "cases.yaml, and give that file too"
-	for _, arg := range args {
-		if info, err := os.Stat(arg); err == nil && info.IsDir() {
-			r.firstFile = filepath.Join(arg, "cases.yaml")
-			break
-		}
-	}
-	r.FirstCase, err = testcase.Draft(ctx, w)
-	return err
 }
 
 // result is what became of one test, for people and for CI systems.
@@ -131,7 +111,8 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	}
 	fmt.Fprintf(&b, "%s\n", r.Summary)
 	if r.FirstCase != "" {
-		fmt.Fprintf(&b, "\nA first case, with what the hook responds now. Save it as %s:\n\n%s", r.firstFile, r.FirstCase)
+		fmt.Fprintf(&b, "\nA first case, with what the hook responds now, to save as cases.yaml in the folder, or to give too:\n\n%s",
+			r.FirstCase)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -175,10 +156,8 @@ func (s testStyle) ofCase(c testcase.Result) result {
 		one.state = updated
 	}
 	if c.Difference != "" {
-		one.details = fmt.Sprintf("      %s %s, - expected, + response:\n", c.Controller, c.Hook)
-		for line := range strings.Lines(c.Difference) {
-			one.details += "      " + s.paint(output.DiffStyle(line), strings.TrimSuffix(line, "\n")) + "\n"
-		}
+		one.details = fmt.Sprintf("      %s %s, - expected, + response:\n", c.Controller, c.Hook) +
+			output.IndentDiff(c.Difference, "      ", s.color)
 	}
 	if s.verbose && c.Response != nil {
 		if text, err := yaml.Marshal(c.Response); err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/offline"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -168,7 +169,8 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 		return err
 	}
 	if plan.sampled && ctx.Err() == nil {
-		if err := report.addFirstCase(ctx, w, args); err != nil {
+		report.Notes = append(report.Notes, "no test in the files: each controller was explored with its samples")
+		if report.FirstCase, err = testcase.Draft(ctx, w); err != nil {
 			return err
 		}
 	}
