@@ -5,19 +5,25 @@
 package offline
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
@@ -25,6 +31,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/served"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -83,7 +90,11 @@ func (f *Flags) Open(ctx context.Context, p *command.Invocation, args []string) 
 }
 
 // ShowOutput writes what hooks and programs have printed.
-func (f *Flags) ShowOutput(out io.Writer) { f.printed.show(out) }
+func (f *Flags) ShowOutput(out io.Writer) {
+	f.printed.mu.Lock()
+	defer f.printed.mu.Unlock()
+	_, _ = out.Write(f.printed.text) // It belongs to a failure that is reported anyway.
+}
 
 // controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the
 // rules of the CRDs.
@@ -107,4 +118,51 @@ func controllerCheck() func(*object.Object) error {
 		}
 		return schemas.Check(o)
 	}
+}
+
+// importLimit is how long the files of an operator in Python may take to be imported, on a slow machine too.
+const importLimit = 60 * time.Second
+
+// openOperator starts the operator in Python that a process of setpoint.yaml runs by `setpoint run`, without a cluster.
+func (f *Flags) openOperator(ctx context.Context, run project.Process, kinds []served.Kind) (workspace.Operator, error) {
+	options, err := f.parse(run.Command[2:], run.Dir)
+	if err != nil {
+		return nil, err
+	}
+	options.Log, options.Kinds = f.processes.Log, kinds
+	if python := options.Python; python != nil {
+		printed := f.printed.of(run.Name)
+		python.Stdout, python.Stderr, python.Dir = printed, printed, run.Dir
+		// A test that reaches a cluster is a surprise.
+		python.Env = append(run.Environ(), clientcmd.RecommendedConfigPathEnvVar+"="+os.DevNull)
+	}
+	within, cancel := context.WithTimeoutCause(ctx, importLimit, fmt.Errorf("the operator %s was not imported within %s: look for "+
+		"what its files do outside of functions, such as requests and loops", run.Name, importLimit))
+	defer cancel()
+	opened, err := operator.Open(within, options)
+	if err != nil && within.Err() != nil {
+		err = context.Cause(within)
+	}
+	return opened, err
+}
+
+// maxProgramOutput is how much of what programs and hooks print is kept, from the end.
+const maxProgramOutput = 64 << 10
+
+// programOutput keeps what programs and hooks print, to show it if a test fails.
+type programOutput struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// of returns a writer for the output of a program.
+func (o *programOutput) of(name string) *progress.Writer {
+	return progress.NewWriter(func(line []byte) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.text = fmt.Appendf(o.text, "%s | %s\n", name, line)
+		if cut := len(o.text) - maxProgramOutput; cut > 0 {
+			o.text = append([]byte("…\n"), o.text[cut+bytes.IndexByte(o.text[cut:], '\n')+1:]...)
+		}
+	})
 }
