@@ -56,13 +56,13 @@ func targetsFor(of *workspace.Controller, o *object.Object) (called []target, wh
 	}
 	for i := range of.Handlers {
 		p := &of.Handlers[i]
-		if !p.Handles(o) {
-			why = cmp.Or(why, "not selected by the controller")
+		if p.Resource.GroupKind() != o.GroupKind() {
 			continue
 		}
-		why = "only handlers of Create and Delete are rendered"
+		skipped := p.SkipReason(o)
+		why = cmp.Or(skipped, "only handlers of Create and Delete are rendered")
 		for j := range p.Handlers {
-			if h := &p.Handlers[j]; slices.Contains(possibleReasons(h), reasonFor(o)) {
+			if h := &p.Handlers[j]; skipped == "" && slices.Contains(possibleReasons(h), reasonFor(o)) {
 				called = append(called, target{hook: h.Title(), handle: p, handler: h})
 			}
 		}

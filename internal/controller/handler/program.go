@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -112,11 +113,14 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
 }
 
-// Handles reports whether an object is handled. It does not know what the field selector selects.
-func (p *Program) Handles(o *object.Object) bool {
+// SkipReason says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
+// selector selects.
+func (p *Program) SkipReason(o *object.Object) string {
+	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
+		return "not in a namespace of this controller"
+	}
 	matches := p.matchFunc()
-	return p.Resource.GroupKind() == o.GroupKind() && (matches == nil || matches(o)) &&
-		(len(p.Namespaces) == 0 || o.Namespace() == "" || slices.Contains(p.Namespaces, o.Namespace()))
+	return controller.PhaseOf(o, matches == nil || matches(o), p.rules().HasFinalizer(o)).SkipReason()
 }
 
 // serverSelector returns the label selector for the API server. It is empty if Setpoint must
