@@ -132,8 +132,8 @@ func (k *keyboard) openPage(context.Context) {
 		opener = "open"
 	}
 	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + k.dashboardURL + `">`
-	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), pageFile(k.folder))
-	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
+	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), pageFile(k.folder)) //nolint:gosec // It is the user's own variable.
+	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                         // Ctrl-C is not for it, and it may run on.
 	k.reporter.Line("opening %s", k.dashboardURL)
 	err := os.WriteFile(browser.Args[1], []byte(page), 0o600) // Now, since the session removes it at its end.
 	go func() {

@@ -36,8 +36,8 @@ func openTerminal(file *os.File) *terminal {
 		return nil
 	}
 	t.before = *before
-	t.set(true)
 	signal.Notify(t.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGQUIT)
+	t.set(true) // A signal from now on gives it back.
 	go t.handleSignals()
 	return t
 }
@@ -114,7 +114,7 @@ func (t *terminal) read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !t.isForeground():
-		time.Sleep(lookAgain)
+		time.Sleep(lookAgain) //nolint:forbidigo // What is there to read belongs to another program.
 		return nil, nil
 	}
 	sent := make([]byte, 64)

@@ -86,12 +86,17 @@ func (k *keyboard) until(check func() error) {
 	end := time.Now().Add(3 * time.Minute)
 	for err := check(); err != nil; err = check() {
 		if time.Now().After(end) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.t.Fatalf("%v; shown is:\n%s", err, k.seen)
+			k.t.Fatalf("%v; shown is:\n%s", err, k.shown())
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+}
+
+// shown is what was shown and not awaited.
+func (k *keyboard) shown() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.seen
 }
 
 // await waits for a text after what was awaited before.
@@ -139,7 +144,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must.Succeed(t, os.WriteFile(at("browser"), []byte("#!/bin/sh\ncat \"$1\" >"+at("page")+"\n"), 0o755)) //nolint:gosec // A program.
+	must.Succeed(t, os.WriteFile(at("browser"), []byte("#!/bin/sh\ncat \"$1\" >"+at("page")+"\n"), 0o755))
 	start := exec.CommandContext(t.Context(), os.Getenv("SETPOINT"), "init", "web")
 	start.Dir = dir
 	must.Get(start.CombinedOutput()).In(t)
@@ -155,9 +160,7 @@ func TestKeys(t *testing.T) {
 	k.await(`no key x; \? shows the keys`)
 	k.until(func() error { // The controller may not run yet.
 		k.press("r")
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if !strings.Contains(k.seen, "reconcile | compositecontroller.setpoint.dev/web: reconcile of all objects requested") {
+		if !strings.Contains(k.shown(), "reconcile | compositecontroller.setpoint.dev/web: reconcile of all objects requested") {
 			return errors.New("no reconcile")
 		}
 		return nil
@@ -208,9 +211,11 @@ func TestKeysGiveTheTerminalBack(t *testing.T) {
 		{"q", "q", 0, 130}, {"Ctrl-C", "\x03", 0, 130}, {`Ctrl-\`, "\x1c", 0, 2}, {"SIGTERM", "", syscall.SIGTERM, 143},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			k := newKeyboard(t, t.TempDir(), []string{"XDG_CACHE_HOME=" + t.TempDir()})
 			k.awaitMode(true)
-			if k.press(test.keys); test.signal != 0 {
+			k.press(test.keys)
+			if test.signal != 0 {
 				must.Succeed(t, k.cmd.Process.Signal(test.signal))
 			}
 			k.awaitEnd(test.code)

@@ -35,9 +35,12 @@ func (f ClusterFlags) Find() (found manager.Cluster, err error) {
 // SessionKubeconfig returns the kubeconfig of the session of `setpoint dev` of the working directory; "" if there is none, or
 // if $KUBECONFIG is set.
 func SessionKubeconfig() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return "", nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", nil //nolint:nilerr // The working directory is gone, and no session has it.
 	}
 	completing := len(os.Args) > 1 && strings.HasPrefix(os.Args[1], cobra.ShellCompRequestCmd) // It shows no errors.
 	session, err := locate.FindSession(dir, !completing)

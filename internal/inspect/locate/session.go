@@ -99,7 +99,7 @@ func choose(dir string, here []DevSession, forget bool) (DevSession, error) {
 			here[0].Command, dir, here[0].PID)
 	}
 	named := lists.Map(running, func(s DevSession) string {
-		return fmt.Sprintf("`%s` (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
+		return fmt.Sprintf("%#q (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
 	})
 	return DevSession{}, fmt.Errorf("%d sessions run in %s: %s", len(running), dir, strings.Join(named, " and "))
 }
@@ -122,8 +122,8 @@ func readSessions(folder string) (all []DevSession) {
 
 // resolved returns a folder without symbolic links, as far as it exists.
 func resolved(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		return target
 	}
 	return dir
 }
