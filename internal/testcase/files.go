@@ -59,7 +59,7 @@ func targetsFor(of *workspace.Controller, o *object.Object) (called []target, wh
 		if p.Resource.GroupKind() != o.GroupKind() {
 			continue
 		}
-		skipped := p.SkipReason(o)
+		skipped := p.Unhandled(o)
 		why = cmp.Or(skipped, "only handlers of Create and Delete are rendered")
 		for j := range p.Handlers {
 			if h := &p.Handlers[j]; skipped == "" && slices.Contains(possibleReasons(h), reasonFor(o)) {

@@ -40,13 +40,6 @@ func writePackages(root string, parts map[string]string, problems *problems) err
 	return nil
 }
 
-// goPackage is what the pages show of a package: the first sentence of its comment, and the folders of what it imports
-// of this module.
-type goPackage struct {
-	sentence string
-	imports  []string
-}
-
 var startOfComment = regexp.MustCompile(`^(?:Package|Command) [\w-]+,? `)
 
 // readPackages adds the packages of a folder.

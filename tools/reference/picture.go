@@ -21,8 +21,10 @@ func boxes() []box {
 		{"loops", "internal/controller internal/rollout internal/recording internal/difference"},
 		{"admission", "internal/admission"},
 		{"record", "internal/record internal/lasthandled"},
-		{"plan and apply", "internal/plan internal/apply internal/related internal/selector internal/identity internal/credential internal/configmap"},
-		{"calls of hooks, masks, traces", "internal/call internal/redact internal/trace internal/script internal/expression internal/schema internal/scaffold"},
+		{"plan and apply", "internal/plan internal/apply internal/related internal/selector internal/identity " +
+			"internal/credential internal/configmap"},
+		{"calls of hooks, masks, traces", "internal/call internal/redact internal/trace internal/script internal/expression " +
+			"internal/schema internal/scaffold"},
 		{"cache and queue", "internal/cache internal/queue internal/object internal/request internal/lease internal/served"},
 		{"kinds and contract", "api hook config internal js python"},
 	}
@@ -89,4 +91,11 @@ func implied(below [][]bool, from, to int) bool {
 		}
 	}
 	return false
+}
+
+// goPackage is what the pages show of a package: the first sentence of its comment, and the folders of what it imports
+// of this module.
+type goPackage struct {
+	sentence string
+	imports  []string
 }

@@ -113,9 +113,9 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
 }
 
-// SkipReason says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
+// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
 // selector selects.
-func (p *Program) SkipReason(o *object.Object) string {
+func (p *Program) Unhandled(o *object.Object) string {
 	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
 		return "not in a namespace of this controller"
 	}
