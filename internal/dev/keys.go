@@ -127,13 +127,10 @@ func (k *keyboard) openPage(context.Context) {
 		k.reporter.Line("the session has no dashboard (--dashboard-address)")
 		return
 	}
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
 	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + k.dashboardURL + `">`
-	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), pageFile(k.folder)) //nolint:gosec // It is the user's own variable.
-	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                         // Ctrl-C is not for it, and it may run on.
+	//nolint:gosec // $BROWSER is the user's own.
+	browser := exec.Command(Browser(), pageFile(k.folder))
+	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
 	k.reporter.Line("opening %s", k.dashboardURL)
 	err := os.WriteFile(browser.Args[1], []byte(page), 0o600) // Now, since the session removes it at its end.
 	go func() {
@@ -144,6 +141,15 @@ func (k *keyboard) openPage(context.Context) {
 			k.reporter.Warning("no browser opened it: %v", err)
 		}
 	}()
+}
+
+// Browser is the program that opens the dashboard.
+func Browser() string {
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	return cmp.Or(os.Getenv("BROWSER"), opener)
 }
 
 // pageFile is the file in a folder that leads to the dashboard.

@@ -5,14 +5,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/token"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // RequiredPermissions returns the permissions that a Go program needs to run these controllers
@@ -27,17 +24,11 @@ func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, 
 	return process.Required(all), nil
 }
 
-// RunPermissions returns the permissions that `setpoint run` needs in a cluster for its own work, whatever its controllers
-// are, and those to install the CRDs of controllers.
-func RunPermissions(o Options) (work, install rbac.Permissions, err error) {
+// RunPermissions returns the permissions that `setpoint run` needs for its own work, whatever its controllers are.
+func RunPermissions(o Options) rbac.Permissions {
 	o.LeaderElection.Enabled = true
 	o = o.withDefaults()
-	kinds := lists.Map(compile.Kinds(), func(k compile.Kind) object.Resource { return k.Resource })
-	work = o.process().ForRun(kinds)
-	if o.CRDs, err = crd.All(); err == nil {
-		install, err = RequiredPermissions(nil, Options{CRDs: o.CRDs})
-	}
-	return work, install, err
+	return o.process().ForRun()
 }
 
 // process returns what a process with these options needs permissions for.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,114 +32,78 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// reached is what the first request to the API server led to.
-type reached struct {
-	found manager.Cluster
-	// unknown is why there is no cluster, err why its API server does not respond.
-	unknown, err error
-	client       rest.Interface
-	version      string
-	answer       answer
+// cluster is the cluster that was found, and what its API server responded first.
+type cluster struct {
+	// finding says whether the API server responds; the rest is set if it does.
+	finding
+
+	config *rest.Config
+	client rest.Interface
+	clock  clock
 }
 
-// answer is the time in a response, and when the request was sent and the response received.
-type answer struct{ date, sent, received time.Time }
+// connectTimeout bounds the first request to the API server.
+const connectTimeout = 5 * time.Second
 
-// dated is a transport that keeps the time of the latest response.
-type dated struct {
-	http.RoundTripper
-
-	latest *answer
+// connect finds the cluster and asks its API server for its version.
+func connect(ctx context.Context, of client.ClusterFlags) *cluster {
+	c := &cluster{}
+	c.finding = c.connect(ctx, of)
+	return c
 }
 
-// RoundTrip implements http.RoundTripper.
-func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
-	sent := time.Now()
-	response, err := d.RoundTripper.RoundTrip(r)
+func (c *cluster) connect(ctx context.Context, of client.ClusterFlags) finding {
+	var found manager.Cluster
+	var err error
+	if of == (client.ClusterFlags{}) {
+		of.Kubeconfig, err = client.SessionKubeconfig()
+	}
 	if err == nil {
-		date, _ := http.ParseTime(response.Header.Get("Date")) // Zero without one.
-		*d.latest = answer{date, sent, time.Now()}
+		found, err = of.FindConfigured()
 	}
-	return response, err
-}
-
-// connect asks the API server for its version.
-func connect(place *client.PlaceFlags) *reached {
-	r := &reached{}
-	if r.found, r.unknown = place.Find(); r.unknown != nil {
-		return r
+	configured := of != (client.ClusterFlags{}) || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
+	if errors.Is(err, manager.ErrNoCluster) && !configured {
+		return isNotChecked.because("no kubeconfig").fixedBy("setpoint dev starts a cluster; --kubeconfig FILE names one")
 	}
-	r.found.Config.UserAgent = r.found.UserAgent
-	if r.client, r.err = request.NewClient(r.found.Config); r.err != nil {
-		return r
+	if err == nil {
+		c.config = found.Config
+		c.config.UserAgent = found.UserAgent
+		c.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &dated{RoundTripper: next, clock: &c.clock} })
+		c.client, err = request.NewClient(c.config)
 	}
-	timed := rest.CopyConfig(r.found.Config)
-	timed.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, &r.answer} })
-	first, err := request.NewClient(timed)
-	if r.err = err; err != nil {
-		return r
+	if err != nil {
+		return isFailed.because("%s", cause(err)).fixedBy("correct $KUBECONFIG, --kubeconfig or --context")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	text, err := request.Do(ctx, first.Get().AbsPath("/version").MaxRetries(0))
+	text, err := request.Do(ctx, c.client.Get().AbsPath("/version").MaxRetries(0))
 	var served apiversion.Info
 	if err == nil {
 		err = json.Unmarshal(text, &served)
 	}
-	if !apierrors.IsForbidden(err) { // Who may not read the version has a response, too.
-		r.err = err
+	where := c.describe(of, found.InCluster)
+	if err != nil && !apierrors.IsForbidden(err) { // Who may not read the version has a response, too.
+		return isFailed.because("%s: %s", where, cause(err)).fixedBy(advice(err))
 	}
-	r.version = served.GitVersion
-	return r
-}
-
-// whenReached returns a check that needs the API server.
-func whenReached(reach func() *reached, run func(context.Context, *reached) finding) func(context.Context) finding {
-	return func(ctx context.Context) finding {
-		r := reach()
-		if r.unknown != nil || r.err != nil {
-			return isNotChecked.because("no cluster is reached")
-		}
-		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-		defer cancel()
-		return run(ctx, r)
-	}
-}
-
-// check says which cluster is used, and what its API server responds.
-func (r *reached) check(ctx context.Context, of client.ClusterFlags) finding {
-	switch configured := of != (client.ClusterFlags{}) || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""; {
-	case errors.Is(r.unknown, manager.ErrNoCluster) && !configured:
-		return isNotChecked.because("no kubeconfig").fixedBy("setpoint dev starts a cluster; --kubeconfig FILE names one")
-	case r.unknown != nil:
-		return isFailed.because("%s", cause(r.unknown)).fixedBy("correct $KUBECONFIG, --kubeconfig or --context")
-	}
-	where := r.describe(of)
-	if r.err != nil {
-		return isFailed.because("%s: %s", where, cause(r.err)).fixedBy(advice(r.err))
-	}
-	if err := manager.CheckVersion(r.version); err != nil {
+	if err := manager.CheckVersion(served.GitVersion); err != nil {
 		return isFailed.because("%s: %v", where, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	return isOK.because("%s, is Kubernetes %s, for %s", where, r.version, manager.User(ctx, r.found.Config))
+	user := cmp.Or(rbac.Username(ctx, c.client), "an unknown user")
+	return isOK.because("%s, is Kubernetes %s, for %s", where, cmp.Or(served.GitVersion, "of an unknown version"), user)
 }
 
-// describe names the kubeconfig and the API server, without credentials.
-func (r *reached) describe(of client.ClusterFlags) string {
-	address := "an invalid address"
-	if server, _, err := rest.DefaultServerUrlFor(r.found.Config); err == nil {
-		server.User, server.RawQuery = nil, ""
-		address = server.String()
-	}
-	if r.found.InCluster {
+// describe names the API server, without credentials, and the kubeconfig.
+func (c *cluster) describe(of client.ClusterFlags, inCluster bool) string {
+	server := c.client.Get().AbsPath("/").URL()
+	server.User = nil
+	address := strings.TrimSuffix(server.String(), "/")
+	if inCluster {
 		return address + " of this pod"
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = of.Kubeconfig
-	if loaded, err := rules.Load(); err == nil && of.Context == "" {
-		of.Context = loaded.CurrentContext
+	if loaded, err := rules.Load(); err == nil {
+		of.Context = cmp.Or(of.Context, loaded.CurrentContext)
 	}
 	return fmt.Sprintf("%s, context %s of %s", address, of.Context, strings.Join(rules.GetLoadingPrecedence(), ", "))
 }
@@ -158,76 +124,76 @@ func advice(err error) string {
 	case apierrors.IsUnauthorized(err):
 		return "sign in again, or get a new kubeconfig: the credentials are not accepted"
 	case certificate:
-		return "get a new kubeconfig: it has no CA for the certificate of this API server"
-	case unknownHost:
-		return "check the address in the kubeconfig, the network and the VPN"
+		return "get a new kubeconfig, and check the clock: the certificate of this API server is not accepted"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "start the cluster, or choose another one with --context or --kubeconfig"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "check the network, the VPN, the firewall and $HTTPS_PROXY"
+	case unknownHost, errors.Is(err, context.DeadlineExceeded):
+		return "check the address in the kubeconfig, the network, the VPN and $HTTPS_PROXY"
 	}
 	return "compare with `kubectl get --raw /version -v6`"
 }
 
-const (
-	// tolerated is the difference of clocks that nobody notices, and refused one by which certificates and tokens fail.
-	tolerated = 5 * time.Second
-	refused   = 5 * time.Minute
-)
+// clock has the time in the first response of the API server, zero if it has none, and when that was received.
+type clock struct {
+	first          sync.Once
+	date, received time.Time
+}
 
-// judgeClock says how far the clock of the API server, whose answer has whole seconds, is from that of this machine.
-func judgeClock(a answer) finding {
-	if a.date.IsZero() {
-		return isNotChecked.because("the response of the API server has no date")
+// dated is a transport that reads the clock of the API server.
+type dated struct {
+	http.RoundTripper
+
+	clock *clock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *dated) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := d.RoundTripper.RoundTrip(r)
+	if err == nil {
+		d.clock.first.Do(func() {
+			d.clock.date, _ = http.ParseTime(response.Header.Get("Date"))
+			d.clock.received = time.Now()
+		})
 	}
-	taken := a.received.Sub(a.sent)
-	ahead := a.date.Add(time.Second / 2).Sub(a.sent.Add(taken / 2)).Round(time.Second)
-	word := "ahead"
+	return response, err
+}
+
+// tolerated is a difference of clocks that nobody notices. A first response that comes late, but before connectTimeout, has less.
+const tolerated = 10 * time.Second
+
+// judgeClock compares the date in a response with the time at which it was received.
+func judgeClock(date, received time.Time) finding {
+	ahead, word := date.Sub(received).Round(time.Second), "ahead"
 	if ahead < 0 {
 		word = "behind"
 	}
-	found := isWarning.because("that of the API server is %s %s; certificates and tokens may be refused", ahead.Abs(), word).
-		fixedBy("set the clocks by NTP")
-	switch off := ahead.Abs() - taken; {
-	case off <= tolerated:
-		return isOK.because("within %s of that of the API server", tolerated+taken.Round(time.Second))
-	case off > refused:
-		found.State = isFailed
+	switch {
+	case date.IsZero():
+		return isNotChecked.because("the response of the API server has no date")
+	case ahead.Abs() <= tolerated:
+		return isOK.because("within %s of that of the API server", tolerated)
 	}
-	return found
+	return isWarning.because("that of the API server is %s %s; certificates and tokens may be refused", ahead.Abs(), word).
+		fixedBy("set the clocks by NTP")
 }
 
 // rights says what the user lacks for `setpoint run`.
-func (r *reached) rights(ctx context.Context, namespace string) finding {
-	work, install, err := manager.RunPermissions(manager.Options{Config: r.found.Config, Namespace: namespace})
-	if err == nil {
-		work, err = rbac.Missing(ctx, r.client, work)
-	}
-	if err == nil {
-		install, err = rbac.Missing(ctx, r.client, install)
-	}
-	if err != nil {
-		return isNotChecked.because("%s", cause(err))
-	}
-	return judgeRights(work.Lines(), install.Lines(), namespace)
-}
-
-// judgeRights says what is missing for the work of Setpoint in a namespace, or only to install its CRDs.
-func judgeRights(work, install []string, namespace string) finding {
+func (c *cluster) rights(ctx context.Context, namespace string) finding {
+	required := manager.RunPermissions(manager.Options{Config: c.config, Namespace: namespace})
+	missing, err := rbac.Missing(ctx, c.client, required)
 	switch {
-	case len(work) > 0:
-		return isWarning.because("not enough for setpoint run in %s; you may not ", namespace).listing(work).
+	case err != nil:
+		return isNotChecked.because("%s", cause(err))
+	case len(missing) > 0:
+		return isWarning.because("not enough for setpoint run in %s; you may not %s", namespace, missing.Summary()).
 			fixedBy("use the ServiceAccount of the install manifests, or have a cluster admin grant this")
-	case len(install) > 0:
-		return isWarning.because("enough for setpoint run in %s, but not to install its CRDs; you may not ", namespace).listing(install).
-			fixedBy("have a cluster admin apply crds.yaml, and use setpoint run --crds=skip")
 	}
 	return isOK.because("all for setpoint run in %s; setpoint rbac prints what controllers need", namespace)
 }
 
 // webhooks says whether the API server reaches the registered webhooks.
-func (r *reached) webhooks(ctx context.Context) finding {
-	all, err := register.ProbeStored(ctx, r.client)
+func (c *cluster) webhooks(ctx context.Context) finding {
+	all, err := register.ProbeStored(ctx, c.client)
 	if err != nil {
 		return isNotChecked.because("%s", cause(err))
 	}
@@ -242,14 +208,15 @@ func judgeWebhooks(all map[string]register.Health) finding {
 		line := strings.TrimSuffix(name+": "+health.ReachabilityMessage+health.Problem, ": ")
 		states[health.Reachability] = append(states[health.Reachability], line)
 	}
+	list := func(of register.Reachability) string { return strings.Join(states[of], "; ") }
 	switch {
 	case len(all) == 0:
 		return isOK.because("none of Setpoint is registered")
-	case len(states[register.Unreachable]) > 0:
-		return isFailed.because("the API server does not reach ").listing(states[register.Unreachable]).
+	case list(register.Unreachable) != "":
+		return isFailed.because("the API server does not reach %s", list(register.Unreachable)).
 			fixedBy("start Setpoint and open its port to the API server; if Setpoint is gone, setpoint uninstall")
-	case len(states[register.Reachable]) > 0:
-		return isOK.because("the API server reaches ").listing(states[register.Reachable])
+	case list(register.Reachable) != "":
+		return isOK.because("the API server reaches %s", list(register.Reachable))
 	}
-	return isNotChecked.because("").listing(states[register.ReachabilityUnknown])
+	return isNotChecked.because("%s", list(register.ReachabilityUnknown))
 }

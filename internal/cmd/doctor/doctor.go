@@ -39,14 +39,16 @@ Exit codes: 0 nothing failed, 1 something is broken, 2 wrong usage.`,
   setpoint doctor --context staging -o json`,
 		Args: command.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			found := runAll(c.Context(), checks(&place, about))
+			ctx, cancel := context.WithTimeout(c.Context(), limit)
+			defer cancel()
+			found := runAll(ctx, checks(ctx, &place, about))
 			if slices.ContainsFunc(found, func(f finding) bool { return f.State == isFailed }) {
 				p.Code = command.Failure
 			}
 			if printer.Structured() {
 				return printer.PrintValue(p.Stdout, map[string]any{"items": found})
 			}
-			_, err := io.WriteString(p.Stdout, text(found, output.TerminalWidth(p.Stdout), printer.WantsColor(p.Stdout)))
+			_, err := io.WriteString(p.Stdout, text(found, printer.WantsColor(p.Stdout)))
 			return err
 		},
 	}
@@ -62,53 +64,63 @@ type check struct {
 }
 
 // checks are all checks, in the order of the report.
-func checks(place *client.PlaceFlags, about string) []check {
+func checks(ctx context.Context, place *client.PlaceFlags, about string) []check {
 	version := func(context.Context) finding {
 		v := command.ReadVersion()
 		return isOK.because("%s, %s, %s %s", v.Version, about, v.Go, v.Platform)
 	}
-	reach := sync.OnceValue(func() *reached { return connect(place) })
+	reach := sync.OnceValue(func() *cluster { return connect(ctx, place.Cluster) })
+	whenReached := func(run func(*cluster) finding) func(context.Context) finding {
+		return func(context.Context) finding {
+			c := reach()
+			if c.State != isOK {
+				return isNotChecked.because("no cluster is reached")
+			}
+			return run(c)
+		}
+	}
 	return []check{
 		{"setpoint", version},
 		{"go", golang.check},
 		{"python3", python},
 		{"node", node.check},
-		{"browser", browser.check},
+		{"browser", browser},
 		{"dashboard port", dashboardPort},
 		{"health port", healthPort},
 		{"open files", openFiles},
 		{"leftovers", leftovers},
-		{"cluster", func(ctx context.Context) finding { return reach().check(ctx, place.Cluster) }},
-		{"clock", whenReached(reach, func(_ context.Context, r *reached) finding { return judgeClock(r.answer) })},
-		{"rights", whenReached(reach, func(ctx context.Context, r *reached) finding { return r.rights(ctx, place.Namespace) })},
-		{"webhooks", whenReached(reach, func(ctx context.Context, r *reached) finding { return r.webhooks(ctx) })},
+		{"cluster", func(context.Context) finding { return reach().finding }},
+		{"clock", whenReached(func(c *cluster) finding { return judgeClock(c.clock.date, c.clock.received) })},
+		{"rights", whenReached(func(c *cluster) finding { return c.rights(ctx, place.Namespace) })},
+		{"webhooks", whenReached(func(c *cluster) finding { return c.webhooks(ctx) })},
 	}
 }
 
-const (
-	// checkTimeout is how long a check may take, after the first request to the API server.
-	checkTimeout = 5 * time.Second
-	// abandonTimeout is how long any check may take that ignores its context, as a plugin for credentials may do.
-	abandonTimeout = 15 * time.Second
-)
+// limit is how long all checks may take.
+const limit = 15 * time.Second
 
-// runAll runs checks at the same time and returns their findings in order. It does not wait for one that takes too long.
+// runAll runs checks at the same time and returns their findings in order. It does not wait for one that ignores the end of
+// the context, as a plugin for credentials may do.
 func runAll(ctx context.Context, checks []check) []finding {
-	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
-	defer cancel()
-	found := make([]chan finding, len(checks))
-	for i, c := range checks {
-		found[i] = make(chan finding, 1)
-		go func() { found[i] <- c.run(ctx) }()
-	}
 	all := make([]finding, len(checks))
+	ended := make(chan int, len(checks))
+	found := make([]finding, len(checks))
 	for i, c := range checks {
-		select {
-		case all[i] = <-found[i]:
-		case <-ctx.Done():
-			all[i] = isNotChecked.because("it took longer than %s", abandonTimeout)
-		}
+		all[i] = isNotChecked.because("it took longer than %s", limit)
 		all[i].Name = c.name
+		go func() {
+			found[i] = c.run(ctx)
+			found[i].Name = c.name
+			ended <- i
+		}()
+	}
+	for range checks {
+		select {
+		case i := <-ended:
+			all[i] = found[i]
+		case <-ctx.Done():
+			return all
+		}
 	}
 	return all
 }

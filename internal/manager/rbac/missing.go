@@ -66,10 +66,10 @@ func (l *refused) err(missing Permissions) error {
 		if l.user != "" {
 			as = " as " + l.user
 		}
-		who = append(who, "Setpoint"+as+" may not "+summary(own))
+		who = append(who, "Setpoint"+as+" may not "+own.Summary())
 	}
 	if others := missing.Of(Identity); len(others) > 0 {
-		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.account, summary(others)))
+		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.account, others.Summary()))
 	}
 	text, err := l.roles(missing)
 	if err != nil {
@@ -99,17 +99,8 @@ func (l *refused) roles(missing Permissions) ([]byte, error) {
 // maxSummary is the number of resources that the first line names.
 const maxSummary = 50
 
-// summary lists the verbs by resource.
-func summary(missing Permissions) string {
-	parts := missing.Lines()
-	if more := len(parts) - maxSummary; more > 0 {
-		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// Lines returns the verbs by resource, such as "get, list pods.v1 in shop", sorted.
-func (p Permissions) Lines() []string {
+// Summary lists the verbs by resource, such as "get, list pods.v1 in shop".
+func (p Permissions) Summary() string {
 	targets := map[string]Permissions{}
 	for _, n := range p {
 		targets[n.target()] = append(targets[n.target()], n)
@@ -119,7 +110,10 @@ func (p Permissions) Lines() []string {
 		parts = append(parts, strings.Join(all.verbs(), ", ")+" "+target)
 	}
 	slices.Sort(parts)
-	return parts
+	if more := len(parts) - maxSummary; more > 0 {
+		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // accountPrefix is how the API server names the users of ServiceAccounts.

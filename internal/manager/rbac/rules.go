@@ -54,11 +54,11 @@ func (o *Process) Required(all []*compile.Compiled) Permissions {
 
 // ForRun returns the permissions that a process needs to run the controller objects of a cluster, whatever these are: those
 // of the install manifests. The CRDs of controllers are installed already.
-func (o *Process) ForRun(kinds []object.Resource) Permissions {
+func (o *Process) ForRun() Permissions {
 	all := on(crds.Resource, "get", "list", "watch").to("CRDs")
-	for _, kind := range kinds {
-		all = append(all, on(kind, "get", "list", "watch", "patch").to("controllers")...)
-		all = append(all, onPart(kind, "status", "patch").to("controllers")...)
+	for _, kind := range compile.Kinds() {
+		all = append(all, on(kind.Resource, "get", "list", "watch", "patch").to("controllers")...)
+		all = append(all, onPart(kind.Resource, "status", "patch").to("controllers")...)
 	}
 	return slices.Concat(all,
 		on(object.Namespaces, "get", "list", "watch").to("namespaces"),
