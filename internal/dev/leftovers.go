@@ -15,7 +15,7 @@ const (
 	// leftoverAge is the age from which leftovers are removed by the next session.
 	leftoverAge = 24 * time.Hour
 	// StartTime is how long a session may take to lock a folder that it has created.
-	StartTime = time.Minute
+	StartTime = time.Hour
 	// inspectPrefix and clusterPrefix begin the names of the inspect folder and of the folder of a control plane.
 	inspectPrefix = "setpoint-inspect-"
 	clusterPrefix = "setpoint-cluster-"
@@ -59,7 +59,7 @@ func inUse(folder string) bool {
 	about, _ := os.ReadFile(filepath.Join(folder, "cluster.json")) // Without it, the control plane has not started yet.
 	kept := strings.HasPrefix(filepath.Base(folder), clusterPrefix) && !strings.Contains(string(about), `"temporary": true`)
 	return err != nil || kept || slices.ContainsFunc(files, func(file os.DirEntry) bool {
-		return locate.IsLocked(filepath.Join(folder, file.Name()))
+		return file.Type().IsRegular() && locate.IsLocked(filepath.Join(folder, file.Name()))
 	})
 }
 

@@ -328,6 +328,16 @@ func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
 	return controller.PhaseOf(o, c.rules.Selects(o), c.rules.HasFinalizer(o))
 }
 
+// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
+// selector selects.
+func (p *Program) Unhandled(o *object.Object) string {
+	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
+		return "not in a namespace of this controller"
+	}
+	matches := p.matchFunc()
+	return controller.PhaseOf(o, matches == nil || matches(o), p.rules().HasFinalizer(o)).SkipReason()
+}
+
 // NewMemory returns an empty memory.
 func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -111,16 +110,6 @@ func (p *Program) matchFunc() func(*object.Object) bool {
 	}
 	others := p.Matches
 	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
-}
-
-// Unhandled says why no handler is called for an object of the kind; empty if one may be. It does not know what the field
-// selector selects.
-func (p *Program) Unhandled(o *object.Object) string {
-	if len(p.Namespaces) > 0 && o.Namespace() != "" && !slices.Contains(p.Namespaces, o.Namespace()) {
-		return "not in a namespace of this controller"
-	}
-	matches := p.matchFunc()
-	return controller.PhaseOf(o, matches == nil || matches(o), p.rules().HasFinalizer(o)).SkipReason()
 }
 
 // serverSelector returns the label selector for the API server. It is empty if Setpoint must

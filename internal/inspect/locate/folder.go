@@ -177,11 +177,11 @@ func isLoopback(address string) bool {
 // lock however the process ends; a PID would not do, because another process may get it.
 func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// IsLocked reports whether an open file holds the lock of a file that this user may read.
+// IsLocked reports whether an open file holds the lock of a file. One that cannot be opened counts as locked.
 func IsLocked(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		return false
+		return !errors.Is(err, os.ErrNotExist)
 	}
 	defer func() { _ = file.Close() }()
 	return isLocked(file)
