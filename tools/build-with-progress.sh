@@ -38,7 +38,7 @@ plan() {
 	planned=yes
 	(
 		go -C "$folder" list -deps -f '{{.ImportPath}} {{.Stale}} {{len .GoFiles}} {{len .Deps}}' "$@" "$package" \
-			>"$work/listing" 2>/dev/null && mv "$work/listing" "$work/plan"
+			>"$work/listing" 2>/dev/null && mv "$work/listing" "$work/plan" 2>/dev/null
 	) >/dev/null 3>&- &
 }
 

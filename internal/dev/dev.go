@@ -163,7 +163,8 @@ func Run(ctx context.Context, o Options) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
 	removeOld(s.Log, s.began)
-	if takeTerminal(ctx, s); s.keyboard != nil {
+	takeTerminal(ctx, s)
+	if s.keyboard != nil {
 		defer s.keyboard.close()
 	}
 	over := make(chan struct{})

@@ -128,7 +128,6 @@ func (k *keyboard) openPage(context.Context) {
 		return
 	}
 	page := `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + k.dashboardURL + `">`
-	//nolint:gosec // $BROWSER is the user's own.
 	browser := exec.Command(Browser(), pageFile(k.folder))
 	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it, and it may run on.
 	k.reporter.Line("opening %s", k.dashboardURL)

@@ -14,10 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
-// readFormer reads a former output; "" for none.
+// readFormer reads a former output; without a file, nothing.
 func readFormer(file string) (map[string]string, error) {
 	if file == "" {
-		return nil, nil
+		return map[string]string{}, nil
 	}
 	in, err := os.Open(file)
 	if err != nil {
