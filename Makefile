@@ -42,11 +42,13 @@ help: ## Show this help
 build: bin/setpoint bin/setpoint-controller ## Build bin/setpoint (with a control plane inside) and bin/setpoint-controller (what a cluster runs)
 
 # SETPOINT=path names the full binary of a release: then nothing is compiled here.
-RELEASED = $(patsubst ~/%,$(HOME)/%,$(SETPOINT))
+# One in the environment, as in a shell of `setpoint dev`, is not meant.
+GIVEN = $(if $(filter command%,$(origin SETPOINT)),$(SETPOINT))
+RELEASED = $(patsubst ~/%,$(HOME)/%,$(GIVEN))
 
 .PHONY: demo
 demo: FIRST_LOOK := tools/first-look.sh
-demo: $(if $(SETPOINT),check-binary,bin/setpoint) | need-python ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
+demo: $(if $(GIVEN),check-binary,bin/setpoint) | need-python ## Boot a control plane, run all examples on it, show each at work; SETPOINT=path of a release's binary builds none
 	'$(or $(RELEASED),bin/setpoint)' dev --process-logs bin/demo-logs $(SHOWN) -- sh examples/demo.sh $(SHOWN)
 
 .PHONY: check-binary
@@ -54,7 +56,7 @@ check-binary:
 	@tools/check-binary.sh '$(RELEASED)' '$(VERSION)'
 
 # Without node, the examples whose hooks are JavaScript are left out; with a binary of a release those that are compiled.
-SHOWN = $(filter-out $(if $(SETPOINT),$(call written-in,main.go)) $(if $(shell command -v node),,$(call written-in,main.mjs)),$(EXAMPLES))
+SHOWN = $(filter-out $(if $(GIVEN),$(call written-in,main.go)) $(if $(shell command -v node),,$(call written-in,main.mjs)),$(EXAMPLES))
 written-in = $(patsubst %/$(1),%,$(wildcard examples/*/$(1)))
 
 ##@ Work on it
@@ -169,7 +171,7 @@ KUBERNETES := 1.30
 # Left out are what prints the columns and warnings of a newer API server, and what only that does.
 .PHONY: test-kubernetes
 test-kubernetes: export SETPOINT_KUBERNETES_BINARIES = $(CURDIR)/bin/kubernetes-$(KUBERNETES)
-test-kubernetes: bin/setpoint bin/kubernetes-$(KUBERNETES)/kube-apiserver | need-python need-kubernetes-client need-node ## Run the scripts on KUBERNETES=1.36, or 1.30, the oldest supported version, which is compiled first
+test-kubernetes: bin/kubernetes-$(KUBERNETES)/kube-apiserver bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts on KUBERNETES=1.36, or 1.30, the oldest supported version, which is compiled first
 	go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python)'
 	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 30m -skip '^TestCluster$$/^(lists_come_in_shards|kubectl_is_the_real_one)$$' .
 
@@ -181,7 +183,7 @@ bin/setpoint: $(FULL_INPUTS) | need-go
 	@touch $@
 
 # One program stands for the three that are built. Kubernetes has its version stamped by the linker.
-STAMP = $(shell sed -nE 's|^\tk8s.io/kubernetes (v[0-9.]+).*|\1|p' test/kubernetes/$*/go.mod)
+STAMP = $(shell sed -nE 's|^[[:space:]]*k8s.io/kubernetes (v[0-9.]+).*|\1|p' test/kubernetes/$*/go.mod)
 STAMPED := k8s.io/component-base/version
 
 bin/kubernetes-%/kube-apiserver: test/kubernetes/%/go.mod test/kubernetes/%/go.sum | need-go

@@ -18,12 +18,16 @@ work=$(mktemp -d)
 log=$work/log
 build=
 planned=
+list=
 stop() {
-	[ -z "$build" ] || kill "$build" 2>/dev/null || true
+	for one in $build $list; do
+		kill "$one" 2>/dev/null || true
+	done
 	rm -rf "$work"
 }
 trap stop EXIT
-trap 'exit 130' INT
+trap 'exit 129' HUP
+trap '[ ! -t 1 ] || echo; exit 130' INT
 trap 'exit 143' TERM
 
 # -v writes the path of each package when its compilation begins, alone on its line;
@@ -36,10 +40,16 @@ fetching='^go: downloading '
 plan() {
 	[ -n "$began" ] && [ -z "$planned" ] || return 0
 	planned=yes
-	(
-		go -C "$folder" list -deps -f '{{.ImportPath}} {{.Stale}} {{len .GoFiles}} {{len .Deps}}' "$@" "$package" \
-			>"$work/listing" 2>/dev/null && mv "$work/listing" "$work/plan" 2>/dev/null
-	) >/dev/null 3>&- &
+	go -C "$folder" list -deps -f '{{.ImportPath}} {{.Stale}} {{len .GoFiles}} {{len .Deps}}' "$@" "$package" \
+		>"$work/listing" 2>/dev/null 3>&- &
+	list=$!
+}
+
+# take_plan uses the list once it is complete.
+take_plan() {
+	if [ -z "$list" ] || kill -0 "$list" 2>/dev/null; then return; fi
+	if wait "$list"; then mv "$work/listing" "$work/plan"; fi
+	list=
 }
 
 progress() {
@@ -68,6 +78,7 @@ while kill -0 "$build" 2>/dev/null; do
 	if [ -z "$began" ] && grep -q "$begun" "$log"; then began=$elapsed; fi
 	[ "$elapsed" -ge "$silent" ] || continue
 	plan "$@"
+	take_plan
 	if [ -t 1 ]; then
 		show "$(progress)"
 	elif [ $((elapsed - printed)) -ge "$pause" ] || [ "$printed" = 0 ]; then

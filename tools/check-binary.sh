@@ -13,10 +13,10 @@ fail() {
 }
 
 about=$("$program" version -o json 2>/dev/null) ||
-	fail "does not run on $(uname -sm): it must be the path of a program, setpoint, unpacked from setpoint-full-VERSION-OS-ARCH.tar.gz of a release"
+	fail "does not run on $(uname -sm): it must be the path of a program, setpoint, unpacked from setpoint-full-VERSION-linux-amd64.tar.gz of a release"
 case $about in
 *'"controlPlane": true'*) ;;
-*) fail 'has no control plane: the one of setpoint-full-VERSION-OS-ARCH.tar.gz of a release has' ;;
+*) fail 'has no control plane: the one of setpoint-full-VERSION-linux-amd64.tar.gz of a release has' ;;
 esac
 
 version=$(printf '%s\n' "$about" | sed -n 's/^ *"version": "\(.*\)",*$/\1/p')

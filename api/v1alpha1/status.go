@@ -195,7 +195,8 @@ const (
 	ReasonSourceOutdated = "SourceOutdated"
 
 	// ReasonResourceNotFound: the API server does not serve a resource named in the spec. Setpoint starts the
-	// controller when it does. What to do: install the CRD, or correct the apiVersion and the resource.
+	// controller when it does. It is also a reason of events on parents. What to do: install the CRD, or correct the
+	// apiVersion and the resource.
 	ReasonResourceNotFound = "ResourceNotFound"
 
 	// ReasonAPIUnavailable: a request that Setpoint needs before it runs the spec fails, such as the one for the kinds
@@ -204,9 +205,9 @@ const (
 	// APIService of the group that the message names.
 	ReasonAPIUnavailable = "APIUnavailable"
 
-	// ReasonForbidden: Setpoint lacks permissions; the message names all of them. It is also a reason of
-	// ConditionReady: the API server forbids what the controller does for all objects, or for more than nine in ten.
-	// What to do: grant what the message names; `setpoint rbac` prints the roles.
+	// ReasonForbidden: Setpoint lacks permissions; the message names all of them. It is also a reason of events on
+	// parents, and of ConditionReady: the API server forbids what the controller does for all objects, or for more than
+	// nine in ten. What to do: grant what the message names; `setpoint rbac` prints the roles.
 	ReasonForbidden = "Forbidden"
 
 	// ReasonRevisionNotFound: the ControllerRevision with the version before, which reconciles the parents that have
@@ -220,16 +221,18 @@ const (
 
 	// ReasonConflictingController: another controller has the same parents, and the two would undo each other's work.
 	// The younger waits; one that is limited to namespaces waits for one of all namespaces. What to do: delete one of
-	// the two, or limit them to different namespaces or objects.
+	// the two, or limit them to different namespaces or objects; if both use one finalizer, give each a spec.finalizer
+	// of its own.
 	ReasonConflictingController = "ConflictingController"
 
-	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each other's
-	// work. What to do: stop Metacontroller, or leave the controller to it.
+	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each other's work.
+	// What to do: stop Metacontroller, or leave the controller to it; if it ignores the controller, set the annotation
+	// setpoint.dev/ignore-metacontroller.
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
 
 	// ReasonConflictingSetpoint: another Setpoint in this cluster manages the controller. The event has this reason;
 	// the status is that of the other one, which status.managedBy names. What to do: run one Setpoint for the
-	// controller: stop the other, or give them different selectors of controllers.
+	// controller: stop the other, or give each controllers of its own with --selector.
 	ReasonConflictingSetpoint = "ConflictingSetpoint"
 )
 
@@ -265,11 +268,13 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 
 	// ReasonRolloutPaused goes with status False: spec.rollout.paused is true. What to do: `setpoint rollout resume`
-	// goes on.
+	// continues it.
 	ReasonRolloutPaused = "RolloutPaused"
 
-	// ReasonRolloutBlocked goes with status False: the rollout cannot go on. The message says why. What to do: mend
-	// what the message says; the rollout goes on by itself.
+	// ReasonRolloutBlocked goes with status False: the rollout cannot go on. The message says why. What to do: correct
+	// what the message names; if the differences are intended, raise spec.rollout.shadow.maxDifferentPercent. The
+	// rollout goes on, or begins anew with changed hooks, by itself. In the shadow, `setpoint reconcile` compares
+	// parents again whose hook was corrected behind its address.
 	ReasonRolloutBlocked = "RolloutBlocked"
 
 	// ReasonRolledBack goes with status False: all parents are reconciled by the version before. The message says why.
@@ -297,7 +302,7 @@ const (
 	ReasonStatusStored = "StatusStored"
 
 	// ReasonNoStatusSubresource goes with status False: the message names the kind. What to do: add `subresources:
-	// {status: {}}` to the CRD.
+	// {status: {}}` to the CRD; a built-in kind without one cannot store it.
 	ReasonNoStatusSubresource = "NoStatusSubresource"
 )
 
@@ -306,13 +311,13 @@ const (
 	// ReasonCRDCurrent goes with status True.
 	ReasonCRDCurrent = "CRDCurrent"
 
-	// ReasonCRDSkipped: Setpoint runs with --crds=skip, and the installed CRD differs. What to do: apply the CRD of
-	// this version.
+	// ReasonCRDSkipped: Setpoint runs with --crds=skip, and the status of the installed CRD has no conditions. What to
+	// do: apply the CRD of this version.
 	ReasonCRDSkipped = "CRDSkipped"
 
 	// ReasonCRDChangedBack: the field manager in the message changed the CRD again after Setpoint had applied its own.
-	// Setpoint applies it once per manager. What to do: let that manager apply the CRD of this version, or leave it to
-	// Setpoint.
+	// Setpoint applies it once per manager. What to do: let that manager apply the CRD of this version; or let it leave
+	// the CRD alone without deleting it, and restart Setpoint; or keep the change with --crds=skip.
 	ReasonCRDChangedBack = "CRDChangedBack"
 )
 
@@ -359,7 +364,8 @@ const (
 	// API server reach the Service or URL of the webhooks: look at network policies and the port.
 	ReasonUnreachable = "Unreachable"
 
-	// ReasonSuspended: the spec suspends the controller. What to do: set spec.suspend to false.
+	// ReasonSuspended: spec.suspend, or the annotation setpoint.dev/paused on the controller object, suspends the
+	// controller. What to do: set spec.suspend to false, or remove the annotation.
 	ReasonSuspended = "Suspended"
 
 	// ReasonReleasing: Setpoint removes the finalizers of a deleted controller from its objects. The event has what
@@ -367,7 +373,7 @@ const (
 	ReasonReleasing = "Releasing"
 
 	// ReasonNotSelected: the labels of the controller object have changed, so that the Setpoint that ran it does not
-	// run it any more, and no other has taken it. What to do: restore the labels, or run a Setpoint that selects them.
+	// run it any more, and no other has taken it. What to do: restore the labels, or run a Setpoint that selects it.
 	ReasonNotSelected = "NotSelected"
 
 	// ReasonNotAccepted: ConditionAccepted is False. What to do: see that condition.

@@ -17,8 +17,9 @@ import (
 )
 
 // ReasonReleased is for an object in a terminating namespace from which Setpoint removed its finalizer with its
-// own rights, because the ServiceAccount of the controller is gone or has lost its rights. What to do: clean up by
-// hand what finalizers of the controller would have removed outside of the cluster.
+// own rights, because the ServiceAccount of the controller is gone or has lost its rights. On a controller: Setpoint
+// removed the finalizer from objects outside of the namespaces in the spec, without a call of a hook. What to do: clean
+// up by hand what finalizers of the controller would have removed outside of the cluster.
 const ReasonReleased = "Released"
 
 // abandonAfter is how long objects that are left of a deleted one hold it in a terminating namespace when the

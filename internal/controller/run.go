@@ -290,8 +290,7 @@ const (
 	// have it. Setpoint writes it again every ten minutes and when a user requests a reconcile. What to do: add the
 	// field to the schema, or remove it from the response.
 	ReasonStatusPruned = "StatusPruned"
-	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack. What to do:
-	// correct the function at the top of the stack, or report it if that is Setpoint's.
+	// ReasonInternalError: Setpoint has a defect; the log has the stack. What to do: report it, with the stack.
 	ReasonInternalError = "InternalError"
 	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object. What to do: to resume,
 	// remove the annotation.
@@ -299,7 +298,7 @@ const (
 	// ReasonResumed: the controller continues after a pause. What to do: nothing.
 	ReasonResumed = "Resumed"
 	// ReasonFinalizing: the object has been in deletion for more than ten seconds; the message says what it waits for.
-	// What to do: help what it waits for.
+	// What to do: see what holds that up; `setpoint release` is the last way out.
 	ReasonFinalizing = "Finalizing"
 	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at. What to do: nothing.
 	ReasonRequested = "ReconcileRequested"

@@ -15,6 +15,6 @@ const (
 	// that reason on this page.
 	EventCreateError = "CreateError"
 	// EventSyncError: on a parent whose sync failed, and on a controller whose parents have no status subresource. The
-	// message has the reason. What to do: see that reason on this page.
+	// message of the former has the reason. What to do: see that reason, or NoStatusSubresource, on this page.
 	EventSyncError = "SyncError"
 )

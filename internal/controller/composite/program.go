@@ -151,8 +151,8 @@ type Tools struct {
 
 // Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
 const (
-	// ReasonHookFailed: the hook is unreachable, timed out, or returned another status than 200. What to do: see the
-	// error in the message, and the log of the hook; `setpoint why` has the request.
+	// ReasonHookFailed: the hook is unreachable, timed out, returned another status than 200, or its code failed or
+	// panicked. What to do: see the error in the message, and the log of the hook; `setpoint why` has the request.
 	ReasonHookFailed = "HookFailed"
 	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path. What to do: correct
 	// the response at that path. Nothing of it was applied.
@@ -166,7 +166,7 @@ const (
 	ReasonConflicting = "Conflicting"
 	// ReasonFlapping: another client or the API server keeps changing a child. The message names the field and the
 	// field manager. Setpoint waits up to 30 s before it writes the child again. What to do: leave the field to that
-	// client, or let it stop; a field that the API server changes belongs out of the response.
+	// client, or make it stop; a field that the API server changes belongs out of the response.
 	ReasonFlapping = "Flapping"
 	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which Setpoint ignores. What to do:
 	// remove the namespace from the child.
@@ -175,7 +175,7 @@ const (
 	// Setpoint leaves out. The message has the line to add to the controller. What to do: add that line.
 	ReasonChildUndeclared = "ChildUndeclared"
 	// ReasonStatusIgnored: another controller of the same parent takes precedence and stores the status. What to do:
-	// return a status from one of the two controllers.
+	// return a status from only one of the two controllers.
 	ReasonStatusIgnored = "StatusIgnored"
 	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent. What to do: mend what the
 	// message says, such as a permission for controllerrevisions.

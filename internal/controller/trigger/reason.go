@@ -12,7 +12,8 @@ const (
 	// such as with has() for a field that may be missing.
 	ReasonExpressionFailed = "ExpressionFailed"
 	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint calls it again when a
-	// watched field changes. What to do: mend what the error says, and change a watched field.
+	// watched field changes. What to do: mend what the error says, then `setpoint reconcile` the object or change a
+	// watched field.
 	ReasonGaveUp = "HandlerGaveUp"
 	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message has the field path.
 	// What to do: correct the response at that path. Nothing of it was applied.
@@ -26,7 +27,7 @@ const (
 	// fewer fields.
 	ReasonPreviousStateNotStored = "PreviousStateNotStored"
 	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds; Setpoint retries. What to
-	// do: wait for the pods that the budget misses, or change the budget.
+	// do: wait for the pods of the budget to be ready, or change the budget.
 	ReasonEvictionRefused = "EvictionRefused"
 	// ReasonDaemonStuck: a daemon did not return within its stop timeout. What to do: let the daemon return when it is
 	// told to stop.

@@ -70,7 +70,7 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	case !accepted.ok:
 		return conditionState{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
 	case s.suspended:
-		return conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}
+		return conditionState{false, setpoint.ReasonSuspended, "suspended: objects stay as they are, and no hook is called"}
 	case len(health.WatchErrors) > 0:
 		resource := slices.Min(slices.Collect(maps.Keys(health.WatchErrors)))
 		return conditionState{false, setpoint.ReasonWatchFailing, fmt.Sprintf("watch %s: %v", resource, health.WatchErrors[resource])}

@@ -64,7 +64,7 @@ func TestConditions(t *testing.T) {
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"suspended": {state: controllerState{suspended: true},
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood},
-			ready:    conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
+			ready:    conditionState{false, setpoint.ReasonSuspended, "suspended: objects stay as they are, and no hook is called"}},
 		"refused and suspended": {state: controllerState{suspended: true}, refusal: &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("no")},
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "no"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"releasing": {state: controllerState{releasing: "removing"},
@@ -95,7 +95,7 @@ func TestConditions(t *testing.T) {
 		"down, with failing calls": {state: declared, health: with(func(h *controller.Health) { h.HookDown, h.HookFailing, h.HookUnreachable = "dead", 4, "refused" }),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookUnreachable, "dead"}},
 		"down and suspended": {state: controllerState{suspended: true}, health: with(func(h *controller.Health) { h.HookDown = "dead" }), accepted: fine,
-			ready: conditionState{false, setpoint.ReasonSuspended, "suspended by spec: objects stay as they are, and no hook is called"}},
+			ready: conditionState{false, setpoint.ReasonSuspended, "suspended: objects stay as they are, and no hook is called"}},
 		"the latest call did not connect": {state: declared, health: with(func(h *controller.Health) {
 			h.Parents, h.HookFailing, h.HookMessage, h.HookUnreachable = 100, 1, "sync hook: refused", "POST http://hook/sync: connection refused"
 		}),

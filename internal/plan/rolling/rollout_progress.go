@@ -13,8 +13,8 @@ const (
 	// RolloutWaiting: the rollout waits for the children in the message to be ready. What to do: find why these
 	// children are not ready, or correct the parent: the rollout moves on to the new revision.
 	RolloutWaiting = "RolloutWaiting"
-	// RolloutPaused: updateStrategy.pause is true, or its evaluation failed; the message says which. What to do: set
-	// pause to false, or correct the expression.
+	// RolloutPaused: the expression updateStrategy.pause is true, or its evaluation failed; the message says which.
+	// What to do: change what the expression reads, or correct it.
 	RolloutPaused = "RolloutPaused"
 	// OnLatestRevision: every child is at the latest revision. What to do: nothing.
 	OnLatestRevision = "OnLatestRevision"
