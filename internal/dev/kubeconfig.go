@@ -95,14 +95,12 @@ func (s *session) prepareInspection(context.Context) error {
 
 // publish lets other commands find the session by their working directory. It runs without that, too.
 func (s *session) publish(context.Context) error {
-	started, err := os.Getwd()
+	path, err := filepath.Abs(s.cluster.Kubeconfig())
 	if err == nil {
-		path, _ := filepath.Abs(s.cluster.Kubeconfig()) // It fails only as Getwd does.
-		err = s.withdraw.keep(locate.PublishSession(locate.DevSession{
-			PID: os.Getpid(), Started: started, Kubeconfig: path,
-			Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
-			Folders: lists.Map(s.projects, func(w *workspace) string { return w.Dir }),
-		}))
+		starting := s.withdraw
+		s.withdraw = nil
+		err = publishSession(s, path)
+		starting.all()
 	}
 	if err != nil {
 		s.Reporter.Warning("other commands need --kubeconfig %s: %v", s.cluster.Kubeconfig(), err)
@@ -110,8 +108,27 @@ func (s *session) publish(context.Context) error {
 	return nil
 }
 
+func publishSession(s *session, kubeconfig string) error {
+	started, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	return s.withdraw.keep(locate.PublishSession(locate.DevSession{
+		PID: os.Getpid(), Started: started, Kubeconfig: kubeconfig,
+		Command: strings.Join(append([]string{s.Program, "dev"}, s.Paths...), " "),
+		Folders: lists.Map(s.projects, func(w *workspace) string { return w.Dir }),
+	}))
+}
+
 // withdrawals remove what was published for other commands.
 type withdrawals []func()
+
+// all removes all.
+func (w withdrawals) all() {
+	for _, withdraw := range w {
+		withdraw()
+	}
+}
 
 // keep keeps what was published until the session ends.
 func (w *withdrawals) keep(withdraw func(), err error) error {

@@ -61,6 +61,7 @@ type session struct {
 
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
+	_ = publishSession(s, "") // Other commands go to no other cluster meanwhile. What prevents it is said by publish.
 	steps := []func(context.Context) error{
 		s.compileAll, s.boot, s.prepareInspection, s.publish, s.prepareTarget, s.prepareProcesses, s.startManager, s.awaitCluster,
 		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
@@ -234,9 +235,7 @@ func (s *session) environment() []string {
 func (s *session) stop() {
 	s.cancel(context.Canceled)
 	s.Reporter.Close()
-	for _, withdraw := range s.withdraw {
-		withdraw()
-	}
+	s.withdraw.all()
 	ctx, done := context.WithTimeout(context.Background(), stopLimit)
 	defer done()
 	var parts sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -41,6 +42,18 @@ func (c *Case) Render(ctx context.Context) (documents []map[string]any, others m
 		}
 	}
 	return documents, others, nil
+}
+
+// Follow gives a case the object as the response to the case before made it, and reports true, if both are of one object
+// and handlers: they are called one after another.
+func Follow(c, before *Case, changed map[string]any) (bool, error) {
+	if c.target.handle == nil || c.target.handle != before.target.handle || c.Name != before.Name {
+		return false, nil
+	}
+	text, err := json.Marshal(changed)
+	c.spec.Request.Object = text
+	c.Document.Object = &unstructured.Unstructured{Object: changed}
+	return true, err
 }
 
 // isOwn reports whether a field of a response changes the object that the request is about.

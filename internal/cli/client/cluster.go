@@ -5,7 +5,6 @@ package client
 import (
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,8 +41,7 @@ func SessionKubeconfig() (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // The working directory is gone, and no session has it.
 	}
-	completing := len(os.Args) > 1 && strings.HasPrefix(os.Args[1], cobra.ShellCompRequestCmd) // It shows no errors.
-	session, err := locate.FindSession(dir, !completing)
+	session, err := locate.FindSession(dir)
 	if err != nil && !errors.Is(err, locate.ErrNoSession) {
 		return "", command.WithHint(err, "--kubeconfig FILE or $KUBECONFIG selects the cluster")
 	}

@@ -124,8 +124,23 @@ func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) 
 	}
 	all := []map[string]any{}
 	var problems []error
-	for _, c := range cases {
+	own := -1 // the place of the object of the case before
+	for i, c := range cases {
+		follows := false
+		if own >= 0 {
+			var err error
+			follows, err = testcase.Follow(c, cases[i-1], all[own])
+			problems = append(problems, err)
+		}
 		documents, others, err := c.Render(ctx)
+		switch {
+		case len(documents) > 0 && follows:
+			all[own], documents = documents[0], documents[1:]
+		case len(documents) > 0:
+			own = len(all)
+		case !follows:
+			own = -1
+		}
 		all, problems = append(all, documents...), append(problems, err)
 		if len(others) > 0 {
 			text, err := json.Marshal(others)

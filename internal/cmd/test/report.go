@@ -111,7 +111,8 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	}
 	fmt.Fprintf(&b, "%s\n", r.Summary)
 	if r.FirstCase != "" {
-		fmt.Fprintf(&b, "\nA first case, with what the hook responds now, to save as cases.yaml in the folder, or to give too:\n\n%s",
+		fmt.Fprintf(&b, "\nA first case, with what the hook responds now. Save it as cases.yaml in the folder, or give it too. With\n"+
+			"a test, only --only explore explores as above:\n\n%s",
 			r.FirstCase)
 	}
 	_, err := io.WriteString(out, b.String())

@@ -83,6 +83,9 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 	if err != nil {
 		return err
 	}
+	if session, _ := client.SessionKubeconfig(); session != "" && f.Cluster == (client.ClusterFlags{}) {
+		fmt.Fprintf(p.Stderr, "note: this is the cluster of the running setpoint dev, of %s\n", session)
+	}
 	options := manager.Options{
 		Expressions: expression.Compile,
 		Config:      cluster.Config, Namespace: f.Namespace, Namespaces: f.namespaces, Selector: f.selector,

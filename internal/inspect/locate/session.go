@@ -18,9 +18,10 @@ type DevSession struct {
 	// Command is what the user typed, for messages.
 	Command string `json:"command"`
 	// Folders are those of its projects; Started is the folder it was started in.
-	Folders    []string `json:"folders"`
-	Started    string   `json:"started"`
-	Kubeconfig string   `json:"kubeconfig"`
+	Folders []string `json:"folders"`
+	Started string   `json:"started"`
+	// Kubeconfig is empty as long as the session starts.
+	Kubeconfig string `json:"kubeconfig"`
 
 	path   string
 	killed bool
@@ -61,9 +62,9 @@ func PublishSession(s DevSession) (withdraw func(), err error) {
 }
 
 // FindSession returns the session of a folder: the one with a project in it or in the nearest folder above it, or that was
-// started in it. The home folder has no subfolders in this, since anything may be there. One that was killed is an error; if
-// forget is true, only once.
-func FindSession(dir string, forget bool) (DevSession, error) {
+// started in it. The home folder has no subfolders in this, since anything may be there. One that starts, and one that was
+// killed, are errors: the command would otherwise go to another cluster.
+func FindSession(dir string) (DevSession, error) {
 	folder, err := sessionsFolder()
 	if err != nil {
 		return DevSession{}, ErrNoSession
@@ -74,7 +75,7 @@ func FindSession(dir string, forget bool) (DevSession, error) {
 	for at := dir; ; {
 		here := lists.Filter(all, func(s DevSession) bool { return slices.Contains(s.Folders, at) || at == dir && s.Started == dir })
 		if len(here) > 0 {
-			return choose(at, here, forget)
+			return choose(at, here)
 		}
 		if at = filepath.Dir(at); at == home || at == filepath.Dir(at) {
 			return DevSession{}, ErrNoSession
@@ -82,26 +83,25 @@ func FindSession(dir string, forget bool) (DevSession, error) {
 	}
 }
 
-// choose returns the only session of a folder that runs. One that was killed is forgotten once the user knows: the
-// command would otherwise go to another cluster.
-func choose(dir string, here []DevSession, forget bool) (DevSession, error) {
+// choose returns the only session of a folder that is ready.
+func choose(dir string, here []DevSession) (DevSession, error) {
 	running := lists.Filter(here, func(s DevSession) bool { return !s.killed })
-	switch len(running) {
-	case 1:
-		return running[0], nil
-	case 0:
-		for _, s := range here {
-			if forget {
-				_ = os.Remove(s.path)
-			}
-		}
-		return DevSession{}, fmt.Errorf("`%s` in %s was killed (process %d), and is not used any more; start it again",
-			here[0].Command, dir, here[0].PID)
+	ready := lists.Filter(running, func(s DevSession) bool { return s.Kubeconfig != "" })
+	switch {
+	case len(ready) == 1:
+		return ready[0], nil
+	case len(ready) > 1:
+		named := lists.Map(ready, func(s DevSession) string {
+			return fmt.Sprintf("%#q (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
+		})
+		return DevSession{}, fmt.Errorf("%d sessions run in %s: %s", len(ready), dir, strings.Join(named, " and "))
+	case len(running) > 0:
+		return DevSession{}, fmt.Errorf("%#q in %s is starting (process %d), and has no cluster yet",
+			running[0].Command, dir, running[0].PID)
 	}
-	named := lists.Map(running, func(s DevSession) string {
-		return fmt.Sprintf("%#q (process %d, kubeconfig %s)", s.Command, s.PID, s.Kubeconfig)
-	})
-	return DevSession{}, fmt.Errorf("%d sessions run in %s: %s", len(running), dir, strings.Join(named, " and "))
+	paths := lists.Map(here, func(s DevSession) string { return s.path })
+	return DevSession{}, fmt.Errorf("%#q in %s was killed (process %d); start it again, or forget it: rm %s",
+		here[0].Command, dir, here[0].PID, strings.Join(paths, " "))
 }
 
 // has reports whether a folder is one of the session.

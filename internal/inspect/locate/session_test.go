@@ -30,7 +30,7 @@ func TestFindSession(t *testing.T) {
 	publish(3, "tenant.yaml", "home", home)
 	expect := func(dir, want string) {
 		t.Helper()
-		found, err := locate.FindSession(in(dir), true)
+		found, err := locate.FindSession(in(dir))
 		got := found.Kubeconfig
 		if err != nil {
 			got = err.Error()
@@ -52,15 +52,22 @@ func TestFindSession(t *testing.T) {
 	expect("repo", "/web")
 	expect("repo/shop", none)
 
-	// Nothing holds the lock of a session that was killed. It is told once, and not at all if it runs again.
-	kill := func(name string) {
-		text := `{"pid":7,"command":"setpoint dev shop","folders":["` + in("repo/shop") + `"],"kubeconfig":"/old"}`
-		must.Succeed(t, os.WriteFile(in("cache/setpoint/sessions/7-"+name+".json"), []byte(text), 0o600))
-	}
-	kill("a")
-	expect("repo/shop", "`setpoint dev shop` in "+in("repo/shop")+" was killed (process 7), and is not used any more; start it again")
+	// One that starts has no cluster yet.
+	starting := must.Get(locate.PublishSession(locate.DevSession{PID: 9, Command: "setpoint dev shop", Started: in("repo/shop")})).In(t)
+	expect("repo/shop", "`setpoint dev shop` in "+in("repo/shop")+" is starting (process 9), and has no cluster yet")
+	starting()
 	expect("repo/shop", none)
-	kill("b")
+
+	// Nothing holds the lock of a session that was killed. It is forgotten if it runs again.
+	kill := func() {
+		text := `{"pid":7,"command":"setpoint dev shop","folders":["` + in("repo/shop") + `"],"kubeconfig":"/old"}`
+		must.Succeed(t, os.WriteFile(in("cache/setpoint/sessions/7-a.json"), []byte(text), 0o600))
+	}
+	kill()
+	for range 2 {
+		expect("repo/shop", "`setpoint dev shop` in "+in("repo/shop")+" was killed (process 7); start it again, or forget it: rm "+
+			in("cache/setpoint/sessions/7-a.json"))
+	}
 	leave = publish(8, "shop", "repo/shop", in("repo/shop"))
 	expect("repo/shop", "/shop")
 	leave()
