@@ -194,7 +194,8 @@ func NotFound(err error) bool {
 }
 
 // NamespaceGoneError says that a namespace went before an object in it, because its own finalizer was removed by hand, or
-// because the kind was not served while the namespace was deleted. The API server refuses every update there.
+// because the kind was not served while the namespace was deleted. Before Kubernetes 1.37, the API server refuses every
+// update there.
 type NamespaceGoneError struct {
 	Namespace string
 	// Err is the error of the API server.

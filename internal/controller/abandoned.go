@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ReasonReleased is for an object in a terminating namespace from which Setpoint removed its finalizer with its
+// ReasonReleased is for an object in a terminating or deleted namespace from which Setpoint removed its finalizer with its
 // own rights, because the ServiceAccount of the controller is gone or has lost its rights. On a controller: Setpoint
 // removed the finalizer from objects outside of the namespaces in the spec, without a call of a hook. What to do: clean
 // up by hand what finalizers of the controller would have removed outside of the cluster.
@@ -37,19 +37,17 @@ type Abandoned struct {
 	Left int
 }
 
-// ReleaseAbandoned removes the finalizer from an object in a terminating namespace if the ServiceAccount of the
-// controller may not, and returns it as stored; nil if the object has to wait. No account or right can be given back
-// there: the namespace accepts no new objects.
+// ReleaseAbandoned removes the finalizer from an object in a terminating or deleted namespace if the ServiceAccount of
+// the controller may not, and returns it as stored; nil if the object has to wait. No account or right can be given back
+// there: the namespace accepts no new objects. Before Kubernetes 1.37, a deleted one accepts no updates either.
 func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object, error) {
 	if !a.Forbidden || !r.Stored.Deleting() || !r.Stored.HasFinalizer(a.Finalizer) || r.Stored.Namespace() == "" {
 		return nil, nil //nolint:nilnil // The object waits.
 	}
 	own := r.base.Tools.Writer // It has Setpoint's own rights.
 	namespace, err := own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
-	if apply.NotFound(err) {
-		return nil, &apply.NamespaceGoneError{Namespace: r.Stored.Namespace(), Err: err}
-	}
-	if err != nil || !namespace.Deleting() {
+	gone := apply.NotFound(err)
+	if !gone && (err != nil || !namespace.Deleting()) {
 		return nil, nil //nolint:nilnil,nilerr // The cause says what is missing.
 	}
 	if failing := r.memory.Result; a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
@@ -63,6 +61,8 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	switch {
 	case apply.NotFound(err), apply.Conflict(err):
 		return nil, ErrConflict
+	case err != nil && gone:
+		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("remove the finalizer with Setpoint's own rights, since the namespace is terminating: %w", err)
 	}
@@ -71,9 +71,10 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if a.Left > 0 {
 		message += fmt.Sprintf("; objects left of it: %d", a.Left)
 	}
-	r.Log.Warn("finalizer removed in a terminating namespace", "object", r.Stored.Ref().String(), "error", a.Why)
-	// The namespace accepts no events either, so this one is about it.
-	r.base.Tools.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+	r.Log.Warn("finalizer removed in a terminating or deleted namespace", "object", r.Stored.Ref().String(), "error", a.Why)
+	if !gone { // It accepts no events either, so this one is about it.
+		r.base.Tools.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+	}
 	return stored, nil
 }
 

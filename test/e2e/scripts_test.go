@@ -30,10 +30,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition decides on [oldest], the control plane is the oldest supported Kubernetes, and on
-// [inline], the inline.yaml of the examples run on it.
+// condition decides on [oldest], the control plane is the oldest supported Kubernetes; [older], it is older than that of
+// the binary; and [inline], the inline.yaml of the examples run on it.
 func condition(name string) (bool, error) {
 	switch name {
+	case "older":
+		return os.Getenv("SETPOINT_KUBERNETES_BINARIES") != "", nil
 	case "oldest":
 		return onOldest()
 	case "inline":

@@ -50,7 +50,7 @@ func TestRelease(t *testing.T) {
 	t.Run("the image runs without rights", func(t *testing.T) { testImage(t, filepath.Join(first, "image")) })
 	t.Run("the SBOM names all modules", func(t *testing.T) {
 		sbom := readFile(t, first, "setpoint-1.2.3-linux-"+runtime.GOARCH+".spdx.json")
-		for _, text := range []string{`"SPDX-2.3"`, `"pkg:golang/k8s.io/client-go@v0.36.3"`, `"pkg:golang/github.com/spf13/cobra@`, `"name": "stdlib"`} {
+		for _, text := range []string{`"SPDX-2.3"`, `"pkg:golang/k8s.io/client-go@v0.37.2"`, `"pkg:golang/github.com/spf13/cobra@`, `"name": "stdlib"`} {
 			if !strings.Contains(sbom, text) {
 				t.Errorf("no %s in the SBOM", text)
 			}
