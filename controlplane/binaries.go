@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -35,7 +36,9 @@ func findBinaries(folder string) (binaries, error) {
 	if err := errors.Join(missing...); err != nil {
 		return b, fmt.Errorf("find the programs of Kubernetes in %s: %w", folder, err)
 	}
-	out, err := exec.Command(b.path(names.APIServer), "--version").Output()
+	probe := exec.Command(b.path(names.APIServer), "--version")
+	probe.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process.
+	out, err := probe.Output()
 	if err != nil {
 		return b, fmt.Errorf("%s --version: %w", b.path(names.APIServer), err)
 	}
