@@ -36,7 +36,7 @@ cluster, unless a flag or $KUBECONFIG says another one.`,
 	}
 }
 
-// useSession sets $KUBECONFIG to that of the session, unless kubectl is told about a cluster.
+// useSession sets $KUBECONFIG to that of the session, unless a flag of kubectl selects a cluster.
 func useSession(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end] // The rest is a command in a container.

@@ -19,8 +19,8 @@ const lookAgain = 250 * time.Millisecond
 type terminal struct {
 	file    *os.File
 	signals chan os.Signal
-	// others is how many others have the terminal: a program that it is lent to, and whoever has it after the end.
-	others  atomic.Int32
+	// held counts the reasons for which keys are not read: a shell runs in the terminal, and the session has ended.
+	held    atomic.Int32
 	closing sync.Once
 
 	mu sync.Mutex
@@ -58,13 +58,13 @@ func (t *terminal) handleSignals() {
 	}
 }
 
-// set turns off lines and echo to read keys, unless others have the terminal, or returns to the settings before. In the
+// set turns off lines and echo to read keys, unless it is held, or returns to the settings before. In the
 // background they are those of another program.
 func (t *terminal) set(keys bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	settings := t.before
-	if keys && t.others.Load() == 0 {
+	if keys && t.held.Load() == 0 {
 		settings.Lflag &^= unix.ICANON | unix.ECHO
 		settings.Cc[unix.VMIN], settings.Cc[unix.VTIME] = 1, 0
 	}
@@ -76,7 +76,7 @@ func (t *terminal) set(keys bool) {
 // close gives the terminal back for good.
 func (t *terminal) close() {
 	t.closing.Do(func() {
-		t.others.Add(1)
+		t.held.Add(1)
 		t.set(false)
 		signal.Stop(t.signals)
 		close(t.signals)
@@ -85,12 +85,12 @@ func (t *terminal) close() {
 
 // lend runs a program that uses the terminal, and takes the terminal back even if the program was killed.
 func (t *terminal) lend(run func() error) error {
-	t.others.Add(1)
+	t.held.Add(1)
 	t.set(false)
 	err := run()
 	signal.Ignore(syscall.SIGTTOU) // The program may have been in the foreground.
 	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, unix.Getpgrp())
-	t.others.Add(-1)
+	t.held.Add(-1)
 	t.set(true)
 	signal.Reset(syscall.SIGTTOU)
 	return err
@@ -105,7 +105,9 @@ func (t *terminal) isForeground() bool {
 // read waits for keys; nothing after a while without any. It never reads in the background, which would stop this program.
 func (t *terminal) read() ([]byte, error) {
 	var ready unix.FdSet
-	ready.Set(t.fd())
+	if t.isForeground() {
+		ready.Set(t.fd())
+	}
 	wait := unix.NsecToTimeval(lookAgain.Nanoseconds())
 	n, err := unix.Select(t.fd()+1, &ready, nil, nil, &wait)
 	switch {
@@ -113,8 +115,7 @@ func (t *terminal) read() ([]byte, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !t.isForeground():
-		time.Sleep(lookAgain) //nolint:forbidigo // What is there to read belongs to another program.
+	case !t.isForeground(): // It went to the background meanwhile.
 		return nil, nil
 	}
 	sent := make([]byte, 64)

@@ -53,14 +53,14 @@ func connect(ctx context.Context, of client.ClusterFlags) *cluster {
 }
 
 func (c *cluster) connect(ctx context.Context, of client.ClusterFlags) finding {
-	var found manager.Cluster
-	var err error
 	if of == (client.ClusterFlags{}) {
-		of.Kubeconfig, err = client.SessionKubeconfig()
+		path, err := client.SessionKubeconfig()
+		if err != nil {
+			return isFailed.because("%s", cause(err)).fixedBy("for another cluster: --kubeconfig FILE or --context NAME")
+		}
+		of.Kubeconfig = path
 	}
-	if err == nil {
-		found, err = of.FindConfigured()
-	}
+	found, err := of.FindConfigured()
 	configured := of != (client.ClusterFlags{}) || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 	if errors.Is(err, manager.ErrNoCluster) && !configured {
 		return isNotChecked.because("no kubeconfig").fixedBy("setpoint dev starts a cluster; --kubeconfig FILE names one")
@@ -158,7 +158,7 @@ func (d *dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// tolerated is a difference of clocks that nobody notices. A first response that comes late, but before connectTimeout, has less.
+// tolerated is the clock skew that is not reported. It is above connectTimeout, by which a late response may add to it.
 const tolerated = 10 * time.Second
 
 // judgeClock compares the date in a response with the time at which it was received.

@@ -128,9 +128,8 @@ func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) 
 	for i, c := range cases {
 		follows := false
 		if own >= 0 {
-			var err error
-			follows, err = testcase.Follow(c, cases[i-1], all[own])
-			problems = append(problems, err)
+			same, err := testcase.Follow(c, cases[i-1], all[own])
+			follows, problems = same, append(problems, err)
 		}
 		documents, others, err := c.Render(ctx)
 		switch {

@@ -29,8 +29,8 @@ const (
 	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds; Setpoint retries. What to
 	// do: wait for the pods of the budget to be ready, or change the budget.
 	ReasonEvictionRefused = "EvictionRefused"
-	// ReasonDaemonStuck: a daemon did not return within its stop timeout. What to do: let the daemon return when it is
-	// told to stop.
+	// ReasonDaemonStuck: a daemon did not return within its stop timeout. What to do: make the daemon return when its
+	// context is canceled, or in Python when stopped is set.
 	ReasonDaemonStuck = "DaemonStuck"
 	// ReasonConflictResolved: the object has not changed for a minute, and Setpoint no longer throttles its handlers.
 	// What to do: nothing.
