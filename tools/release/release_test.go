@@ -69,6 +69,10 @@ func makeRelease(t *testing.T, root string) string {
 // testImage runs the program of the image of Setpoint.
 func testImage(t *testing.T, folder string) {
 	root, config := unpackImage(t, folder)
+	const maxBytes = 62 << 20 // designs/0029-the-binary-of-a-cluster.md
+	if size := must(os.Stat(filepath.Join(root, "setpoint")))(t).Size(); size > maxBytes {
+		t.Errorf("the program has %d bytes, want at most %d", size, maxBytes)
+	}
 	if got := strings.Join(append(config.Entrypoint, config.Cmd...), " "); got != "/setpoint run" {
 		t.Errorf("the image runs %s", got)
 	}

@@ -40,10 +40,14 @@ const examples = "../../../examples"
 // TestDeletionsOfTheExamplesEnd explores the examples whose hooks run without a cluster: all objects can be deleted, whatever
 // else is gone. No search may be cut by its time. The modules that operators for Kopf call a cluster with are those in testdata.
 func TestDeletionsOfTheExamplesEnd(t *testing.T) {
+	t.Parallel()
 	setpoint := build(t)
 	python := must.Get(filepath.Abs(filepath.Join("testdata", "python"))).In(t)
 	for _, one := range explored {
-		t.Run(one.files, func(t *testing.T) { one.explore(t, setpoint, python) })
+		t.Run(one.files, func(t *testing.T) {
+			t.Parallel()
+			one.explore(t, setpoint, python)
+		})
 	}
 }
 

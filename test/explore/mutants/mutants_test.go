@@ -18,17 +18,22 @@ import (
 )
 
 func TestMutants(t *testing.T) {
-	setpoint := build(t)
-	var table strings.Builder
-	for _, s := range sets(t) {
-		t.Run(s.name, func(t *testing.T) { s.explore(t, setpoint, &table) })
-	}
-	t.Log("\n" + table.String())
+	t.Parallel()
+	setpoint, all := build(t), sets(t)
+	rows := make([][]string, len(all))
+	t.Run("sets", func(t *testing.T) {
+		for i, s := range all {
+			rows[i] = make([]string, len(s.Mutants))
+			t.Run(s.name, func(t *testing.T) { s.explore(t, setpoint, rows[i]) })
+		}
+	})
+	t.Log("\n" + strings.Join(slices.Concat(rows...), ""))
 }
 
 // TestWhatTheReportSuggests writes what the report of the right deck suggests into an Exploration, which then finds the deck
 // whose first card goes first. Without it, nothing is wrong with that one.
 func TestWhatTheReportSuggests(t *testing.T) {
+	t.Parallel()
 	setpoint, all := build(t), sets(t)
 	deck := all[slices.IndexFunc(all, func(s set) bool { return s.name == "deck" })]
 	text, err := json.Marshal(map[string]any{
@@ -52,8 +57,10 @@ func TestWhatTheReportSuggests(t *testing.T) {
 	}
 }
 
-// explore explores the operator within all bounds that its mutants have, and then the mutants.
-func (s *set) explore(t *testing.T, setpoint string, table *strings.Builder) {
+// explore explores the operator within all bounds that its mutants have, and the mutants. Each mutant that is as expected
+// yields a row of the table.
+func (s *set) explore(t *testing.T, setpoint string, rows []string) {
+	t.Parallel()
 	var within []bounds
 	for _, m := range s.Mutants {
 		if b := s.boundsOf(m); !slices.Contains(within, b) {
@@ -62,6 +69,7 @@ func (s *set) explore(t *testing.T, setpoint string, table *strings.Builder) {
 	}
 	for _, b := range within {
 		t.Run(fmt.Sprintf("original %d-%d-%d", b.Edits, b.Crashes, b.Faults), func(t *testing.T) {
+			t.Parallel()
 			x := s.run(t, setpoint, nil, b)
 			for _, v := range x.Report.Violations {
 				t.Errorf("the operator violates %s", v.Property)
@@ -71,13 +79,16 @@ func (s *set) explore(t *testing.T, setpoint string, table *strings.Builder) {
 			}
 		})
 	}
-	for _, m := range s.Mutants {
-		t.Run(m.Name, func(t *testing.T) { m.check(t, s.run(t, setpoint, m.Replace, s.boundsOf(m)), table) })
+	for i, m := range s.Mutants {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			rows[i] = m.check(t, s.run(t, setpoint, m.Replace, s.boundsOf(m)))
+		})
 	}
 }
 
-// check reports a mutant that is not found by the property that it violates, and adds it to the table.
-func (m *mutant) check(t *testing.T, x exploration, table *strings.Builder) {
+// check reports a mutant that is not found by the property that it violates, and returns its row of the table.
+func (m *mutant) check(t *testing.T, x exploration) string {
 	t.Helper()
 	var properties []string
 	found := story{}
@@ -92,14 +103,13 @@ func (m *mutant) check(t *testing.T, x exploration, table *strings.Builder) {
 		if len(properties) > 0 {
 			t.Errorf("found by %q: it is no longer missed", properties)
 		}
-		fmt.Fprintf(table, "%s| not found: %s | | | %d | %.1f |\n", row, m.Missed, x.Report.States, x.Report.Seconds)
-		return
+		return fmt.Sprintf("%s| not found: %s | | | %d | %.1f |\n", row, m.Missed, x.Report.States, x.Report.Seconds)
 	}
 	if found.Property == "" {
 		t.Fatalf("violates %q, want %q", properties, m.property())
 	}
 	b := found.bounds()
-	fmt.Fprintf(table, "%s| %s | %d, %d, %d | %d | %d | %.1f |\n", row, strings.Join(properties, ", "),
+	return fmt.Sprintf("%s| %s | %d, %d, %d | %d | %d | %.1f |\n", row, strings.Join(properties, ", "),
 		b.Edits, b.Crashes, b.Faults, len(found.Steps)+len(found.Other), x.Report.States, x.Report.Seconds)
 }
 
