@@ -64,15 +64,19 @@ written-in = $(patsubst %/$(1),%,$(wildcard examples/*/$(1)))
 .PHONY: check
 check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
+# What needs a control plane runs side by side, the longest first: each part waits for something often. Packages that are
+# missing are installed before, as two installations at once refuse each other.
 .PHONY: test
-test: check controlplane-test e2e explore-test browser release-test monitoring-rules ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
+test: check | need-kubernetes-client need-node ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
+	$(MAKE) --no-print-directory -j 2 e2e explore-test browser release-test controlplane-test monitoring-rules
 
 .PHONY: test-all
 test-all: test monitoring explore-test-long scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
+# Nearly half of the time of the scripts is that of their API servers; a fifth of that is garbage collection by default.
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
-	go test -count=1 -timeout 60m -parallel 6 ./test/e2e
+	GOGC=400 go test -count=1 -timeout 60m -parallel 6 ./test/e2e
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
 BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
@@ -172,7 +176,7 @@ KUBERNETES := 1.30
 .PHONY: test-kubernetes
 test-kubernetes: export SETPOINT_KUBERNETES_BINARIES = $(CURDIR)/bin/kubernetes-$(KUBERNETES)
 test-kubernetes: bin/kubernetes-$(KUBERNETES)/kube-apiserver bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts on KUBERNETES=1.36, or 1.30, the oldest supported version, which is compiled first
-	go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python)'
+	GOGC=400 go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python)'
 	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 30m -skip '^TestCluster$$/^(lists_come_in_shards|lists_are_not_compressed|kubectl_is_the_real_one)$$' .
 
 # --- the binaries -----------------------------------------------------------
