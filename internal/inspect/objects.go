@@ -66,15 +66,13 @@ func NewPage(objects []ManagedObject, q Query) Page {
 	}
 	page.Matching = len(matching)
 	from := min(max(q.Offset, 0), len(matching))
-	page.Objects = append(page.Objects, lists.Map(q.sort(matching, min(from+q.limit(), len(matching)))[from:], (*ManagedObject).View)...)
-	return page
-}
-
-func (q *Query) limit() int {
-	if q.Limit <= 0 {
-		return defaultLimit
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
 	}
-	return q.Limit
+	q.sort(matching)
+	page.Objects = append(page.Objects, lists.Map(matching[from:min(from+limit, len(matching))], (*ManagedObject).View)...)
+	return page
 }
 
 func (q *Query) matches(s *ManagedObject) bool {
@@ -104,8 +102,8 @@ func (q *Query) mayReadError(s *ManagedObject) bool {
 // contains reports whether text contains a lower-case part, ignoring case.
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
 
-// sort returns the first objects in order. Names break ties.
-func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
+// sort sorts objects. Names break ties.
+func (q *Query) sort(all []*ManagedObject) {
 	for _, s := range all {
 		switch q.Sort {
 		case "created":
@@ -115,7 +113,7 @@ func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
 		}
 	}
 	before := q.order()
-	return smallest(all, first, func(a, b *ManagedObject) int {
+	slices.SortFunc(all, func(a, b *ManagedObject) int {
 		by := before(a, b)
 		if by == 0 {
 			by = compareNames(a, b)
@@ -125,24 +123,6 @@ func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
 		}
 		return by
 	})
-}
-
-// smallest returns the first of all in order, without sorting all.
-func smallest(all []*ManagedObject, first int, compare func(a, b *ManagedObject) int) []*ManagedObject {
-	if first > len(all)/4 {
-		slices.SortFunc(all, compare)
-		return all[:min(first, len(all))]
-	}
-	found := make([]*ManagedObject, 0, first+1)
-	for _, s := range all {
-		if len(found) == first && compare(s, found[first-1]) >= 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(found, s, compare)
-		found = slices.Insert(found, at, s)
-		found = found[:min(len(found), first)]
-	}
-	return found
 }
 
 func compareNames(a, b *ManagedObject) int {

@@ -94,8 +94,10 @@ func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
 			above = one
 		}
 	}
-	if last, failed := t.failureOf(run); failed {
-		links = append(links, link(last, "retry"))
+	if run.Attempt > 0 {
+		if last, failed := t.failures.Get(run.key()); failed {
+			links = append(links, link(last.(oteltrace.SpanContext), "retry")) //nolint:forcetypeassert // It holds nothing else.
+		}
 	}
 	if other := t.newAnnotation(run); other.IsValid() && !linked(links, other) {
 		links = append(links, link(other, "annotation "+Annotation))
@@ -107,27 +109,16 @@ func linked(links []oteltrace.Link, to oteltrace.SpanContext) bool {
 	return slices.ContainsFunc(links, func(l oteltrace.Link) bool { return l.SpanContext.TraceID() == to.TraceID() })
 }
 
-func (t *Tracer) failureOf(run *Run) (oteltrace.SpanContext, bool) {
-	if run.Attempt == 0 {
-		return oteltrace.SpanContext{}, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failures.get(run.key())
-}
-
 // newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later
 // changes have other causes.
 func (t *Tracer) newAnnotation(run *Run) oteltrace.SpanContext {
 	if run.Annotation == "" {
 		return oteltrace.SpanContext{}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if last, _ := t.annotations.get(run.key()); last == run.Annotation {
+	if last, _ := t.annotations.Get(run.key()); last == run.Annotation {
 		return oteltrace.SpanContext{}
 	}
-	t.annotations.set(run.key(), run.Annotation)
+	t.annotations.Add(run.key(), run.Annotation)
 	return parseTraceparent(run.Annotation)
 }
 
@@ -171,9 +162,7 @@ func (r Reconcile) EndRun(outcome string, failed bool, err error) {
 		r.Fail(err)
 	}
 	if failed {
-		r.tracer.mu.Lock()
-		r.tracer.failures.set(r.run, r.span.SpanContext())
-		r.tracer.mu.Unlock()
+		r.tracer.failures.Add(r.run, r.span.SpanContext())
 	}
 	r.span.End()
 }

@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
+	"k8s.io/utils/lru"
 
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -32,20 +32,15 @@ type Tracer struct {
 	annotate bool
 	writes   *writes
 
-	mu sync.Mutex
-	// failures are the spans of the latest failed runs, and annotations the values that were linked.
-	failures    *recent[runKey, oteltrace.SpanContext]
-	annotations *recent[runKey, string]
+	// failures are the spans of the latest failed runs, and annotations the values that were linked, by runKey.
+	failures, annotations *lru.Cache
 }
 
 // New returns a Tracer. With annotate, new children get the Annotation.
 func New(provider oteltrace.TracerProvider, version string, annotate bool) *Tracer {
 	return &Tracer{
-		tracer:      provider.Tracer(scope, oteltrace.WithInstrumentationVersion(version)),
-		annotate:    annotate,
-		writes:      newWrites(),
-		failures:    newRecent[runKey, oteltrace.SpanContext](maxRuns),
-		annotations: newRecent[runKey, string](maxRuns),
+		tracer:   provider.Tracer(scope, oteltrace.WithInstrumentationVersion(version)),
+		annotate: annotate, writes: newWrites(), failures: lru.New(maxRuns), annotations: lru.New(maxRuns),
 	}
 }
 

@@ -5,9 +5,10 @@ import (
 	"sync"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
+	"k8s.io/utils/lru"
 )
 
-// maxWrites is how many writes a process remembers: more than one large object has children. It is about 3 MiB.
+// maxWrites is how many writes a process remembers: more than one large object has children. It is about 5 MiB.
 const maxWrites = 16384
 
 // Object names an object. The group is left out: it is compared together with a resource version.
@@ -25,14 +26,15 @@ type write struct {
 // writes remembers which span wrote which version of an object, so that the reconcile which the version brings about
 // finds its cause. Objects in the cluster stay as they are.
 type writes struct {
-	mu       sync.Mutex
-	byStored *recent[uint64, write]
+	mu sync.Mutex
+	// byStored has the write of each version.
+	byStored *lru.Cache
 	// inFlight are the writes without a response. The watch may deliver their results first.
 	inFlight map[Object][]*write
 }
 
 func newWrites() *writes {
-	return &writes{byStored: newRecent[uint64, write](maxWrites), inFlight: map[Object][]*write{}}
+	return &writes{byStored: lru.New(maxWrites), inFlight: map[Object][]*write{}}
 }
 
 func (w *writes) begin(one *write) {
@@ -49,8 +51,8 @@ func (w *writes) end(one *write, version uint64) {
 	if w.inFlight[one.object] = rest; len(rest) == 0 {
 		delete(w.inFlight, one.object)
 	}
-	if _, known := w.byStored.get(version); version != 0 && !known { // A write that changes nothing returns the version that it found.
-		w.byStored.set(version, *one)
+	if _, known := w.byStored.Get(version); version != 0 && !known { // A write that changes nothing returns the version that it found.
+		w.byStored.Add(version, one)
 	}
 }
 
@@ -59,8 +61,9 @@ func (w *writes) end(one *write, version uint64) {
 func (w *writes) find(o Object, version uint64) (write, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one, found := w.byStored.get(version); found && one.object == o {
-		return one, true
+	stored, _ := w.byStored.Get(version)
+	if one, found := stored.(*write); found && one.object == o {
+		return *one, true
 	}
 	if open := w.inFlight[o]; len(open) > 0 {
 		return *open[len(open)-1], true

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -85,7 +86,8 @@ func (req *Request) renderBlock(p *Page, block string) error {
 	}
 	req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// The client may have left.
-	_ = req.write(p.Status, out.Bytes(), false)
+	req.W.WriteHeader(max(p.Status, http.StatusOK))
+	_, _ = req.W.Write(out.Bytes())
 	return nil
 }
 

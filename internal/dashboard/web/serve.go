@@ -152,7 +152,8 @@ func serveAsset(req *Request) error {
 	}
 	req.W.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	req.W.Header().Set("Content-Type", found.mediaType)
-	return req.write(http.StatusOK, found.Data, true)
+	_, err := req.W.Write(found.Data)
+	return err
 }
 
 func serveFavicon(req *Request) error {
