@@ -82,13 +82,23 @@ func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]served.Kin
 	if all, fresh := k.cached(limit); fresh {
 		return all, nil
 	}
-	err := shareCall(ctx, &k.group, "kinds", func(ctx context.Context) error {
-		// Another shared call may have ended since.
-		if _, fresh := k.cached(limit); fresh {
-			return nil
-		}
-		return k.fetch(ctx)
+	// The request has a goroutine of its own, so that a canceled caller leaves alone, and a panic would end the process.
+	shared := k.group.DoChan("kinds", func() (any, error) {
+		return nil, failure.Recover("decode API server response", func() error {
+			// Another shared call may have ended since.
+			if _, fresh := k.cached(limit); fresh {
+				return nil
+			}
+			return k.fetch(context.WithoutCancel(ctx))
+		})
 	})
+	var err error
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case result := <-shared:
+		err = result.Err
+	}
 	all, _ := k.cached(0)
 	return all, err
 }

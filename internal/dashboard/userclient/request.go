@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -79,28 +78,6 @@ func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 		return nil, classifyError(ctx, err)
 	}
 	return result.Raw()
-}
-
-// shareCall makes one call for all concurrent callers. A canceled caller leaves alone.
-func shareCall(ctx context.Context, group *singleflight.Group, what string, do func(ctx context.Context) error) error {
-	done := group.DoChan(what, func() (any, error) { return nil, recoverPanic(context.WithoutCancel(ctx), do) })
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case result := <-done:
-		return result.Err
-	}
-}
-
-// recoverPanic turns a panic into an error. Shared calls run in their own goroutine, where a
-// panic would end the process.
-func recoverPanic(ctx context.Context, do func(ctx context.Context) error) (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("decode API server response: %v", reason)
-		}
-	}()
-	return do(ctx)
 }
 
 // classifiedError is an error with its class.
