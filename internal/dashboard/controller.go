@@ -75,7 +75,7 @@ func (req *request) renderController(load func(*processes.Info, *inspect.Control
 	if err != nil {
 		return err
 	}
-	req.redactController(c)
+	*c = inspect.RedactController(*c, req.Can) // The user may not read all that it says about objects.
 	row := processes.NewControllerRow(c, t)
 	data := &controllerPage{ControllerRow: row, Caveat: t.Process.CaveatFor(c), Actions: req.controllerActions(c)}
 	if data.Lost != nil {
@@ -168,11 +168,6 @@ func (req *request) patchController(done string, change func(*inspect.Controller
 	}
 	req.Flash(done)
 	return req.Redirect(web.ControllerURL(c.Process, c.Name))
-}
-
-// redactController removes what the controller says about objects that the user may not read.
-func (req *request) redactController(c *inspect.Controller) {
-	*c = inspect.RedactController(*c, req.Can)
 }
 
 // showReviews shows the reviews by a controller.

@@ -120,7 +120,6 @@ func (req *request) loadObjects(list *objectList, t *processes.Info, c *inspect.
 	for state, n := range page.States {
 		list.Counts[string(state)] = n
 	}
-	// Processes of older versions ignore the group.
 	list.Objects = slices.DeleteFunc(page.Objects, func(c inspect.ObjectState) bool { return !list.hasKind(c.Kind) })
 	list.Shown = len(list.Objects)
 	if t.Process.IsStandby() {

@@ -40,7 +40,10 @@ type reviewRow struct {
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
 func (req *request) listReviews(source inspect.Source, c *inspect.Controller) (*reviewList, error) {
-	runs, err := req.fetchReviews(source, c.Name)
+	runs, err := inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
+		func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
+			return s.Reviews(ctx, c.Name, false)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +111,6 @@ const maxNameLength = 253
 // IsBad reports whether the request was not allowed.
 func (r reviewRow) IsBad() bool {
 	return r.Outcome == inspect.ReviewDenied || r.Outcome == inspect.ReviewFailed
-}
-
-func (req *request) fetchReviews(source inspect.Source, controller string) ([]inspect.Run, error) {
-	return inspect.QueryOne(req.Context(), req.Processes.Timeouts, source,
-		func(ctx context.Context, s inspect.Source) ([]inspect.Run, error) {
-			return s.Reviews(ctx, controller, false)
-		})
 }
 
 // reviewFilter returns the filter in the URL.

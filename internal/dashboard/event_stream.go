@@ -96,7 +96,8 @@ func (l *eventStream) run(ctx context.Context) {
 // poll checks for an expired session, new and stopped processes, stale pages, and the API
 // server.
 func (l *eventStream) poll(ctx context.Context) (open bool) {
-	if l.sessionExpired() {
+	// An unreachable API server does not end a session.
+	if _, err := l.Authenticator.Authenticate(l.R); errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut) {
 		l.send("event: expired\ndata:\n\n")
 		return false
 	}
@@ -104,13 +105,6 @@ func (l *eventStream) poll(ctx context.Context) (open bool) {
 		notify(l.changed)
 	}
 	return l.send(": here\n\n") && l.checkAPIServer(ctx)
-}
-
-// sessionExpired reports whether the user has to sign in again. An unreachable API server does
-// not end a session.
-func (l *eventStream) sessionExpired() bool {
-	_, err := l.Authenticator.Authenticate(l.R)
-	return errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrSignedOut)
 }
 
 // send writes to the page and reports whether it is still open. A page that does not read is

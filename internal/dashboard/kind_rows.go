@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,16 +56,12 @@ type objectRow struct {
 
 // worst returns the most severe state; "" if no controller manages the object.
 func (r *objectRow) worst() string {
-	names, worst := processes.ObjectStates(), -1
-	for i := range r.States {
-		if at := slices.Index(names, string(r.States[i].State)); worst < 0 || at < worst {
-			worst = at
-		}
-	}
-	if worst < 0 {
+	if len(r.States) == 0 {
 		return ""
 	}
-	return names[worst]
+	return slices.MinFunc(lists.Map(r.States, func(s inspect.ObjectState) string { return string(s.State) }), func(a, b string) int {
+		return cmp.Compare(stateRank(a), stateRank(b))
+	})
 }
 
 // addRows adds rows. Wide columns, of a priority above 0, are left out.
@@ -81,9 +78,10 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 		}
 	}
 	for _, row := range rows {
-		each := objectRow{Row: row, Ref: object.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}}
-		each.Cells = append(each.Cells, lists.Map(shown, func(i int) string { return row.Cells[i] })...)
-		p.Rows = append(p.Rows, each)
+		p.Rows = append(p.Rows, objectRow{
+			Row: row, Ref: object.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID},
+			Cells: lists.Map(shown, func(i int) string { return row.Cells[i] }),
+		})
 	}
 }
 
@@ -120,18 +118,15 @@ func (req *request) addStates(data *kindPage, all []processes.Info) {
 			}
 			data.joinStates(req.redactStates(each.states))
 		}
-		if failed[i] != nil && req.Context().Err() == nil {
-			data.addNote(missingStatesMessage(all[i].Source, failed[i]))
+		if failed[i] == nil || req.Context().Err() != nil {
+			continue
 		}
+		why := ": " + failed[i].Error()
+		if errors.Is(failed[i], context.DeadlineExceeded) {
+			why = " in time"
+		}
+		data.addNote("States are missing: process " + all[i].Source.Name() + " did not respond" + why + ".")
 	}
-}
-
-// missingStatesMessage says why states of a process are missing.
-func missingStatesMessage(of inspect.Source, err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "States are missing: process " + of.Name() + " did not respond in time."
-	}
-	return "States are missing: process " + of.Name() + " did not respond: " + err.Error() + "."
 }
 
 // addNote adds a remark about the list.
@@ -223,10 +218,9 @@ func (p *kindPage) joinStates(states []inspect.ObjectState) {
 	type key struct{ namespace, name string }
 	by := map[key]inspect.ObjectState{}
 	for _, state := range states {
-		if state.GroupKind() != p.GroupKind() {
-			continue
+		if state.GroupKind() == p.GroupKind() {
+			by[key{state.Namespace, state.Name}] = state
 		}
-		by[key{state.Namespace, state.Name}] = state
 	}
 	for i := range p.Rows {
 		row := &p.Rows[i]

@@ -70,23 +70,15 @@ func kindSpec(controllers string) *web.ListSpec[*kindRow] {
 			{Name: "Group", Sort: "group", Compare: web.CompareText(func(row **kindRow) string { return (*row).Group })},
 			{Name: "Objects", Sort: "objects", Class: "number",
 				Compare: web.CompareMost(func(row **kindRow) int64 { return (*row).Count })},
-			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int {
-				return cmp.Compare((*a).worst().Rank,
-					(*b).worst().Rank)
-			}},
+			{Name: controllers, Sort: "state",
+				Compare: func(a, b **kindRow) int { return cmp.Compare((*a).worst().Rank, (*b).worst().Rank) }},
 		},
 	}
 }
 
 // worst returns the health of the least healthy controller.
 func (h *kindRow) worst() processes.Health {
-	worst := h.Controllers[0].Health
-	for i := range h.Controllers {
-		if each := h.Controllers[i].Health; each.Rank < worst.Rank {
-			worst = each
-		}
-	}
-	return worst
+	return slices.MinFunc(h.Controllers, func(a, b processes.ControllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }).Health
 }
 
 // addKinds adds a controller to the rows of its kinds.

@@ -95,9 +95,6 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if len(o.Headers.Trusted) == 0 {
-		o.Headers.Trusted = loopbackPrefixes()
-	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
 	return &Authenticator{

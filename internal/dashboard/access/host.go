@@ -8,11 +8,6 @@ import (
 	"strings"
 )
 
-// loopbackPrefixes returns the loopback addresses.
-func loopbackPrefixes() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-}
-
 // hostName returns a host in lower case without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -48,6 +43,10 @@ func remoteAddr(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
+// isProxy reports whether an address is trusted.
 func (g *Authenticator) isProxy(from netip.Addr) bool {
+	if len(g.options.Headers.Trusted) == 0 {
+		return from.IsLoopback()
+	}
 	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }

@@ -23,8 +23,10 @@ func showCreate(req *request) error {
 		return forbidden
 	}
 	d := req.newDraft(object.Ref{Kind: kind})
-	if forbidden != nil {
-		d.warnForbidden(forbidden)
+	if forbidden != nil { // Another namespace may work.
+		p := web.ProblemOf(forbidden)
+		d.Problem, d.Commands = p.Text, p.Commands
+		d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 	}
 	if kind.Namespaced {
 		d.values.Set(".metadata.namespace", namespace)

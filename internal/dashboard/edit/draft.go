@@ -154,7 +154,7 @@ func (d *draft) setStored(raw json.RawMessage) error {
 	metadata, _ := object["metadata"].(map[string]any)
 	d.version, _ = metadata["resourceVersion"].(string)
 	d.stored = editableFields(object)
-	d.Digest, d.base = d.digester.sum([]any{metadata["uid"], d.stored}), maskSecrets(d.stored)
+	d.Digest, d.base = d.digester.sum([]any{metadata["uid"], d.stored}), replaceSecretValues(d.stored, func(string, any) string { return unchangedValue })
 	return nil
 }
 
@@ -180,7 +180,10 @@ func (d *draft) readForm(req *request) error {
 	case d.Existing():
 		return d.readBase(req.Field("base"))
 	case as == modeForm && d.form == nil:
-		return d.schemaUnavailable()
+		return &web.Problem{
+			Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
+			Hint: "Your input is editable. Send it again in a moment.", Form: d.values,
+		}
 	case as == modeYAML:
 		d.Mode = modeYAML
 	case req.Field("whole") == "":
@@ -200,14 +203,6 @@ func (d *draft) readBase(text string) error {
 		return web.BadRequest("The form is incomplete. Reload the page.")
 	}
 	return nil
-}
-
-// schemaUnavailable returns the form to be sent again.
-func (d *draft) schemaUnavailable() error {
-	return &web.Problem{
-		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
-		Hint: "Your input is editable. Send it again in a moment.", Form: d.values,
-	}
 }
 
 // parse returns the object of the input. If the input is invalid, it sets the problem that the
@@ -280,13 +275,6 @@ func (d *draft) addProblems(problems ...form.Problem) {
 		problems = d.Root.AddProblems(problems)
 	}
 	d.Problems = append(d.Problems, problems...)
-}
-
-// warnForbidden warns that the user may not create objects here. Another namespace may work.
-func (d *draft) warnForbidden(forbidden error) {
-	p := web.ProblemOf(forbidden)
-	d.Problem, d.Commands = p.Text, p.Commands
-	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }
 
 // turnToYAML shows the input of the form as YAML. Invalid input must be fixed first.

@@ -91,18 +91,13 @@ func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.Wri
 			d.Hint = "Your changes are merged with the other changes below. Check them and save again."
 			return nil, errConcurrentChange
 		}
-		stored, err = req.patchDraft(d, patch, o)
+		body, invalid := json.Marshal(object.MergePatch(patch, map[string]any{"metadata": map[string]any{"resourceVersion": d.version}}))
+		if invalid != nil {
+			return nil, invalid
+		}
+		stored, err = req.API.Patch(req.Context(), d.Ref, types.MergePatchType, body, o)
 	}
 	return stored, err
-}
-
-// patchDraft patches the version of the object that was loaded last.
-func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
-	body, err := json.Marshal(object.MergePatch(patch, map[string]any{"metadata": map[string]any{"resourceVersion": d.version}}))
-	if err != nil {
-		return nil, err
-	}
-	return req.API.Patch(req.Context(), d.Ref, types.MergePatchType, body, o)
 }
 
 // diffObjects returns the changes between two objects; none if they are too large to compare.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,19 +135,25 @@ func showPlan(req *Request) error {
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all
 // objects in it, which are known only afterwards.
 func (req *Request) loadPlan(p *Plan, source inspect.Source) error {
-	controllers, err := req.Processes.Controllers(req.Context(), source)
+	c, err := req.controller(source, p.Controller)
 	if err != nil {
 		return err
 	}
-	for i := range controllers {
-		if c := &controllers[i]; c.Name == p.Controller && req.CanSee(c) {
-			return req.PlanBy(p, source, c)
+	return req.PlanBy(p, source, c)
+}
+
+// controller returns a controller of a process that the user may see.
+func (req *Request) controller(source inspect.Source, name string) (*inspect.Controller, error) {
+	all, err := req.Processes.Controllers(req.Context(), source)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if c := &all[i]; c.Name == name && req.CanSee(c) {
+			return c, nil
 		}
 	}
-	if err := req.AccessError(); err != nil {
-		return err
-	}
-	return web.NotFound("There is no controller %s in process %s.", p.Controller, source.Name())
+	return nil, cmp.Or(req.AccessError(), web.NotFound("There is no controller %s in process %s.", name, source.Name()))
 }
 
 // PlanBy makes the plan of a controller if the user may read its child kinds.
@@ -165,11 +172,10 @@ func (p *Plan) setPlan(plan *inspect.Plan, own bool, reads func(object.Kind, str
 	if !own {
 		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
 	}
-	if p.MissingPermission != "" {
-		return
+	if p.MissingPermission == "" {
+		p.Lines = planLines(plan.Text)
+		p.Report, _ = diff.Pretty(plan.Report, maxPlanBytes)
 	}
-	p.Lines = planLines(plan.Text)
-	p.Report, _ = diff.Pretty(plan.Report, maxPlanBytes)
 }
 
 // forbiddenRef returns a message if the user may not read an object of the plan.

@@ -72,15 +72,8 @@ func (req *Request) controllerOfRun(run *inspect.Run) *inspect.Controller {
 	if err != nil {
 		return nil
 	}
-	all, err := req.Processes.Controllers(req.Context(), source)
-	if err != nil {
-		return nil
-	}
-	at := slices.IndexFunc(all, func(c inspect.Controller) bool { return c.Name == run.Controller && req.CanSee(&c) })
-	if at < 0 {
-		return nil
-	}
-	return &all[at]
+	c, _ := req.controller(source, run.Controller)
+	return c
 }
 
 // Unchanged reports that the calls were compared, and nothing differs.

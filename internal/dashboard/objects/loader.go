@@ -49,13 +49,8 @@ func (l *Loader) Load(process string, id uint64) (inspect.Run, error) {
 	if err != nil {
 		return inspect.Run{}, err
 	}
-	l.runs[key] = l.redact(run)
+	l.runs[key] = inspect.Redact(run, l.CanRead)
 	return l.runs[key], nil
-}
-
-// redact removes what the user may not read.
-func (req *Request) redact(run inspect.Run) inspect.Run {
-	return inspect.Redact(run, req.CanRead)
 }
 
 // previousCall returns the previous comparable call, in the same run or in an earlier one; nil

@@ -137,7 +137,7 @@ func (req *Request) owners(s *Object) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
 		version, _ := schema.ParseGroupVersion(o.APIVersion)
-		kind, err := req.servedKind(version.Group, o.Kind)
+		kind, err := req.API.Kind(req.Context(), schema.GroupKind{Group: version.Group, Kind: strings.ToLower(o.Kind)}.String())
 		if err != nil {
 			continue
 		}
@@ -145,11 +145,6 @@ func (req *Request) owners(s *Object) []owner {
 		found = append(found, owner{Ref: ref, Controller: o.Controller != nil && *o.Controller})
 	}
 	return found
-}
-
-// servedKind returns a kind as the API server serves it.
-func (req *Request) servedKind(group, kind string) (object.Kind, error) {
-	return req.API.Kind(req.Context(), schema.GroupKind{Group: group, Kind: strings.ToLower(kind)}.String())
 }
 
 // tree is an object and the resources that it owns.
@@ -174,8 +169,7 @@ func (req *Request) tree(s *Object, states []inspect.ObjectState, known []proces
 	var kinds []object.Kind
 	for i := range states {
 		if states[i].Suspended {
-			c := controllerOf(&states[i], known)
-			kinds = lists.Union(kinds, c.Children)
+			kinds = lists.Union(kinds, controllerOf(&states[i], known).Children)
 		}
 	}
 	return req.Tree(s.Ref, states, kinds)
@@ -312,14 +306,10 @@ func (s *Object) stateViews(states []inspect.ObjectState, all []processes.Info, 
 	for _, state := range states {
 		view := stateView{ObjectState: state}
 		for i := range all {
-			if all[i].Source.Name() == state.Process {
-				view.Lost = all[i].Lost
+			if t := &all[i]; t.Source.Name() == state.Process {
+				view.Lost, view.Standby = t.Lost, t.Process.IsStandby()
 			}
 		}
-		view.Standby = slices.ContainsFunc(all, func(t processes.Info) bool {
-			return t.Source.Name() == state.Process &&
-				t.Process.IsStandby()
-		})
 		view.Declared = controllerOf(&state, all).Declared
 		if state.State == inspect.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)

@@ -143,9 +143,8 @@ func TestRunPage(t *testing.T) {
 	s := webSubject("a", hostile)
 	run := newRun(9, hostile)
 	p := RunPage{Object: s, Entry: newEntry(s, timeline.Entry{Run: run})}
-	p.Steps = stepViews(&p.Entry)
 	p.Body = &Body{ID: bodyID(&run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
-	p.openBody()
+	p.SetSteps()
 	wantTexts(t, renderPage(t, "object_run", p), "called sync", "planned", "1 write", "resource version 7",
 		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
 }

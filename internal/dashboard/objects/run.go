@@ -98,11 +98,6 @@ func (l *Loader) NewRunPage(s *Object, run *inspect.Run, at string) (p *RunPage,
 // SetSteps shows the steps, and the selected body in its place.
 func (p *RunPage) SetSteps() {
 	p.Steps = stepViews(&p.Entry)
-	p.openBody()
-}
-
-// openBody attaches the selected body to its link.
-func (p *RunPage) openBody() {
 	if p.Body == nil {
 		return
 	}

@@ -51,7 +51,7 @@ func (req *Request) fetchRuns(s *Object, limit int) (all []inspect.Run, missing 
 		error) {
 		return s.Runs(ctx, ref, limit)
 	})
-	all = append(all, lists.Map(slices.Concat(found...), req.redact)...)
+	all = lists.Map(slices.Concat(found...), func(run inspect.Run) inspect.Run { return inspect.Redact(run, req.CanRead) })
 	return timeline.Sort(all), missing
 }
 

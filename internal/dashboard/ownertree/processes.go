@@ -63,18 +63,13 @@ func (p *Processes) states(ctx context.Context, ref object.Ref) (states []inspec
 	call := func(ctx context.Context, s inspect.Source) ([]inspect.ObjectState, error) { return s.States(ctx, ref) }
 	for _, a := range inspect.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
 		if a.Err != nil && !errors.Is(a.Err, failure.ErrNotFound) && ctx.Err() == nil {
-			p.fail(a.Source, a.Err)
+			p.mu.Lock()
+			p.failed[a.Source] = a.Err
+			p.mu.Unlock()
 		}
 		states = append(states, a.Value...)
 	}
 	return states
-}
-
-// fail excludes a process.
-func (p *Processes) fail(s inspect.Source, why error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failed[s] = why
 }
 
 // errors returns the errors of the excluded processes.

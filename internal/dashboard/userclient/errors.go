@@ -45,8 +45,10 @@ func fieldCauses(details *metav1.StatusDetails) []FieldError {
 		if cause.Type == metav1.CauseTypeUnexpectedServerResponse || strings.Contains(cause.Message, uncheckedRules) {
 			continue
 		}
-		field := fieldPath(cause.Field)
-		found = append(found, FieldError{field, trimCause(cause.Message, field)})
+		// The path of the whole object is "" or "<nil>". A message may begin with the value and the field.
+		field := strings.TrimPrefix(strings.TrimPrefix(cause.Field, "<nil>"), ".")
+		message := invalidValuePrefix.ReplaceAllString(cause.Message, "")
+		found = append(found, FieldError{field, strings.TrimPrefix(message, field+" in body ")})
 	}
 	slices.SortStableFunc(found, func(a, b FieldError) int { return cmp.Compare(a.Field, b.Field) })
 	return found
@@ -55,22 +57,8 @@ func fieldCauses(details *metav1.StatusDetails) []FieldError {
 // uncheckedRules is a cause that only says that there may be more.
 const uncheckedRules = "some validation rules were not checked because the object was invalid"
 
-// fieldPath returns the path of a cause; there are two notations for the whole object.
-func fieldPath(field string) string {
-	if field == "<nil>" {
-		return ""
-	}
-	return strings.TrimPrefix(field, ".")
-}
-
 // invalidValuePrefix matches the prefix of a cause that repeats the value.
 var invalidValuePrefix = regexp.MustCompile(`^Invalid value: (?:(?:"(?:[^"\\]|\\.)*"|[-+.0-9e]+|null|true|false|\{.*\}|\[.*\]): )?`)
-
-// trimCause removes the value and the field from a message.
-func trimCause(message, field string) string {
-	message = invalidValuePrefix.ReplaceAllString(message, "")
-	return strings.TrimPrefix(message, field+" in body ")
-}
 
 var (
 	strictFieldPattern = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
@@ -81,11 +69,7 @@ var (
 func parseFieldErrors(message string) []FieldError {
 	var found []FieldError
 	for _, m := range strictFieldPattern.FindAllStringSubmatch(message, -1) {
-		text := "unknown field"
-		if m[1] == "duplicate" {
-			text = "duplicate field"
-		}
-		found = append(found, FieldError{m[2], text})
+		found = append(found, FieldError{m[2], m[1] + " field"})
 	}
 	for _, m := range typeErrorPattern.FindAllStringSubmatch(message, -1) {
 		found = append(found, FieldError{m[2], "must be of type " + m[3] + ": \"" + m[1] + "\""})

@@ -67,7 +67,11 @@ func (k *kindCache) find(ctx context.Context, name string, unknownMaxAge time.Du
 		case len(matches) > 1:
 			return object.Kind{}, &AmbiguousError{Word: name, Candidates: served.FullNames(matches)}
 		case len(matches) == 1:
-			return matches[0].Kind, checkReadable(&matches[0])
+			if k := &matches[0]; !k.Readable() { // It is not stored, such as a review.
+				return k.Kind, fmt.Errorf("the API server does not store %s: it supports only %s: %w",
+					k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
+			}
+			return matches[0].Kind, nil
 		}
 		if err != nil {
 			return object.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
@@ -122,14 +126,5 @@ func (k *kindCache) fetch(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all, k.fetchedAt = all, began
-	return nil
-}
-
-// checkReadable returns an error for kinds that are not stored, such as reviews.
-func checkReadable(k *served.Kind) error {
-	if !k.Readable() {
-		return fmt.Errorf("the API server does not store %s: it supports only %s: %w",
-			k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
-	}
 	return nil
 }

@@ -134,10 +134,6 @@ func (c *Client) Table(ctx context.Context, kind object.Kind, q TableQuery) (Tab
 	if err := c.list(ctx, mediaTypeTable, object.Ref{Kind: kind, Namespace: q.Namespace}, parameters, &printed); err != nil {
 		return Table{}, err
 	}
-	return readTable(&printed)
-}
-
-func readTable(printed *metav1.Table) (Table, error) {
 	table := Table{Continue: printed.Continue, Columns: printed.ColumnDefinitions}
 	if printed.RemainingItemCount != nil {
 		table.Remaining = *printed.RemainingItemCount

@@ -28,9 +28,16 @@ const (
 // returns early only if the first attempt is permanently rejected; an API server that has just
 // started may reject later ones.
 func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name string, changed func()) error {
-	watch, err := c.watchRequest(kind, namespace, name)
+	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", describe(kind, namespace, name), err)
+	}
+	watch := func() *rest.Request {
+		request := c.rest.Get().AbsPath(path...)
+		if name != "" {
+			request.Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", name).String())
+		}
+		return request
 	}
 	backoff := minBackoff
 	for attempt := 0; ; attempt++ {
@@ -49,21 +56,6 @@ func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name st
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
-}
-
-// watchRequest returns a function that creates requests for the watched objects.
-func (c *Client) watchRequest(kind object.Kind, namespace, name string) (func() *rest.Request, error) {
-	path, err := pathOf(kind, namespace, "")
-	if err != nil {
-		return nil, err
-	}
-	return func() *rest.Request {
-		request := c.rest.Get().AbsPath(path...)
-		if name != "" {
-			request.Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", name).String())
-		}
-		return request
-	}, nil
 }
 
 // isPermanent reports whether a retry cannot succeed.

@@ -37,25 +37,15 @@ func (req *Request) redirectIfSignedOut(err error) bool {
 	if !expired && !errors.Is(err, access.ErrSignedOut) {
 		return false
 	}
-	if !expired && req.isCrossSiteNavigation() {
-		req.reloadPage()
+	// The user followed a link of another site, so that the browser omits the cookie. It has it when the page reloads.
+	if from := req.R.Header; !expired && req.R.Method == http.MethodGet && from.Get("Sec-Fetch-Site") == "cross-site" &&
+		from.Get("Sec-Fetch-Mode") == "navigate" {
+		req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = req.W.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
 		return true
 	}
 	req.redirectToSignIn(expired)
 	return true
-}
-
-// isCrossSiteNavigation reports whether the user followed a link of another site. Browsers then
-// omit the session cookie.
-func (req *Request) isCrossSiteNavigation() bool {
-	return req.R.Method == http.MethodGet && req.R.Header.Get("Sec-Fetch-Site") == "cross-site" &&
-		req.R.Header.Get("Sec-Fetch-Mode") == "navigate"
-}
-
-// reloadPage reloads the page as a same-site request.
-func (req *Request) reloadPage() {
-	req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = req.W.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
 }
 
 // redirectToSignIn redirects to the sign-in page, in the way that the client understands.
