@@ -90,7 +90,11 @@ func (b *History) Add(run Run) {
 func (b *History) addNoop(run *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.controller(run.Controller).addNoop(run)
+	// An object without a history does not get one.
+	if d := b.controller(run.Controller).objects[objectKeyOf(run)]; d != nil {
+		d.noops++
+		d.clearNext(run)
+	}
 }
 
 // controller returns the history of a controller.
@@ -344,21 +348,17 @@ func (d *objectHistory) clearNext(run *Run) {
 	}
 }
 
-// addNoop counts a run without changes, if the object has a history.
-func (s *controllerHistory) addNoop(run *Run) {
-	if d := s.objects[objectKeyOf(run)]; d != nil {
-		d.noops++
-		d.clearNext(run)
-	}
-}
-
 // add adds the newest run.
 func (s *controllerHistory) add(e *entry, run *Run) {
 	d := s.objects[e.key]
 	if d == nil {
 		d = &objectHistory{}
 	}
-	if len(d.entries) >= maxRunsOf(e.key) {
+	most := maxObjectRuns
+	if e.key.name == "" { // The API server has yet to generate the names: these are reviews of many objects.
+		most = maxControllerRuns
+	}
+	if len(d.entries) >= most {
 		s.remove(d.expendable())
 	}
 	d.clearNext(run)
@@ -367,7 +367,9 @@ func (s *controllerHistory) add(e *entry, run *Run) {
 	s.objects[e.key] = d
 	s.entries = append(s.entries, e)
 	s.bytes += e.size
-	s.allowed += countAllowed(s.entries[len(s.entries)-1:])
+	if e.allowed {
+		s.allowed++
+	}
 }
 
 // expendable returns the entry to remove first. Of an object that has failed since, it keeps the
@@ -377,16 +379,7 @@ func (d *objectHistory) expendable() *entry {
 	if synced(d.entries[0]) && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], synced) {
 		return d.entries[2]
 	}
-	return expendable(d.entries, countAllowed(d.entries))
-}
-
-// maxRunsOf returns the bound for one object. Reviews of objects whose name the API server has
-// yet to generate are of many objects.
-func maxRunsOf(key objectKey) int {
-	if key.name == "" {
-		return maxControllerRuns
-	}
-	return maxObjectRuns
+	return expendable(d.entries, len(lists.Filter(d.entries, func(e *entry) bool { return e.allowed })))
 }
 
 // expendable returns the entry to remove first: the oldest. As long as most entries are allowed
@@ -396,15 +389,6 @@ func expendable(entries []*entry, allowed int) *entry {
 		return entries[slices.IndexFunc(entries, func(e *entry) bool { return e.allowed })]
 	}
 	return entries[0]
-}
-
-func countAllowed(entries []*entry) (n int) {
-	for _, e := range entries {
-		if e.allowed {
-			n++
-		}
-	}
-	return n
 }
 
 // trim enforces the bounds. A run larger than half of them is stripped.

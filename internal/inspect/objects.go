@@ -114,22 +114,13 @@ func (q *Query) sort(all []*ManagedObject) {
 	}
 	before := q.order()
 	slices.SortFunc(all, func(a, b *ManagedObject) int {
-		by := before(a, b)
-		if by == 0 {
-			by = compareNames(a, b)
-		}
+		by := cmp.Or(before(a, b), strings.Compare(a.Object.Namespace(), b.Object.Namespace()),
+			strings.Compare(a.Object.Name(), b.Object.Name()), strings.Compare(a.Resource.Kind, b.Resource.Kind))
 		if q.Reverse {
 			return -by
 		}
 		return by
 	})
-}
-
-func compareNames(a, b *ManagedObject) int {
-	return cmp.Or(
-		strings.Compare(a.Object.Namespace(), b.Object.Namespace()), strings.Compare(a.Object.Name(), b.Object.Name()),
-		strings.Compare(a.Resource.Kind, b.Resource.Kind),
-	)
 }
 
 // order returns the comparison of the query, without ties.

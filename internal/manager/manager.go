@@ -78,7 +78,7 @@ func New(o Options) (*Manager, error) {
 			Selector: o.controllerSelector(), GoControllers: o.GoControllers, Namespace: o.Namespace,
 		}}
 	m.Environment = m.compileEnvironment
-	m.History = inspect.NewHistory(inspect.HistoryOptions(o.History), m.started)
+	m.History = inspect.NewHistory(o.History, m.started)
 	if m.Leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
 	}

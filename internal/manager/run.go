@@ -32,10 +32,14 @@ func (m *Manager) runControllers(ctx context.Context) error {
 	worked, led := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- m.watchAndRun(ctx) }()
 	go func() { led <- m.Leader.Run(leaderCtx, m.CRDs.Install) }()
-	late := m.shutdownDeadline(ctx)
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	context.AfterFunc(ctx, func() { time.AfterFunc(m.options.ShutdownTimeout, end) })
 	select {
 	case <-late.Done():
-		return m.shutdownTimeoutError()
+		m.logUnfinished()
+		return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends",
+			m.options.ShutdownTimeout)
 	case err := <-worked:
 		stopLeading()
 		return errors.Join(err, <-led)
@@ -54,25 +58,11 @@ func (m *Manager) runControllers(ctx context.Context) error {
 	}
 }
 
-// shutdownDeadline returns a context that ends ShutdownTimeout after ctx.
-func (m *Manager) shutdownDeadline(ctx context.Context) context.Context {
-	late, end := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { time.AfterFunc(m.options.ShutdownTimeout, end) })
-	return late
-}
-
 // logUnfinished logs the tasks that did not stop.
 func (m *Manager) logUnfinished() {
 	for _, what := range m.options.UnfinishedTasks() {
 		m.Log.Error("did not stop within the shutdown timeout", "what", what)
 	}
-}
-
-// shutdownTimeoutError logs the tasks that did not stop and returns the error of Run.
-func (m *Manager) shutdownTimeoutError() error {
-	m.logUnfinished()
-	return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends",
-		m.options.ShutdownTimeout)
 }
 
 // watchAndRun runs the controllers once the leader is known and the CRDs are installed.
@@ -97,8 +87,7 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 			serving.CloseAll(endpoints)
 		}
 	}()
-	options := m.serving()
-	if endpoints, err = serving.Open(ctx, options); err != nil {
+	if endpoints, err = serving.Open(ctx, m.serving()); err != nil {
 		return nil, nil, err
 	}
 	if m.options.Dashboard != nil {

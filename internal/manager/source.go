@@ -23,12 +23,7 @@ import (
 )
 
 // History configures the history of reconciles.
-type History struct {
-	// Off disables it.
-	Off bool
-	// MaxBytes limits its size; 32 MiB if zero.
-	MaxBytes int
-}
+type History = inspect.HistoryOptions
 
 // Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() inspect.Source { return &source{m} }
@@ -64,9 +59,6 @@ func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
 func heapBytes() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	runtimemetrics.Read(sample)
-	if sample[0].Value.Kind() != runtimemetrics.KindUint64 {
-		return 0
-	}
 	return sample[0].Value.Uint64()
 }
 

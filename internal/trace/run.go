@@ -99,14 +99,12 @@ func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
 			links = append(links, link(last.(oteltrace.SpanContext), "retry")) //nolint:forcetypeassert // It holds nothing else.
 		}
 	}
-	if other := t.newAnnotation(run); other.IsValid() && !linked(links, other) {
+	other := t.newAnnotation(run)
+	linked := slices.ContainsFunc(links, func(l oteltrace.Link) bool { return l.SpanContext.TraceID() == other.TraceID() })
+	if other.IsValid() && !linked {
 		links = append(links, link(other, "annotation "+Annotation))
 	}
 	return links, above
-}
-
-func linked(links []oteltrace.Link, to oteltrace.SpanContext) bool {
-	return slices.ContainsFunc(links, func(l oteltrace.Link) bool { return l.SpanContext.TraceID() == to.TraceID() })
 }
 
 // newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later

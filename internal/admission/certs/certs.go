@@ -339,19 +339,15 @@ func (k *Manager) setError(err error) {
 	if failure.Text(err) == failure.Text(k.err) {
 		return
 	}
-	if err != nil {
-		k.warn(err)
+	switch {
+	case err == nil:
+	case k.options.Provided:
+		k.options.Log.Warn("webhook certificate not usable; waiting for another one", "error", err.Error())
+	default:
+		k.options.Log.Warn("failed to store the webhook certificates; retrying", "error", err.Error())
 	}
 	k.err = err
 	k.notifyChanged()
-}
-
-func (k *Manager) warn(err error) {
-	if k.options.Provided {
-		k.options.Log.Warn("webhook certificate not usable; waiting for another one", "error", err.Error())
-		return
-	}
-	k.options.Log.Warn("failed to store the webhook certificates; retrying", "error", err.Error())
 }
 
 // notifyChanged must be called with the lock held.

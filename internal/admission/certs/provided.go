@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -42,14 +43,7 @@ func (k *Manager) loadProvided() (time.Time, error) {
 	if k.setKeyring(&keyring{provided: certificate, pathKey: pathKey}, used) {
 		k.options.Log.Info("webhook certificate loaded", "secret", k.options.Secret.String(), "until", certificate.Leaf.NotAfter)
 	}
-	return earliest(now.Add(maxCheckInterval), certificate.Leaf.NotAfter), nil
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return slices.MinFunc([]time.Time{now.Add(maxCheckInterval), certificate.Leaf.NotAfter}, time.Time.Compare), nil
 }
 
 // provided returns the serving certificate, if the API server will accept it for a name. The

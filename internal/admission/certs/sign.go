@@ -7,11 +7,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"math/big"
 	"net"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // util/cert makes CAs that last for ten years and serving certificates of RSA. What
@@ -32,14 +33,10 @@ func newAuthority(now time.Time, life time.Duration) (keyPair, error) {
 // sign returns a serving certificate for DNS names and IP addresses, which expires with
 // the CA at the latest.
 func (ca keyPair) sign(now time.Time, life time.Duration, names []string) (keyPair, error) {
-	until := now.Add(life)
-	if until.After(ca.cert.NotAfter) {
-		until = ca.cert.NotAfter
-	}
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: fmt.Sprintf("setpoint-admission@%d", now.Unix())},
 		NotBefore:   now.Add(-clockSkew),
-		NotAfter:    until,
+		NotAfter:    slices.MinFunc([]time.Time{now.Add(life), ca.cert.NotAfter}, time.Time.Compare),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

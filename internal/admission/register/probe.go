@@ -59,11 +59,6 @@ type unreachableError struct{ text string }
 
 func (u *unreachableError) Error() string { return u.text }
 
-// sendProbe makes the API server call the probe webhook of a program.
-func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *admission.Program) error {
-	return sendProbe(ctx, client, probe{r.Namespace, probeValue(p), fullName(probeName, p)})
-}
-
 // probe is a webhook, and the namespace and label of the Leases for which the API server calls it.
 type probe struct{ namespace, label, webhook string }
 

@@ -88,7 +88,7 @@ const (
 func (r *Registrar) runProbes(ctx context.Context, p *admission.Program, wakeup <-chan struct{}) {
 	delay, failures := minProbeInterval, 0
 	for ctx.Err() == nil {
-		err := r.options.sendProbe(ctx, r.options.Client, p)
+		err := sendProbe(ctx, r.options.Client, probe{r.options.Namespace, probeValue(p), fullName(probeName, p)})
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,24 +56,6 @@ func newAdmissionReview(response *admissionv1.AdmissionResponse) *admissionv1.Ad
 	}
 }
 
-// reasons lists the status codes that go with reasons.
-var reasons = map[metav1.StatusReason]int32{
-	metav1.StatusReasonBadRequest:            http.StatusBadRequest,
-	metav1.StatusReasonUnauthorized:          http.StatusUnauthorized,
-	metav1.StatusReasonForbidden:             http.StatusForbidden,
-	metav1.StatusReasonNotFound:              http.StatusNotFound,
-	metav1.StatusReasonMethodNotAllowed:      http.StatusMethodNotAllowed,
-	metav1.StatusReasonNotAcceptable:         http.StatusNotAcceptable,
-	metav1.StatusReasonConflict:              http.StatusConflict,
-	metav1.StatusReasonAlreadyExists:         http.StatusConflict,
-	metav1.StatusReasonGone:                  http.StatusGone,
-	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
-	metav1.StatusReasonInvalid:               http.StatusUnprocessableEntity,
-	metav1.StatusReasonTooManyRequests:       http.StatusTooManyRequests,
-	metav1.StatusReasonInternalError:         http.StatusInternalServerError,
-	metav1.StatusReasonServiceUnavailable:    http.StatusServiceUnavailable,
-}
-
 // denialStatus returns the status of a denial. Only codes of errors are valid.
 func denialStatus(d *hook.Denial) *metav1.Status {
 	status := &metav1.Status{
@@ -82,12 +63,25 @@ func denialStatus(d *hook.Denial) *metav1.Status {
 		Reason: metav1.StatusReason(d.Reason), Code: int32(d.Code),
 	}
 	if d.Code < http.StatusBadRequest || d.Code > maxCode {
-		status.Code = cmp.Or(reasons[status.Reason], http.StatusForbidden)
+		status.Code = codeOf(status.Reason)
 	}
 	if status.Reason == "" {
 		status.Reason = reasonOf(int(status.Code))
 	}
 	return status
+}
+
+// codeOf returns the status code that goes with a reason; that of Forbidden if none does.
+func codeOf(reason metav1.StatusReason) int32 {
+	if reason == metav1.StatusReasonAlreadyExists {
+		return http.StatusConflict // As Conflict, which the code alone means.
+	}
+	for code := http.StatusBadRequest; code <= maxCode && reason != ""; code++ {
+		if reasonOf(code) == reason {
+			return int32(code)
+		}
+	}
+	return http.StatusForbidden
 }
 
 // reasonOf returns the reason that goes with a status code, as clients of the API server know it.

@@ -221,18 +221,14 @@ const permissionInterval = identity.AllowedTTL
 func (c *changes) watchPermissions(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for key, s := range c.registry.states() {
-			if s.mayLackPermissions() && c.lacksPermissions(ctx, key, &s) {
+			// After a Forbidden, and always those of a ServiceAccount for webhooks, which Setpoint registers with its own.
+			health, runs := s.health()
+			suspect := runs && (health.Forbidden > 0 || s.running.Admission != nil && !s.running.Account.IsZero())
+			if suspect && c.lacksPermissions(ctx, key, &s) {
 				c.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: "permissions"})
 			}
 		}
 	}, permissionInterval)
-}
-
-// mayLackPermissions reports whether to check the permissions of a running controller: after a Forbidden, and
-// always those of a ServiceAccount for webhooks, which Setpoint registers with its own.
-func (s *controllerState) mayLackPermissions() bool {
-	health, runs := s.health()
-	return runs && (health.Forbidden > 0 || s.running.Admission != nil && !s.running.Account.IsZero())
 }
 
 // lacksPermissions reports whether a controller would be refused for missing permissions now.

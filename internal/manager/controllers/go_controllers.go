@@ -90,17 +90,12 @@ func (cs *Set) logGoControllers(ctx context.Context) {
 			now := s.overallCondition(health)
 			before := logged[key]
 			logged[key] = now
-			if now.changedFrom(before, s.running != nil) {
+			// Messages of running controllers may change with every object.
+			if now.ok != before.ok || now.reason != before.reason || s.running == nil && now.message != before.message {
 				cs.logCondition(key, now)
 			}
 		}
 	}, reportEvery)
-}
-
-// changedFrom reports whether a change is worth a log line. Messages of running controllers
-// may change with every object, so they do not count.
-func (f conditionState) changedFrom(before conditionState, runs bool) bool {
-	return f.ok != before.ok || f.reason != before.reason || !runs && f.message != before.message
 }
 
 func (cs *Set) logCondition(key queue.Key, now conditionState) {

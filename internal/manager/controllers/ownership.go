@@ -70,17 +70,6 @@ func (w *ownership) await(ctx context.Context, key queue.Key) (taken bool) {
 	return done && taken
 }
 
-// recheck reconciles a running controller whose object another Setpoint has taken. An error is
-// one of storing the owner, which the next report retries.
-func (w *ownership) recheck(key queue.Key, e *controllerEntry, err error) {
-	switch {
-	case err != nil:
-		w.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
-	case e.running != nil:
-		w.queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
-	}
-}
-
 // errNotOwner means that another Setpoint manages a controller object.
 var errNotOwner = errors.New("another Setpoint manages the controller")
 

@@ -169,20 +169,16 @@ func (r *runningController) launch(ctx context.Context, in *leader.Elector, firs
 	go func() {
 		defer close(r.stopped)
 		in.WhileLeading(ctx, func(ctx context.Context) {
-			if first(ctx) {
-				r.run(ctx)
+			if !first(ctx) {
+				return
 			}
+			var all sync.WaitGroup
+			for _, controller := range r.workers {
+				all.Go(func() { controller.Run(ctx) })
+			}
+			all.Wait()
 		})
 	}()
-}
-
-// run runs until the context ends and all runs have ended.
-func (r *runningController) run(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, controller := range r.workers {
-		all.Go(func() { controller.Run(ctx) })
-	}
-	all.Wait()
 }
 
 // shutdown stops the controller and waits for its runs.

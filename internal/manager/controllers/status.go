@@ -66,8 +66,14 @@ func (r *reporter) reportStatus(ctx context.Context, key queue.Key, e *controlle
 	if r.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
-	if taken, err := r.ownership.take(ctx, key); err != nil || !taken {
-		r.ownership.recheck(key, &subject, err)
+	switch taken, err := r.ownership.take(ctx, key); {
+	case err != nil: // The next report stores the owner.
+		r.Log.Debug("controller status not stored", "controller", key.String(), "error", err.Error())
+		return
+	case !taken && subject.running != nil:
+		r.ownership.queue.Add(key, queue.Cause{Kind: queue.ParentChanged}) // Another Setpoint has taken it.
+		return
+	case !taken:
 		return
 	}
 	stored := r.stored(key, &subject) // Taking it may have written it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its next start.
@@ -29,11 +30,12 @@ func (i *Installer) wanted() []Manifest {
 func (i *Installer) CheckDeleted() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.deleted) == 0 {
+	names := lists.Filter(slices.Sorted(maps.Keys(i.deleted)), func(name string) bool { return i.deleted[name] })
+	if len(names) == 0 {
 		return nil
 	}
 	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again",
-		strings.Join(slices.Sorted(maps.Keys(i.deleted)), ", "))
+		strings.Join(names, ", "))
 }
 
 // Watch watches the installed CRDs until the returned function is called: all of them, or each
@@ -62,22 +64,14 @@ func (i *Installer) Watch(ctx context.Context, store *cache.Cache, byName bool) 
 	}
 }
 
-// setDeleted stores whether a CRD is deleted and reports whether that changed.
-func (i *Installer) setDeleted(name string, deleted bool) (changed bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	before := i.deleted[name]
-	delete(i.deleted, name)
-	if deleted {
-		i.deleted[name] = true
-	}
-	return before != deleted
-}
-
 // observe handles the creation or deletion of a CRD.
 func (i *Installer) observe(ctx context.Context, d Manifest, exists bool) {
 	o := &i.options
-	switch changed := i.setDeleted(d.Name(), !exists); {
+	i.mu.Lock()
+	changed := i.deleted[d.Name()] == exists
+	i.deleted[d.Name()] = !exists
+	i.mu.Unlock()
+	switch {
 	case !changed || ctx.Err() != nil:
 	case exists:
 		o.Log.Info("CRD exists again", "crd", d.Name())

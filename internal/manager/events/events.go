@@ -106,21 +106,17 @@ func (w *Writer) EventAtAs(user string, event hook.ObjectEvent) {
 }
 
 func (w *Writer) record(user string, at *corev1.ObjectReference, event hook.Event) {
-	made := newEvent(at, metav1.Now())
-	made.Type, made.Reason, made.Message = event.Type, event.Reason, failure.Truncate(event.Message, maxMessage)
-	// The source has no host, so that equal events of several replicas are aggregated.
-	made.Source = corev1.EventSource{Component: w.options.Component}
-	made.ReportingController, made.ReportingInstance = w.options.Component, w.options.Instance
-	w.queue.add(&queued{made, user})
-}
-
-// newEvent returns an event on an object. Those on objects without a namespace are in default.
-func newEvent(at *corev1.ObjectReference, now metav1.Time) *corev1.Event {
-	return &corev1.Event{
+	now := metav1.Now()
+	w.queue.add(&queued{user: user, Event: &corev1.Event{
+		// Events on objects without a namespace are in default.
 		ObjectMeta: metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()),
 			Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
+		Type: event.Type, Reason: event.Reason, Message: failure.Truncate(event.Message, maxMessage),
 		InvolvedObject: *at, FirstTimestamp: now, LastTimestamp: now, Count: 1,
-	}
+		// The source has no host, so that equal events of several replicas are aggregated.
+		Source:              corev1.EventSource{Component: w.options.Component},
+		ReportingController: w.options.Component, ReportingInstance: w.options.Instance,
+	}})
 }
 
 // sink writes events through the shared client.

@@ -49,7 +49,7 @@ func (o *Process) Check(ctx context.Context, client rest.Interface, kind object.
 func missingOwn(ctx context.Context, client rest.Interface, all Permissions, account identity.Account) (Permissions, error) {
 	own := slices.Concat(all.Of(Own), all.Impersonation(account, false))
 	missing, err := Missing(ctx, client, own)
-	if err != nil || !missing.contain("impersonate") {
+	if err != nil || !slices.ContainsFunc(missing, func(n permission) bool { return n.verb == "impersonate" }) {
 		return missing, err
 	}
 	constrained, err := ServesConstrainedImpersonation(ctx, client)
@@ -57,10 +57,6 @@ func missingOwn(ctx context.Context, client rest.Interface, all Permissions, acc
 		return missing, err
 	}
 	return Missing(ctx, client, slices.Concat(all.Of(Own), all.Impersonation(account, true)))
-}
-
-func (p Permissions) contain(verb string) bool {
-	return slices.ContainsFunc(p, func(n permission) bool { return n.verb == verb })
 }
 
 // constrainedSince is the version in which constrained impersonation is on by default.

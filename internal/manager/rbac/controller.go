@@ -232,7 +232,7 @@ func (o *Process) definitions(c *compile.Compiled) Permissions {
 	managed, written, read := c.Resources()
 	for _, resource := range slices.Concat(c.AdmissionKinds, managed, written, read) {
 		if resource.Custom {
-			all = append(all, crdPermissions(resource).to("CRDs")...)
+			all = append(all, on(crds.Resource, "get", "list", "watch").named(crds.NameOf(resource)).to("CRDs")...)
 		}
 	}
 	return all.by(c.Name())
@@ -245,9 +245,4 @@ func eventsOn(resource object.Resource, namespaces ...string) Permissions {
 		namespaces = []string{metav1.NamespaceDefault}
 	}
 	return on(object.Events, "create", "patch").in(namespaces...).to("events").maybe()
-}
-
-// crdPermissions returns the permissions to read the CRD of a kind.
-func crdPermissions(resource object.Resource) Permissions {
-	return on(crds.Resource, "get", "list", "watch").named(crds.NameOf(resource))
 }

@@ -130,13 +130,20 @@ func policyRules(required Permissions) []Rule {
 	var rules []Rule
 	merged := map[string]int{}
 	var uses []Permissions
-	for _, one := range slices.SortedFunc(maps.Keys(grouped), compareRules) {
+	inOrder := func(a, b ruleKey) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
+	}
+	for _, one := range slices.SortedFunc(maps.Keys(grouped), inOrder) {
 		verbs := grouped[one].verbs()
 		like := strings.Join([]string{one.group, one.names, strings.Join(verbs, ",")}, "\x00")
 		i, known := merged[like]
 		if !known {
 			i, merged[like] = len(rules), len(rules)
-			rules, uses = append(rules, newRule(one, verbs)), append(uses, nil)
+			rule := Rule{PolicyRule: rbac.PolicyRule{APIGroups: []string{one.group}, Verbs: verbs}}
+			if one.names != "" {
+				rule.ResourceNames = strings.Split(one.names, "\n")
+			}
+			rules, uses = append(rules, rule), append(uses, nil)
 		}
 		rules[i].Resources = append(rules[i].Resources, one.resource)
 		uses[i] = append(uses[i], grouped[one]...)
@@ -145,14 +152,6 @@ func policyRules(required Permissions) []Rule {
 		rules[i].Comment = uses[i].comment()
 	}
 	return rules
-}
-
-func newRule(one ruleKey, verbs []string) Rule {
-	rule := Rule{PolicyRule: rbac.PolicyRule{APIGroups: []string{one.group}, Verbs: verbs}}
-	if one.names != "" {
-		rule.ResourceNames = strings.Split(one.names, "\n")
-	}
-	return rule
 }
 
 // verbs returns the verbs in the usual order, others after them.
@@ -181,8 +180,4 @@ func resourceNames(n permission, required Permissions) string {
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), "\n")
-}
-
-func compareRules(a, b ruleKey) int {
-	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
 }
