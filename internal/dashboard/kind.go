@@ -74,7 +74,7 @@ func showKind(req *request) error {
 
 // namespaceMissing reports whether a namespace does not exist and the user may know that.
 func (req *request) namespaceMissing(name string) bool {
-	namespaces := object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	namespaces := object.KindOf(object.Namespaces)
 	if name == "" || !req.Can("get", namespaces, "", name) {
 		return false
 	}

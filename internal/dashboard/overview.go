@@ -55,7 +55,12 @@ func (req *request) buildOverview() overview {
 	known := req.Processes.Fetch(req.Context())
 	for i, t := range processes.Visible(known, req.Can) {
 		o.Processes = append(o.Processes, req.newProcessCard(t))
-		o.noteIncomplete(&t)
+		if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
+			o.Selectors = append(o.Selectors, selector)
+		}
+		if t.Err != nil || slices.ContainsFunc(t.Process.Watches, func(w inspect.Watch) bool { return !w.Synced || w.Error != "" }) {
+			o.Unsynced = append(o.Unsynced, t.Source.Name())
+		}
 		o.Hidden += len(known[i].Controllers) - len(t.Controllers)
 		for k := range t.Controllers {
 			rows = append(rows, processes.NewControllerRow(&t.Controllers[k], &t))
@@ -121,16 +126,6 @@ func (req *request) countUnwatched(rows []processes.ControllerRow) {
 
 // maxCounted limits the controllers whose objects the API server counts.
 const maxCounted = 50
-
-// noteIncomplete notes why a process may run fewer controllers than expected.
-func (o *overview) noteIncomplete(t *processes.Info) {
-	if selector := t.Process.Selector; selector != "" && !slices.Contains(o.Selectors, selector) {
-		o.Selectors = append(o.Selectors, selector)
-	}
-	if t.Err != nil || slices.ContainsFunc(t.Process.Watches, func(w inspect.Watch) bool { return !w.Synced || w.Error != "" }) {
-		o.Unsynced = append(o.Unsynced, t.Source.Name())
-	}
-}
 
 // count adds a controller to the sums.
 func (o *overview) count(row *processes.ControllerRow) {

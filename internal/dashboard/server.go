@@ -16,7 +16,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"maps"
 	"slices"
@@ -80,11 +79,13 @@ func New(o Options) (*Server, error) {
 	s.streams.PerUser = maxStreams
 	s.objects = objects.New()
 	s.edit = edit.New(s.objects)
+	functions := s.Functions()
+	maps.Copy(functions, objects.Functions())
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	if s.Templates, err = web.ParseTemplates(templates.Files, templateFuncs(s.Site)); err != nil {
+	if s.Templates, err = web.ParseTemplates(templates.Files, functions); err != nil {
 		return nil, fmt.Errorf("parse templates: %w", err)
 	}
 	s.ServeRoutes(slices.Concat(s.routes(), s.objects.Routes(), s.edit.Routes()))
@@ -93,13 +94,6 @@ func New(o Options) (*Server, error) {
 
 //go:embed assets
 var assetFiles embed.FS
-
-// templateFuncs returns the functions of the templates.
-func templateFuncs(s *web.Site) template.FuncMap {
-	all := s.Functions()
-	maps.Copy(all, objects.Functions())
-	return all
-}
 
 // routes returns the routes of the pages, but those of one object.
 func (s *Server) routes() []web.Route {

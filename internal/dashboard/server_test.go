@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"io"
@@ -143,6 +144,45 @@ func send(s http.Handler, method, path string, body io.Reader, headers ...string
 func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	return send(s, http.MethodGet, path, http.NoBody)
+}
+
+// Fault U12: responses are compressed, except pages that another site requests, since their
+// size would leak content.
+func TestCompression(t *testing.T) {
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{teamsController()}})
+	page, asset := "/", s.Assets.Link("app.css")
+	for _, test := range []struct {
+		path, accept, site string
+		compressed         bool
+	}{
+		{page, "gzip, deflate, br", "same-origin", true},
+		{page, "br, gzip;q=0.5", "none", true},
+		{page, "gzip", "cross-site", false},
+		{page, "gzip", "same-site", false},
+		{page, "gzip", "", false},
+		{page, "gzip;q=0", "same-origin", false},
+		{page, "br", "same-origin", false},
+		{page, "", "same-origin", false},
+		{asset, "gzip", "", true},
+		{asset, "", "", false},
+	} {
+		w := send(s, http.MethodGet, test.path, http.NoBody, "Accept-Encoding", test.accept, "Sec-Fetch-Site", test.site)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != test.compressed || w.Code != http.StatusOK {
+			t.Errorf("%+v: status %d, %v", test, w.Code, w.Header())
+			continue
+		}
+		if vary := strings.Join(w.Header().Values("Vary"), ","); !strings.Contains(vary, "Accept-Encoding") || strings.Contains(vary, "Sec-Fetch-Site") != (test.path == page) {
+			t.Errorf("%+v: varies by %q", test, vary)
+		}
+		var body io.Reader = w.Body
+		if test.compressed {
+			body = must.Get(gzip.NewReader(w.Body)).In(t)
+		}
+		text, err := io.ReadAll(body)
+		if want := map[string]string{page: "teams", asset: "color-scheme"}[test.path]; err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%+v: %v, without %q", test, err, want)
+		}
+	}
 }
 
 // deadlineRecorder is a connection that records read deadlines.

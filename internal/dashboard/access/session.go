@@ -69,12 +69,6 @@ func (s *sessionStore) removeExpiredLocked() {
 	}
 }
 
-func (s *sessionStore) drop(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removeLocked(id)
-}
-
 // removeLocked removes a session. The caller holds the lock.
 func (s *sessionStore) removeLocked(id string) {
 	if gone := s.byID[id]; gone != nil {
@@ -161,7 +155,9 @@ func (g *Authenticator) SignOut(w http.ResponseWriter, r *http.Request) {
 
 func (g *Authenticator) endSession(r *http.Request) {
 	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
-		g.sessions.drop(g.digest(cookie.Value))
+		g.sessions.mu.Lock()
+		defer g.sessions.mu.Unlock()
+		g.sessions.removeLocked(g.digest(cookie.Value))
 	}
 }
 

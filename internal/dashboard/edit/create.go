@@ -2,6 +2,7 @@ package edit
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -54,12 +55,13 @@ func (d *draft) skeleton(namespace string) map[string]any {
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
 	return req.submitDraft("create", req.refOfKind, func(d *draft, parsed map[string]any) error {
-		if req.wantsPreview(parsed) {
-			return req.previewCreate(d, parsed)
-		}
-		stored, err := req.create(d.Kind, parsed, userclient.WriteOptions{})
-		if err != nil {
+		dry := req.wantsPreview(parsed)
+		stored, err := req.create(d.Kind, parsed, userclient.WriteOptions{DryRun: dry})
+		switch {
+		case err != nil:
 			return req.renderRejected(d, err)
+		case dry:
+			return req.renderPreview(d, parsed, parsed, stored)
 		}
 		var made struct{ Metadata object.Ref }
 		if err := json.Unmarshal(stored, &made); err != nil {
@@ -95,7 +97,11 @@ func (req *request) submitDraft(verb string, target func() (object.Ref, error), 
 		err = req.requireAccess(verb, ref.Kind, namespace, ref.Name)
 	}
 	if err != nil {
-		return req.keepForm(err)
+		p := *web.ProblemOf(err) // With the form, to be sent again later.
+		if p.Form = req.R.PostForm; p.AutoRetry {
+			p.AutoRetry, p.Hint = false, "Your input is kept. Send it again when the API server responds."
+		}
+		return &p
 	}
 	d := req.newDraft(ref)
 	d.release = release
@@ -148,16 +154,19 @@ func showEdit(req *request) error {
 // saveObject saves the changes. It patches only what changed, so that hidden fields stay.
 func saveObject(req *request) error {
 	return req.submitDraft("patch", req.RefFromURL, func(d *draft, parsed map[string]any) error {
-		patch := object.PatchBetween(d.base, parsed)
-		if req.wantsPreview(parsed) {
-			return req.previewEdit(d, parsed, patch)
-		}
-		if len(patch) == 0 {
+		patch, dry := object.PatchBetween(d.base, parsed), req.wantsPreview(parsed)
+		if len(patch) == 0 && !dry {
 			req.Flash("Nothing was changed.")
 			return req.Redirect(d.Cancel)
 		}
-		if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
-			return req.renderUnsaved(d, err)
+		stored, err := req.patchLatest(d, patch, userclient.WriteOptions{DryRun: dry})
+		switch {
+		case errors.Is(err, errConcurrentChange):
+			return req.renderDraft(d, http.StatusConflict)
+		case err != nil:
+			return req.renderRejected(d, err)
+		case dry:
+			return req.renderPreview(d, parsed, object.MergePatch(d.stored, patch), stored)
 		}
 		req.Flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
 		return req.Redirect(d.Cancel)

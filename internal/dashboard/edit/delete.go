@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // deletePage is the data of the delete page.
@@ -62,9 +63,6 @@ func (d dependent) Indent() string {
 	}
 	return strings.Repeat("\u2003", d.Depth-1) + "↳ "
 }
-
-// revisionKind is where controllers store revisions.
-var revisionKind = object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 
 // confirmThreshold is the number of dependents above which the user must type the name.
 const confirmThreshold = 10
@@ -165,7 +163,7 @@ func (req *request) findDependents(data *deletePage) error {
 		kinds = lists.Union(kinds, c.Children)
 	}
 	if len(data.States) > 0 {
-		kinds = lists.Union(kinds, []object.Kind{revisionKind})
+		kinds = lists.Union(kinds, []object.Kind{object.KindOf(plan.ControllerRevisions)})
 	}
 	found, err := req.pages.objects.Of(req.Request).Tree(data.Ref, data.States, kinds)
 	if err != nil {

@@ -329,16 +329,6 @@ func (req *request) requireAccess(verb string, kind object.Kind, namespace, name
 	})))
 }
 
-// keepForm returns an error with the form, to be sent again later.
-func (req *request) keepForm(err error) error {
-	p := *web.ProblemOf(err)
-	if p.AutoRetry {
-		p.AutoRetry, p.Hint = false, "Your input is kept. Send it again when the API server responds."
-	}
-	p.Form = req.R.PostForm
-	return &p
-}
-
 // preview is what saving a draft would do. Nothing was written.
 type preview struct {
 	// Stored is what the API server would store, as a diff.

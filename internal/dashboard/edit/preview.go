@@ -8,7 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/objects"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -29,24 +28,6 @@ func (req *request) wantsPreview(input map[string]any) bool {
 		return req.Field("previewed") != req.pages.digester.sum(input)
 	}
 	return false
-}
-
-// previewEdit shows what saving the changes of a draft would do.
-func (req *request) previewEdit(d *draft, input, patch map[string]any) error {
-	result, err := req.patchLatest(d, patch, userclient.WriteOptions{DryRun: true})
-	if err != nil {
-		return req.renderUnsaved(d, err)
-	}
-	return req.renderPreview(d, input, object.MergePatch(d.stored, patch), result)
-}
-
-// previewCreate shows what creating the object of a draft would do.
-func (req *request) previewCreate(d *draft, input map[string]any) error {
-	result, err := req.create(d.Kind, input, userclient.WriteOptions{DryRun: true})
-	if err != nil {
-		return req.renderRejected(d, err)
-	}
-	return req.renderPreview(d, input, input, result)
 }
 
 // renderPreview shows a draft with its preview: the response of the API server to a dry run, and

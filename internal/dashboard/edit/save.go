@@ -3,7 +3,6 @@ package edit
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,14 +67,6 @@ const maxConflicts = 5
 
 // errConcurrentChange is returned if others changed the object. The draft shows what.
 var errConcurrentChange = errors.New("the object changed")
-
-// renderUnsaved shows the form again.
-func (req *request) renderUnsaved(d *draft, err error) error {
-	if errors.Is(err, errConcurrentChange) {
-		return req.renderDraft(d, http.StatusConflict)
-	}
-	return req.renderRejected(d, err)
-}
 
 // patchLatest patches the object, unless others have changed what users edit since the page was
 // loaded: then the draft shows their changes, and merges them with those of the user.

@@ -122,7 +122,11 @@ func showPlan(req *Request) error {
 		return err
 	}
 	p := Plan{Object: s, Controller: req.Field("controller"), CreatedAt: req.Now()}
-	if err := req.loadPlan(&p, source); err != nil {
+	c, err := req.controller(source, p.Controller)
+	if err != nil {
+		return err
+	}
+	if err := req.PlanBy(&p, source, c); err != nil {
 		return err
 	}
 	if req.IsFragment() {
@@ -130,16 +134,6 @@ func showPlan(req *Request) error {
 	}
 	return req.Render(web.Page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true,
 		Data: p})
-}
-
-// loadPlan makes the plan of the controller of a page. It is shown if the user may read all
-// objects in it, which are known only afterwards.
-func (req *Request) loadPlan(p *Plan, source inspect.Source) error {
-	c, err := req.controller(source, p.Controller)
-	if err != nil {
-		return err
-	}
-	return req.PlanBy(p, source, c)
 }
 
 // controller returns a controller of a process that the user may see.
@@ -156,10 +150,14 @@ func (req *Request) controller(source inspect.Source, name string) (*inspect.Con
 	return nil, cmp.Or(req.AccessError(), web.NotFound("There is no controller %s in process %s.", name, source.Name()))
 }
 
-// PlanBy makes the plan of a controller if the user may read its child kinds.
+// PlanBy makes the plan of a controller if the user may read its child kinds. It is shown if the user may read all
+// objects in it, which are known only afterwards.
 func (req *Request) PlanBy(p *Plan, source inspect.Source, c *inspect.Controller) error {
-	if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
-		return nil
+	for _, kind := range c.Children {
+		if in := kind.Within(p.Namespace); !req.CanRead(kind, in) {
+			p.MissingPermission = "The plan includes " + kind.Resource() + ", which you cannot get. " + web.Forbidden("get", kind, in)
+			return nil
+		}
 	}
 	return req.makePlan(p, source)
 }
@@ -186,16 +184,6 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 	for _, ref := range refs {
 		if ref.Identity() != itself.Identity() && !reads(ref.Kind, ref.Namespace) {
 			return "The plan includes objects that you cannot get. " + web.Forbidden("get", ref.Kind, ref.Namespace)
-		}
-	}
-	return ""
-}
-
-// forbiddenKind returns a message if the user may not read a child kind.
-func (req *Request) forbiddenKind(kinds []object.Kind, namespace string) string {
-	for _, kind := range kinds {
-		if in := kind.Within(namespace); !req.CanRead(kind, in) {
-			return "The plan includes " + kind.Resource() + ", which you cannot get. " + web.Forbidden("get", kind, in)
 		}
 	}
 	return ""

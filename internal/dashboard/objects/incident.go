@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/web"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // incident is what is known about why an object fails since its last good run.
@@ -60,20 +61,14 @@ func (l *Loader) logicVersionsOf(before, after *inspect.Call, later *inspect.Run
 	if to, known := timeline.LogicVersion(after); known {
 		return logicVersions{From: from, To: to}
 	}
-	if c := l.controllerOfRun(later); c != nil && c.LogicVersion != "" {
+	source, err := l.Source(later.Process)
+	if err != nil {
+		return logicVersions{}
+	}
+	if c, err := l.controller(source, later.Controller); err == nil && c.LogicVersion != "" {
 		return logicVersions{From: from, To: c.LogicVersion, Elsewhere: true}
 	}
 	return logicVersions{}
-}
-
-// controllerOfRun returns the controller of a run; nil if the user may not see it.
-func (req *Request) controllerOfRun(run *inspect.Run) *inspect.Controller {
-	source, err := req.Source(run.Process)
-	if err != nil {
-		return nil
-	}
-	c, _ := req.controller(source, run.Controller)
-	return c
 }
 
 // Unchanged reports that the calls were compared, and nothing differs.
@@ -113,8 +108,15 @@ func (l *Loader) compare(s *Object, earlier, run *inspect.Run) (c comparison) {
 		c.UnknownReason = "One of the runs is no longer in the history."
 		return c
 	}
-	c.before, c.after = timeline.CallsToCompare(&good, &bad)
-	c.FromVersion, c.ToVersion, c.LogicCause = timeline.LogicChange(c.before, c.after, bad.Causes)
+	if c.after, _ = timeline.MainCall(bad.Steps); c.after != nil {
+		c.before = inspect.LastComparable(good.Steps, c.after)
+	}
+	if c.before != nil && c.before.Version != c.after.Version {
+		c.FromVersion, c.ToVersion = c.before.Version, c.after.Version
+	}
+	if i := slices.IndexFunc(bad.Causes, record.IsLogicCause); i >= 0 {
+		c.LogicCause = bad.Causes[i]
+	}
 	c.Code = timeline.CompareCode(c.before, c.after)
 	c.Responses = l.logicVersionsOf(c.before, c.after, &bad)
 	switch {

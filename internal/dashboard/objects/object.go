@@ -97,7 +97,12 @@ func (req *Request) loadDetails(p *objectPage, runs []inspect.Run) error {
 	}
 	known := req.managingProcesses(states)
 	p.States, p.Caveats = s.stateViews(states, known, runs), caveats(known)
-	req.addIncidents(p, runs)
+	loader := req.NewLoader()
+	for i := range p.States {
+		if state := &p.States[i]; state.Fault != nil && !state.Standby {
+			state.Incident = loader.incident(s, &state.ObjectState, runs)
+		}
+	}
 	p.Owners = req.owners(s)
 	p.Actions = req.objectActions(s, states)
 	var err error
@@ -177,17 +182,13 @@ func (req *Request) tree(s *Object, states []inspect.ObjectState, known []proces
 
 // Tree returns the children that controllers and workloads own, also of more kinds.
 func (req *Request) Tree(ref object.Ref, states []inspect.ObjectState, kinds []object.Kind) (tree, error) {
+	controllers := func() []inspect.Result[[]inspect.Controller] {
+		return inspect.QueryAll(req.Context(), req.Processes.Timeouts, req.Processes.Sources(req.Context()),
+			func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) { return s.Controllers(ctx) })
+	}
 	return buildTree(req.Context(), ref, states, &ownertree.Builder{
-		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, req.listControllers), Kinds: kinds,
+		API: req.API, May: req.CanRead, Processes: ownertree.NewProcesses(req.Processes.Timeouts, controllers), Kinds: kinds,
 	})
-}
-
-// listControllers returns the controllers of all processes.
-func (req *Request) listControllers() []inspect.Result[[]inspect.Controller] {
-	return inspect.QueryAll(req.Context(), req.Processes.Timeouts, req.Processes.Sources(req.Context()),
-		func(ctx context.Context, s inspect.Source) ([]inspect.Controller, error) {
-			return s.Controllers(ctx)
-		})
 }
 
 // buildTree builds a tree with unhealthy children first.
@@ -427,14 +428,4 @@ func (p *objectPage) setEntries(req *Request, runs []inspect.Run, limit int) {
 		}
 	}
 	p.Entries = req.entriesOf(p.Object, shown, runs)
-}
-
-// addIncidents adds to the failing states what happened.
-func (req *Request) addIncidents(p *objectPage, runs []inspect.Run) {
-	loader := req.NewLoader()
-	for i := range p.States {
-		if state := &p.States[i]; state.Fault != nil && !state.Standby {
-			state.Incident = loader.incident(p.Object, &state.ObjectState, runs)
-		}
-	}
 }

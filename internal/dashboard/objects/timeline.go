@@ -77,7 +77,7 @@ func (req *Request) entriesOf(s *Object, found []timeline.Entry, runs []inspect.
 func newEntry(s *Object, of timeline.Entry) entry {
 	run := &of.Run
 	e := entry{
-		Entry: of, of: s, Effects: distinctEffects(newEffects(run.Steps), run.Error), runTriggers: runTriggers{OtherCauses: run.Causes},
+		Entry: of, of: s, Effects: newEffects(run.Steps), runTriggers: runTriggers{OtherCauses: run.Causes},
 		Replaced: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.IsDeletion(run),
 	}
 	if e.Review = run.Review(); e.Review != nil {
@@ -85,6 +85,9 @@ func newEntry(s *Object, of timeline.Entry) entry {
 	}
 	if run.Error != "" {
 		e.Fault = describeFault(run.Error, run.Fault, "Run failed")
+		e.Effects = slices.DeleteFunc(e.Effects, func(d effect) bool { // An event may only repeat the error.
+			return d.Sign == "!" && strings.Contains(d.Text, run.Error[:min(len(run.Error), 200)])
+		})
 	}
 	e.Headline, e.Tone = headline(&e), web.Tone(run.Outcome)
 	if run.Outcome == "synced" && len(e.Effects) == 0 {
@@ -156,13 +159,6 @@ func newEffects(steps []inspect.Step) []effect {
 		}
 	}
 	return effects
-}
-
-// distinctEffects removes events that only repeat the error of the run.
-func distinctEffects(effects []effect, failure string) []effect {
-	return slices.DeleteFunc(effects, func(d effect) bool {
-		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
-	})
 }
 
 func writeEffect(w *inspect.Write, reason string) effect {

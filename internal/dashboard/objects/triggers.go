@@ -55,25 +55,16 @@ func (l *Loader) triggersOf(s *Object, run inspect.Run) runTriggers {
 		}
 		r.OtherChanges = append(r.OtherChanges, w)
 	}
-	for _, cause := range unexplainedCauses(run.Causes, r.ObjectChanges) {
-		if record.IsPrimaryCause(cause) {
+	for _, cause := range run.Causes {
+		switch {
+		case slices.ContainsFunc(r.ObjectChanges, func(w objectChange) bool { return matchesCause(&w.ObjectChange, cause) }):
+		case record.IsPrimaryCause(cause):
 			r.LeadingCauses = append(r.LeadingCauses, cause)
-			continue
+		default:
+			r.OtherCauses = append(r.OtherCauses, cause)
 		}
-		r.OtherCauses = append(r.OtherCauses, cause)
 	}
 	return r
-}
-
-// unexplainedCauses returns the causes without an object change.
-func unexplainedCauses(causes []string, objectChanges []objectChange) []string {
-	var left []string
-	for _, cause := range causes {
-		if !slices.ContainsFunc(objectChanges, func(w objectChange) bool { return matchesCause(&w.ObjectChange, cause) }) {
-			left = append(left, cause)
-		}
-	}
-	return left
 }
 
 // isTrigger reports whether a change is among the causes of a run. Without causes, any change

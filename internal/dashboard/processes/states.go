@@ -53,11 +53,7 @@ func ShowStandby(all []inspect.ObjectState) {
 func Managing(all []Info, kind object.Kind) []inspect.Controller {
 	var found []inspect.Controller
 	for _, t := range all {
-		for _, c := range t.Controllers {
-			if c.Manages(kind) {
-				found = append(found, c)
-			}
-		}
+		found = append(found, lists.Filter(t.Controllers, func(c inspect.Controller) bool { return c.Manages(kind) })...)
 	}
 	return found
 }

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
@@ -52,27 +51,6 @@ func IncidentOf(runs []inspect.Run, state *inspect.ObjectState) (found Incident)
 	return found
 }
 
-// CallsToCompare returns the main call of a run and the comparable call of an earlier one; nil if
-// there is none.
-func CallsToCompare(earlier, run *inspect.Run) (before, after *inspect.Call) {
-	if after, _ = MainCall(run.Steps); after != nil {
-		before = inspect.LastComparable(earlier.Steps, after)
-	}
-	return before, after
-}
-
-// LogicChange returns the versions of the logic in two calls, and why the first run with the new
-// one says that the logic changed; "" if it does not.
-func LogicChange(before, after *inspect.Call, causes []string) (from, to, cause string) {
-	if before != nil && after != nil && before.Version != after.Version {
-		from, to = before.Version, after.Version
-	}
-	if i := slices.IndexFunc(causes, record.IsLogicCause); i >= 0 {
-		cause = causes[i]
-	}
-	return from, to, cause
-}
-
 // CodeChange is how the code of a call differs from that of an earlier one.
 type CodeChange struct {
 	// Hook is the hook, and Since since when it has other code; zero if the code is the same, or not known.
@@ -87,7 +65,9 @@ type CodeChange struct {
 // CompareCode compares the code of two calls.
 func CompareCode(before, after *inspect.Call) (c CodeChange) {
 	if before == nil || after == nil || before.Code == nil || after.Code == nil {
-		return CodeChange{Unseen: !knownVersions(before, after)}
+		from, _ := LogicVersion(before)
+		to, _ := LogicVersion(after)
+		return CodeChange{Unseen: from == "" || to == ""} // The responses may name the versions of their code.
 	}
 	if before.Code.Digest == after.Code.Digest {
 		return c
@@ -97,13 +77,6 @@ func CompareCode(before, after *inspect.Call) (c CodeChange) {
 		c.Diff = diff.Texts(before.Code.Source, after.Code.Source)
 	}
 	return c
-}
-
-// knownVersions reports whether both responses name the version of their code.
-func knownVersions(before, after *inspect.Call) bool {
-	from, _ := LogicVersion(before)
-	to, _ := LogicVersion(after)
-	return from != "" && to != ""
 }
 
 // LogicVersion returns the logicVersion in the response of a call; "" for none. It is unknown without a

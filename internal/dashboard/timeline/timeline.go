@@ -76,7 +76,7 @@ func sameError(a, b *inspect.Run) bool {
 		if f.Kind != g.Kind || f.Code != g.Code || f.Path != g.Path {
 			return false
 		}
-		if isConnectionFault(f.Kind) {
+		if slices.Contains(connectionFaults, f.Kind) {
 			return true
 		}
 		if f.Line != g.Line {
@@ -86,11 +86,9 @@ func sameError(a, b *inspect.Run) bool {
 	return a.Error == b.Error || withoutNumbers(a.Error) == withoutNumbers(b.Error)
 }
 
-// isConnectionFault reports whether a fault is a connection error, whose text varies.
-func isConnectionFault(what failure.FaultKind) bool {
-	return slices.Contains([]failure.FaultKind{
-		failure.HookUnreachable, failure.HookDisconnected, failure.HookTimeout, failure.HookUnknownHost, failure.APIServerUnavailable,
-	}, what)
+// connectionFaults are connection errors, whose texts vary.
+var connectionFaults = []failure.FaultKind{
+	failure.HookUnreachable, failure.HookDisconnected, failure.HookTimeout, failure.HookUnknownHost, failure.APIServerUnavailable,
 }
 
 var numbers = regexp.MustCompile(`\d+`)

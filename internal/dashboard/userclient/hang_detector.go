@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -42,26 +43,15 @@ func (p *hangDetector) withHangCheck(ctx context.Context) (watched context.Conte
 		p.mu.Lock()
 		failed := p.err != nil
 		p.mu.Unlock()
-		for failed || sleep(watched, hangCheckAfter) {
-			if failed = p.check(watched) != nil; failed {
+		_ = wait.PollUntilContextCancel(watched, hangCheckAfter, failed, func(ctx context.Context) (bool, error) {
+			failed = p.check(ctx) != nil
+			if failed {
 				cancel(errNotResponding)
-				return
 			}
-		}
+			return failed, nil
+		})
 	}()
 	return watched, func() { cancel(context.Canceled) }
-}
-
-// sleep waits for d, and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // check makes the cheapest request, unless one was made a moment ago. Any response counts.

@@ -12,6 +12,7 @@ import (
 	discovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -50,13 +51,8 @@ func (c *Client) CurrentKind(ctx context.Context, name string) (object.Kind, err
 // Kinds returns all kinds that can be listed.
 func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
 	all, err := c.cluster.kinds.list(ctx, listedKindsMaxAge)
-	var found []object.Kind
-	for _, s := range all {
-		if slices.Contains(s.Verbs, "list") {
-			found = append(found, s.Kind)
-		}
-	}
-	return found, err
+	listed := lists.Filter(all, func(s served.Kind) bool { return slices.Contains(s.Verbs, "list") })
+	return lists.Map(listed, func(s served.Kind) object.Kind { return s.Kind }), err
 }
 
 // find returns the kind of a name, which is unknown only to discovery that is at most unknownMaxAge old.

@@ -1,22 +1,15 @@
 package userclient
 
 import (
+	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // InParallel calls do with the numbers below n, a few at the same time.
 func InParallel(n, limit int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(limit)
-	for i := range n {
-		group.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = group.Wait() // None of them fails.
+	workqueue.ParallelizeUntil(context.Background(), limit, n, do)
 }
 
 // MaxParallelReviews is how many access reviews run at the same time.

@@ -58,15 +58,6 @@ func (r Permission) Missing() string {
 	return fmt.Sprintf("%s cannot %s resource %q in API group %q %s", who, r.Verb, r.Resource, r.Group, where)
 }
 
-func (r Permission) resource() string {
-	main, sub, _ := strings.Cut(r.Resource, "/")
-	text := strings.TrimSuffix(main+"."+r.Group, ".")
-	if sub != "" {
-		text += "/" + sub
-	}
-	return text
-}
-
 // Commands returns kubectl commands that grant the permission.
 func (r Permission) Commands() []string {
 	main, _, _ := strings.Cut(r.Resource, "/")
@@ -75,7 +66,8 @@ func (r Permission) Commands() []string {
 	if account, ok := strings.CutPrefix(r.User, "system:serviceaccount:"); ok {
 		subject = "--serviceaccount=" + ShellQuote(account)
 	}
-	to := " --verb=" + ShellQuote(r.Verb) + " --resource=" + ShellQuote(r.resource())
+	resource := strings.TrimSuffix(main+"."+r.Group, ".") + strings.TrimPrefix(r.Resource, main) // A subresource follows the group.
+	to := " --verb=" + ShellQuote(r.Verb) + " --resource=" + ShellQuote(resource)
 	if r.Namespace == "" {
 		return []string{
 			"kubectl create clusterrole " + name + to,

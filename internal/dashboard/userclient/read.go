@@ -29,7 +29,7 @@ func (c *Client) Get(ctx context.Context, kind object.Kind, namespace, name stri
 
 // Namespaces returns the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
-	return c.Names(ctx, object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
+	return c.Names(ctx, object.KindOf(object.Namespaces), "")
 }
 
 // Names returns the names of all objects of a kind in a namespace, or in all. After an error it

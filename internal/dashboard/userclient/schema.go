@@ -87,21 +87,16 @@ func newDefinitions(kind object.Kind, address string, document *spec3.OpenAPI) *
 	// An aggregated API server may return null for a schema.
 	maps.DeleteFunc(d.byName, func(_ string, schema *spec.Schema) bool { return schema == nil })
 	for _, schema := range d.byName {
-		for _, described := range schemaKinds(schema) {
+		var kinds []object.Kind
+		text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])
+		if err != nil || json.Unmarshal(text, &kinds) != nil {
+			continue
+		}
+		for _, described := range kinds {
 			if described.Group == kind.Group && described.Version == kind.Version {
 				d.byKind[described.Kind] = schema
 			}
 		}
 	}
 	return d
-}
-
-// schemaKinds returns the kinds of a schema.
-func schemaKinds(schema *spec.Schema) []object.Kind {
-	var all []object.Kind
-	text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])
-	if err != nil || json.Unmarshal(text, &all) != nil {
-		return nil
-	}
-	return all
 }

@@ -43,7 +43,10 @@ func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name st
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
 		err := c.watchOnce(ctx, watch, changed)
-		if ctx.Err() == nil && attempt == 0 && isPermanent(err) {
+		// A retry cannot succeed.
+		permanent := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+			apierrors.IsMethodNotSupported(err) || errors.Is(err, failure.ErrNotFound)
+		if ctx.Err() == nil && attempt == 0 && permanent {
 			return fmt.Errorf("watch %s: %w", describe(kind, namespace, name), err)
 		}
 		if time.Since(began) > maxBackoff {
@@ -56,12 +59,6 @@ func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name st
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
-}
-
-// isPermanent reports whether a retry cannot succeed.
-func isPermanent(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsMethodNotSupported(err) || errors.Is(err, failure.ErrNotFound)
 }
 
 // watchOnce watches until the connection ends. It notifies at the start, and on each change.

@@ -53,24 +53,16 @@ func (c *Client) doWrite(ctx context.Context, verb string, at object.Ref, reques
 	began := time.Now()
 	data, err := c.do(ctx, request.AbsPath(path...).SetHeader("Accept", mediaTypeJSON))
 	if c.cluster.OnWrite != nil && !o.DryRun {
-		c.cluster.OnWrite(c.user.Name, verb, withGeneratedName(at, data), err, time.Since(began))
+		written, o := at, metav1.PartialObjectMetadata{}
+		if at.Name == "" && json.Unmarshal(data, &o) == nil { // It has a generated name.
+			written.Name, written.UID = o.Name, string(o.UID)
+		}
+		c.cluster.OnWrite(c.user.Name, verb, written, err, time.Since(began))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, describe(at.Kind, at.Namespace, at.Name), err)
 	}
 	return data, nil
-}
-
-// withGeneratedName adds a generated name to a reference.
-func withGeneratedName(ref object.Ref, stored []byte) object.Ref {
-	if ref.Name != "" {
-		return ref
-	}
-	var o metav1.PartialObjectMetadata
-	if json.Unmarshal(stored, &o) == nil {
-		ref.Name, ref.UID = o.Name, string(o.UID)
-	}
-	return ref
 }
 
 // DeleteOptions configure a deletion.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -86,8 +85,7 @@ func (req *Request) renderBlock(p *Page, block string) error {
 	}
 	req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// The client may have left.
-	req.W.WriteHeader(max(p.Status, http.StatusOK))
-	_, _ = req.W.Write(out.Bytes())
+	_ = req.write(p.Status, out.Bytes(), false)
 	return nil
 }
 

@@ -152,8 +152,7 @@ func serveAsset(req *Request) error {
 	}
 	req.W.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	req.W.Header().Set("Content-Type", found.mediaType)
-	_, err := req.W.Write(found.Data)
-	return err
+	return req.write(http.StatusOK, found.Data, true)
 }
 
 func serveFavicon(req *Request) error {
