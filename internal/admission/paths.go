@@ -83,15 +83,6 @@ func (k PathKey) token(plain string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:tokenSize])
 }
 
-// stripToken returns the path without its token; false if the token is invalid.
-func (k PathKey) stripToken(keyed string) (string, bool) {
-	if k == "" {
-		return keyed, true
-	}
-	plain, token := path.Dir(keyed), path.Base(keyed)
-	return plain, hmac.Equal([]byte(token), []byte(k.token(plain)))
-}
-
 // PathKeys are the key of registered paths, and previous keys that configurations may
 // still use.
 type PathKeys struct {
@@ -101,8 +92,12 @@ type PathKeys struct {
 
 // StripToken returns the path without its token; false if it is invalid for all keys.
 func (k PathKeys) StripToken(keyed string) (string, bool) {
+	plain, token := path.Dir(keyed), path.Base(keyed)
 	for _, key := range append([]PathKey{k.Key}, k.Previous...) {
-		if plain, ours := key.stripToken(keyed); ours {
+		switch {
+		case key == "":
+			return keyed, true
+		case hmac.Equal([]byte(token), []byte(key.token(plain))):
 			return plain, true
 		}
 	}

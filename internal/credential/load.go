@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -55,7 +56,8 @@ func (s Spec) credentials(values map[role][]byte, before *loaded) (c *webhook.Cr
 	if c.Authorization, err = s.authorization(values, keys); err != nil {
 		return nil, err
 	}
-	if before != nil && before.credentials != nil && before.sameTLS(values) {
+	changed := func(of role) bool { return !bytes.Equal(before.values[of], values[of]) }
+	if before != nil && before.credentials != nil && !slices.ContainsFunc([]role{caBundle, clientCert, clientKey}, changed) {
 		c.TLS = before.credentials.TLS
 		return c, nil
 	}
@@ -81,16 +83,6 @@ func (s Spec) credentials(values map[role][]byte, before *loaded) (c *webhook.Cr
 		c.TLS.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
-}
-
-// sameTLS reports whether the certificates and the key are the same.
-func (r *loaded) sameTLS(values map[role][]byte) bool {
-	for _, of := range []role{caBundle, clientCert, clientKey} {
-		if !bytes.Equal(r.values[of], values[of]) {
-			return false
-		}
-	}
-	return true
 }
 
 // authorization returns the Authorization header.

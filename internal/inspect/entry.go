@@ -172,12 +172,9 @@ func (m *memory) walk(v reflect.Value) {
 func (m *memory) pointer(v reflect.Value) {
 	switch {
 	case v.IsNil():
-	case v.Type() == objectType:
-		o, _ := reflect.TypeAssert[*object.Object](v)
-		m.bytes += overhead + o.Size()
-	case v.Type() == outputType:
-		o, _ := reflect.TypeAssert[*call.Output](v)
-		m.bytes += overhead + o.Size()
+	case v.Type() == objectType, v.Type() == outputType:
+		sized, _ := reflect.TypeAssert[interface{ Size() int }](v)
+		m.bytes += overhead + sized.Size()
 	default:
 		m.bytes += overhead + int(v.Type().Elem().Size())
 		m.walk(v.Elem())

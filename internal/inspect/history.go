@@ -74,9 +74,8 @@ func (b *History) Add(run Run) {
 	s := b.controller(run.Controller)
 	if run.Outcome != record.Deleted {
 		s.addLocalCalls(&run)
-		counts := countOf(&run)
-		s.series.add(counts)
-		b.all.add(counts)
+		s.series.add(&run)
+		b.all.add(&run)
 	}
 	b.last++
 	e.run.ID = b.last

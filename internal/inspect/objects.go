@@ -135,22 +135,19 @@ func (q *Query) order() func(a, b *ManagedObject) int {
 	case "children":
 		return func(a, b *ManagedObject) int { return cmp.Compare(b.Children, a.Children) }
 	case "reconcileAt":
-		return compareReconcileAt
+		// Every replica knows that time from the objects; only the leader knows when they were reconciled.
+		paused := func(s *ManagedObject) bool { return s.state == StatePaused }
+		return func(a, b *ManagedObject) int {
+			switch {
+			case paused(a) == paused(b):
+				return a.reconcileAt.Compare(b.reconcileAt)
+			case paused(a):
+				return 1
+			}
+			return -1
+		}
 	}
 	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
-}
-
-// compareReconcileAt sorts by the time of the latest manual reconcile, paused objects last.
-// Every replica knows that time from the objects; only the leader knows when they were
-// reconciled.
-func compareReconcileAt(a, b *ManagedObject) int {
-	switch aside := rank(StatePaused); {
-	case a.rank == b.rank || a.rank != aside && b.rank != aside:
-		return a.reconcileAt.Compare(b.reconcileAt)
-	case a.rank == aside:
-		return 1
-	}
-	return -1
 }
 
 // rank returns the index of a state in States.

@@ -28,7 +28,11 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	if !own && len(run.Causes) > 0 {
 		run.Causes = []string{redacted}
 	}
-	r.hiddenErrors = r.hiddenWriteErrors(run.Steps, own)
+	for i := range run.Steps {
+		if w := run.Steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
+			r.hiddenErrors = append(r.hiddenErrors, w.Error)
+		}
+	}
 	if run.Error != "" && (!own || len(r.hiddenErrors) > 0) {
 		r.hiddenErrors = append(r.hiddenErrors, run.Error)
 		run.Error, run.Fault = redacted, nil
@@ -62,17 +66,6 @@ type redactor struct {
 	hiddenErrors []string
 	// hidden reports that an object was hidden.
 	hidden bool
-}
-
-// hiddenWriteErrors returns the errors of writes that the reader may not see.
-func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
-	var all []string
-	for i := range steps {
-		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
-			all = append(all, w.Error)
-		}
-	}
-	return all
 }
 
 // hiddenErrorPrefix is the length that identifies an error whose end may be cut off.
@@ -157,7 +150,7 @@ func (r *redactor) plan(p *Planned) *Planned {
 	return &planned
 }
 
-// text redacts a request or response.
+// text redacts a request or response. Invalid JSON is masked.
 func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	switch {
 	case text == nil:
@@ -165,7 +158,13 @@ func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	case !own:
 		return marshal(map[string]any{"hidden": redacted})
 	}
-	return transformJSON(text, r.object)
+	reader := json.NewDecoder(bytes.NewReader(text))
+	reader.UseNumber()
+	var value any
+	if reader.Decode(&value) != nil {
+		return json.RawMessage(strconv.Quote(redact.Mask))
+	}
+	return marshal(transformValue(value, r.object))
 }
 
 // object replaces objects that may not be read by their names.
@@ -320,18 +319,7 @@ func hideTokens(run Run) Run {
 	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
 }
 
-// transformJSON applies a function to every value, outer values first. Invalid JSON is
-// masked.
-func transformJSON(text json.RawMessage, edit func(any) any) json.RawMessage {
-	reader := json.NewDecoder(bytes.NewReader(text))
-	reader.UseNumber()
-	var value any
-	if reader.Decode(&value) != nil {
-		return json.RawMessage(strconv.Quote(redact.Mask))
-	}
-	return marshal(transformValue(value, edit))
-}
-
+// transformValue applies a function to every value, outer values first.
 func transformValue(value any, edit func(any) any) any {
 	value = edit(value)
 	switch inner := value.(type) {

@@ -22,23 +22,6 @@ const (
 	maxCallSamples = 256
 )
 
-// count is what one run adds to a series.
-type count struct {
-	at     time.Time
-	failed bool
-	// took is zero for a run without calls.
-	took time.Duration
-}
-
-// countOf returns what a run adds to a series.
-func countOf(run *Run) count {
-	c := count{at: run.Began.Add(run.Took), failed: run.Outcome == record.Failed}
-	if slices.ContainsFunc(run.Steps, func(s Step) bool { return s.Call != nil }) {
-		c.took = run.Took
-	}
-	return c
-}
-
 // series holds the points of the last ten minutes in a ring.
 type series struct {
 	ring []Point
@@ -50,20 +33,20 @@ type series struct {
 }
 
 // add counts a run in its point, or in the latest one if that is later.
-func (s *series) add(c count) {
-	s.advance(c.at)
+func (s *series) add(run *Run) {
+	s.advance(run.Began.Add(run.Took))
 	p := &s.ring[s.now%maxPoints]
 	p.Runs++
-	if c.failed {
+	if run.Outcome == record.Failed {
 		p.Failed++
 	}
-	if c.took <= 0 {
+	switch calls := slices.ContainsFunc(run.Steps, func(s Step) bool { return s.Call != nil }); {
+	case !calls || run.Took <= 0:
 		return
-	}
-	if len(s.took) < maxSamples {
-		s.took = append(s.took, c.took)
-	} else {
-		s.took[s.seen%maxSamples] = c.took
+	case len(s.took) < maxSamples:
+		s.took = append(s.took, run.Took)
+	default:
+		s.took[s.seen%maxSamples] = run.Took
 	}
 	s.seen++
 }

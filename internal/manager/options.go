@@ -199,16 +199,11 @@ func (o *Options) inspect() serving.Inspect {
 // config returns the client configuration with the user agent.
 func (o *Options) config() *rest.Config {
 	c := rest.CopyConfig(o.Config)
-	c.UserAgent = o.userAgent()
-	return c
-}
-
-// userAgent returns the user agent of requests to the API server.
-func (o *Options) userAgent() string {
-	if o.Name == "" {
-		return programName + "/" + o.Version
+	c.UserAgent = programName + "/" + o.Version
+	if o.Name != "" {
+		c.UserAgent = o.Name + "/" + o.Version + " " + programName
 	}
-	return o.Name + "/" + o.Version + " " + programName
+	return c
 }
 
 // check validates the options.

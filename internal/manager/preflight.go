@@ -84,7 +84,10 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 	err error) {
 	condition := meta.FindStatusCondition(compile.StoredStatus(declared).Conditions, setpoint.ConditionAccepted)
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
-		return reportedRefusal(condition), nil, nil
+		if condition.Status == metav1.ConditionFalse {
+			why = &compile.Refusal{Reason: condition.Reason, Err: errors.New(condition.Message)}
+		}
+		return why, nil, nil
 	}
 	if kind, _ := compile.KindOf(declared); kind.Metacontroller() {
 		note, err := m.Metacontrollers.Check(ctx, declared)
@@ -100,12 +103,4 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 	}
 	why, err = m.Others.CheckOlder(ctx, declared, compiled)
 	return why, notes, err
-}
-
-// reportedRefusal returns the refusal in the condition Accepted; nil if it is not False.
-func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
-	if accepted.Status != metav1.ConditionFalse {
-		return nil
-	}
-	return &compile.Refusal{Reason: accepted.Reason, Err: errors.New(accepted.Message)}
 }

@@ -135,7 +135,12 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 	}
 	register.NewCollector(register.CollectorOptions{
 		Store: m.Store, Client: m.Client, OwnLease: m.processLease.Held, Unused: m.Webhooks.Unused, Log: m.Log,
-		OnRemoved: m.recordStaleWebhook,
+		OnRemoved: func(o *object.Object, lease types.NamespacedName) {
+			m.Events.EventAt(hook.ObjectEvent{
+				APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: o.UID(),
+				Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: register.AbandonedMessage(o, lease)},
+			})
+		},
 	}).Run(ctx)
 }
 
@@ -154,11 +159,4 @@ func canRemoveStaleWebhooks(ctx context.Context, client rest.Interface, log *slo
 		return true, nil
 	})
 	return err == nil && allowed
-}
-
-func (m *Manager) recordStaleWebhook(o *object.Object, lease types.NamespacedName) {
-	m.Events.EventAt(hook.ObjectEvent{
-		APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: o.UID(),
-		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: register.AbandonedMessage(o, lease)},
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,10 +18,11 @@ var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusi
 // For returns the JSON patch of a response, or nil. A JSON patch of the response has the
 // form that the contract demands, and the API server checks its effect. Whole numbers become integers.
 func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
-	switch changes := countChanges(v); {
-	case changes == 0:
+	forms := lists.Filter([]json.RawMessage{v.Object, v.Patch, v.JSONPatch}, func(form json.RawMessage) bool { return form != nil })
+	switch {
+	case len(forms) == 0:
 		return nil, nil
-	case changes > 1:
+	case len(forms) > 1:
 		return nil, errTwoChanges
 	case r.Object == nil:
 		return nil, fmt.Errorf("%s has no object to change", r.Operation)
@@ -43,16 +45,6 @@ func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error)
 		return nil, err
 	}
 	return replacementPatch(before, object.MergePatch(before, changes))
-}
-
-// countChanges counts the forms in which a response has changes.
-func countChanges(v *hook.ReviewResponse) (ways int) {
-	for _, way := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
-		if way != nil {
-			ways++
-		}
-	}
-	return ways
 }
 
 // replacementPatch returns the patch from one object to another of the same kind.

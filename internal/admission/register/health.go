@@ -40,11 +40,3 @@ func (r *Registrar) updateHealth(program string, change func(*Health)) {
 		r.health[program] = health
 	}
 }
-
-func (r *Registrar) resetHealth() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for program := range r.health {
-		r.health[program] = Health{}
-	}
-}

@@ -62,12 +62,6 @@ func (p *probes) wake(program string) {
 	}
 }
 
-func (p *probes) wakeAll() {
-	for _, one := range p.byKey {
-		one.now.send()
-	}
-}
-
 // stop stops all probes and waits for them.
 func (p *probes) stop() {
 	for _, one := range p.byKey {

@@ -147,8 +147,10 @@ func (r Registration) objectMeta(p *admission.Program) metav1.ObjectMeta {
 		Labels:      map[string]string{admission.ManagedByLabel: admission.ManagerName, groupLabel: r.Group},
 		Annotations: map[string]string{programAnnotation: p.Name},
 	}
-	if lease := r.ownerLease(); lease != (types.NamespacedName{}) {
-		meta.Annotations[leaseAnnotation] = lease.String()
+	if r.Lease != nil && r.Address.URL != "" {
+		if lease := r.Lease(); lease != (types.NamespacedName{}) {
+			meta.Annotations[leaseAnnotation] = lease.String()
+		}
 	}
 	if p.Owner != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*p.Owner}

@@ -111,7 +111,9 @@ func (r *Registrar) Run(ctx context.Context) {
 		select {
 		case <-r.wake:
 		case <-changed:
-			t.probes.wakeAll()
+			for _, one := range t.probes.byKey {
+				one.now.send()
+			}
 		case <-timer.C():
 		case <-ctx.Done():
 		}
@@ -135,7 +137,11 @@ type syncLoop struct {
 func (t *syncLoop) close() {
 	t.probes.stop()
 	t.views.close()
-	t.resetHealth()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for program := range t.health {
+		t.health[program] = Health{}
+	}
 }
 
 // idleInterval is how often a Registrar checks without a cause.

@@ -65,14 +65,6 @@ func (s signal) send() {
 // processes remove it.
 const leaseAnnotation = "setpoint.dev/admission-lease"
 
-// ownerLease returns the Lease of the registering process, or the zero name.
-func (r Registration) ownerLease() types.NamespacedName {
-	if r.Lease == nil || r.Address.URL == "" {
-		return types.NamespacedName{}
-	}
-	return r.Lease()
-}
-
 // leaseOf returns the Lease of a configuration. A configuration with a webhook that is a
 // Service has none, because another replica may serve it.
 func leaseOf(o *object.Object) (types.NamespacedName, bool) {

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"net"
-	"net/http"
 	"sync"
 )
 
@@ -99,11 +98,4 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, counted)
 	}
 	return ctx
-}
-
-// markProven marks the connection of a request as proven.
-func markProven(r *http.Request) {
-	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
-		counted.prove()
-	}
 }

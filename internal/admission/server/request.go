@@ -37,7 +37,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
 		return
 	}
-	markProven(r)
+	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
+		counted.prove()
+	}
 	if to.webhook == nil {
 		s.probe(w, r)
 	} else {

@@ -53,14 +53,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-const (
-	defaultMaxBody        = 8 << 20
-	defaultBodyTimeout    = 5 * time.Second
-	defaultMaxReviews     = 128
-	defaultMaxConnections = 512
-	defaultDrain          = 30 * time.Second
-)
-
 // Limits on connections. No review takes longer than 30s, which is the most that a
 // webhook's configuration may say.
 const (
@@ -94,14 +86,14 @@ type route struct {
 
 // New returns a server without programs.
 func New(o Options) *Server {
-	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	o.BodyTimeout = cmp.Or(o.BodyTimeout, defaultBodyTimeout)
-	o.MaxReviews = cmp.Or(o.MaxReviews, defaultMaxReviews)
-	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, 5*time.Second)
+	o.MaxReviews = cmp.Or(o.MaxReviews, 128)
+	o.MaxConnections = cmp.Or(o.MaxConnections, 512)
 	if o.PathKeys == nil {
 		o.PathKeys = func() admission.PathKeys { return admission.PathKeys{} }
 	}
-	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	o.Drain = cmp.Or(o.Drain, 30*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now

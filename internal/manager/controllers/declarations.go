@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -56,17 +55,6 @@ func (d *declarations) all() iter.Seq2[queue.Key, *object.Object] {
 func (d *declarations) listed() bool {
 	for _, kind := range d.kinds {
 		if !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
-			return false
-		}
-	}
-	return true
-}
-
-// admissionListed reports whether all AdmissionControllers are known. They are
-// not while the API server does not serve the kind or forbids the list.
-func (d *declarations) admissionListed() bool {
-	for _, kind := range d.kinds {
-		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
 			return false
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager/finalizers"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -241,13 +240,4 @@ func setDeletionsHeld(status *setpoint.ControllerStatus, name string, generation
 		meta.SetStatusCondition(&status.Conditions, stalled)
 		status.HeldDeletions = &setpoint.HeldDeletions{Count: clampInt32(held.Count), Parents: clampInt32(held.Parents), Value: held.Value}
 	}
-}
-
-// recordDeletionsHeld records a warning when deletions become held.
-func (r *reporter) recordDeletionsHeld(e *controllerEntry, previous, now setpoint.ControllerStatus) {
-	if HasHeldDeletions(previous.Conditions) || !HasHeldDeletions(now.Conditions) {
-		return
-	}
-	held := meta.FindStatusCondition(now.Conditions, setpoint.ConditionDeletionsHeld)
-	r.Events.Event(e.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
 }

@@ -249,33 +249,24 @@ func (v *inspection) States(ref object.Ref) []inspect.ObjectState {
 				continue
 			}
 			words := (&inspect.ManagedObject{Resource: w.Resource(), ObjectState: objectState}).View()
-			words.Controller, words.Process, words.ChildStates = r.Name(), v.Process, childrenOf(w, objectState.Object)
+			words.Controller, words.Process = r.Name(), v.Process
+			words.ChildStates = append([]inspect.Child{}, lists.Map(w.Children(objectState.Object), inspect.ChildOf)...)
 			all = append(all, words)
 		}
 	}
-	all = append(all, v.suspended(ref)...)
-	slices.SortFunc(all, func(a, b inspect.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
-	return all
-}
-
-// suspended returns the suspended controllers of a kind.
-func (v *inspection) suspended(ref object.Ref) (all []inspect.ObjectState) {
 	for _, one := range v.snapshots() {
 		if one.suspended && slices.ContainsFunc(one.kinds.managed, func(k object.Kind) bool { return matchesKind(ref, k) }) {
 			all = append(all, inspect.ObjectState{Ref: ref, State: inspect.StateUnknown, Suspended: true, Controller: one.name,
 				Process: v.Process})
 		}
 	}
+	slices.SortFunc(all, func(a, b inspect.ObjectState) int { return cmp.Compare(a.Controller, b.Controller) })
 	return all
 }
 
 // matchesKind reports whether a reference is of a kind, in any version.
 func matchesKind(ref object.Ref, k object.Kind) bool {
 	return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
-}
-
-func childrenOf(w objectWorker, o *object.Object) []inspect.Child {
-	return append([]inspect.Child{}, lists.Map(w.Children(o), inspect.ChildOf)...)
 }
 
 // objectWorker is a worker that manages objects.

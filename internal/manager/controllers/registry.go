@@ -279,15 +279,11 @@ func (s controllerState) refused(reason string) bool {
 
 // String identifies states that are logged once each.
 func (s controllerState) String() string {
-	return fmt.Sprint(s.suspended, failure.Text(s.problem()), failure.Text(s.outdatedError()))
-}
-
-// outdatedError returns outdated as an error, nil if it is nil.
-func (s controllerState) outdatedError() error {
-	if s.outdated == nil {
-		return nil
+	outdated := ""
+	if s.outdated != nil {
+		outdated = s.outdated.Error()
 	}
-	return s.outdated
+	return fmt.Sprint(s.suspended, failure.Text(s.problem()), outdated)
 }
 
 // problem returns why the controller does not run, or not in all namespaces.

@@ -233,7 +233,15 @@ func (cs *Set) awaitListed(ctx context.Context) bool {
 }
 
 // AdmissionControllersListed reports whether all AdmissionControllers are known.
-func (cs *Set) AdmissionControllersListed() bool { return cs.declared.admissionListed() }
+// They are not while the API server does not serve the kind or forbids the list.
+func (cs *Set) AdmissionControllersListed() bool {
+	for _, kind := range cs.declared.kinds {
+		if kind.Resource.Kind == setpoint.AdmissionControllerKind && !kind.view.Synced() {
+			return false
+		}
+	}
+	return true
+}
 
 // signalReady closes the ready channel when all controllers listed at the start are synced.
 func (cs *Set) signalReady(ctx context.Context) {

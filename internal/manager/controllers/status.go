@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -103,7 +105,10 @@ func (r *reporter) reportStatus(ctx context.Context, key queue.Key, e *controlle
 	r.rollouts.recordStep(&subject, previous, status)
 	r.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
 	r.registry.change(e, func(e *controllerEntry) { e.lastReported = now })
-	r.recordDeletionsHeld(&subject, previous, status)
+	if !HasHeldDeletions(previous.Conditions) && HasHeldDeletions(status.Conditions) {
+		held := meta.FindStatusCondition(status.Conditions, setpoint.ConditionDeletionsHeld)
+		r.Events.Event(subject.object, hook.Event{Type: "Warning", Reason: composite.ReasonDeletionsHeld, Message: held.Message})
+	}
 }
 
 // nextStatus returns the status that follows the previous one.

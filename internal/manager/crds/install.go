@@ -74,21 +74,16 @@ func (i *Installer) Names() []string { return Names(i.options.Install) }
 // API server is unreachable.
 func (i *Installer) Install(ctx context.Context) error {
 	for _, d := range i.wanted() {
-		if err := i.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return i.install(ctx, d) }); err != nil {
+		if err := i.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error {
+			if err := i.checkUpgrade(ctx, d); err != nil {
+				return err
+			}
+			return i.apply(ctx, d) // Labels and other fields of other managers stay.
+		}); err != nil {
 			return err
 		}
 	}
 	return i.Await(ctx)
-}
-
-// install installs one CRD. Labels and other fields of other managers stay.
-func (i *Installer) install(ctx context.Context, d Manifest) error {
-	if !d.AllowBreaking {
-		if err := i.checkUpgrade(ctx, d); err != nil {
-			return err
-		}
-	}
-	return i.apply(ctx, d)
 }
 
 // errBreaking means that an upgrade of a CRD would be breaking.
@@ -96,6 +91,9 @@ var errBreaking = errors.New("the upgrade is refused because it could break stor
 
 // checkUpgrade returns errBreaking with the changes if the upgrade of a stored CRD is breaking.
 func (i *Installer) checkUpgrade(ctx context.Context, d Manifest) error {
+	if d.AllowBreaking {
+		return nil
+	}
 	stored, err := i.stored(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return nil

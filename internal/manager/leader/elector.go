@@ -128,7 +128,9 @@ func (e *Elector) lead(ctx context.Context, prepare func(context.Context) error)
 
 // onNewLeader handles a change of the leader.
 func (e *Elector) onNewLeader(leader string) {
-	e.setLeader(leader)
+	e.mu.Lock()
+	e.leaderName = leader
+	e.mu.Unlock()
 	switch leader {
 	case "":
 	case e.Identity:

@@ -58,13 +58,6 @@ func (l *Leadership) stop() (idle <-chan struct{}) {
 	return done
 }
 
-// setLeader stores the identity of the leader.
-func (l *Leadership) setLeader(leader string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leaderName = leader
-}
-
 // Leader returns the identity of the leader, if known.
 func (l *Leadership) Leader() string {
 	l.mu.Lock()

@@ -46,14 +46,10 @@ type Grant struct {
 
 // Roles returns the roles: first those of the process, then those of identities, by name.
 func (g *Grant) Roles() []Role {
-	if len(g.Controllers) == 1 {
-		return g.rolesOfOne()
+	if len(g.Controllers) != 1 {
+		return g.roles()
 	}
-	return g.roles()
-}
-
-// rolesOfOne names a controller once, and not in each comment.
-func (g *Grant) rolesOfOne() []Role {
+	// One controller is named once, and not in each comment.
 	one := g.Controllers[0]
 	one.Permissions = slices.Clone(one.Permissions).by("")
 	short := *g
