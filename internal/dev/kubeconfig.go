@@ -3,7 +3,6 @@ package dev
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,16 +62,17 @@ func (s *session) accountEnv(ctx context.Context, p project.Process) ([]string, 
 	return []string{"KUBECONFIG=" + path, "POD_NAMESPACE=" + account.Namespace}, nil
 }
 
-// prepareInspection creates the folder in which processes publish their inspect endpoints,
-// and refers to it in the kubeconfig.
+// prepareInspection creates the folder in which processes publish their inspect endpoints, and refers to it in the
+// kubeconfig. Sessions against one cluster share the folder of their kubeconfigs, which refer to it already.
 func (s *session) prepareInspection(context.Context) error {
 	path := s.cluster.Kubeconfig()
-	folder := filepath.Dir(path) // Sessions against one cluster share it.
-	if s.Target == nil {
-		var err error
-		if folder, err = os.MkdirTemp("", inspectPrefix); err != nil { // 0700.
-			return fmt.Errorf("create the inspect folder: %w", err)
-		}
+	if s.Target != nil {
+		s.inspectDir = filepath.Dir(path)
+		return nil
+	}
+	folder, err := os.MkdirTemp("", inspectPrefix) // 0700.
+	if err != nil {
+		return fmt.Errorf("create the inspect folder: %w", err)
 	}
 	s.inspectDir = folder
 	text, err := os.ReadFile(path)
@@ -159,56 +159,4 @@ func writeAtomically(path string, text []byte) error {
 		return err
 	}
 	return os.Rename(written, path)
-}
-
-// sessionFile is the path of a file that one session has for itself while it runs, also if others have the same name.
-// A session that was killed leaves the file, which the next one replaces.
-type sessionFile struct {
-	path string
-	// lock is held until the session ends. The file itself may be replaced meanwhile.
-	lock *os.File
-}
-
-// claimFile returns the first file of a name that no other session has: NAME.EXT, NAME-2.EXT and so on.
-func claimFile(folder, name, extension string) (*sessionFile, error) {
-	for i := 1; ; i++ {
-		base := filepath.Join(folder, name)
-		if i > 1 {
-			base = fmt.Sprintf("%s-%d", base, i)
-		}
-		lock, err := claimLock(base + lockSuffix)
-		if err != nil {
-			return nil, fmt.Errorf("claim a file for the session: %w", err)
-		}
-		if lock != nil {
-			return &sessionFile{base + extension, lock}, nil
-		}
-	}
-}
-
-// claimLock locks a file that it creates; nil if another process holds the lock.
-func claimLock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if locate.Lock(file) != nil {
-		return nil, file.Close()
-	}
-	// The process that had it may have removed it between the two.
-	ours, err := file.Stat()
-	if now, statErr := os.Stat(path); err == nil && (statErr != nil || !os.SameFile(ours, now)) {
-		_ = file.Close()
-		return claimLock(path)
-	}
-	return file, err
-}
-
-// remove removes the file, which another session may have from now on.
-func (f *sessionFile) remove() error {
-	err := os.Remove(f.path)
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, os.Remove(f.lock.Name()), f.lock.Close())
 }

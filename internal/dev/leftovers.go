@@ -25,11 +25,8 @@ const (
 // is in use.
 var temporaryPrefixes = []string{inspectPrefix, "setpoint-operator-", clusterPrefix}
 
-// kubeconfigSuffix and lockSuffix end the names of the two files of a session with a Target.
-const (
-	kubeconfigSuffix = ".kubeconfig"
-	lockSuffix       = ".lock"
-)
+// kubeconfigSuffix ends the name of the kubeconfig of a session with a Target, which is locked as long as it is in use.
+const kubeconfigSuffix = ".kubeconfig"
 
 // Leftovers returns what sessions of this user that were killed have left on this machine, if it is older: temporary
 // folders, and kubeconfigs with credentials. Their processes have ended with them. It removes nothing.
@@ -53,7 +50,7 @@ func Leftovers(before time.Time) []string {
 // counts as one in use, and so does a cluster to keep.
 func inUse(folder string) bool {
 	if filepath.Ext(folder) == kubeconfigSuffix {
-		return locate.IsLocked(lockOf(folder))
+		return locate.IsLocked(folder)
 	}
 	files, err := os.ReadDir(folder)
 	about, _ := os.ReadFile(filepath.Join(folder, "cluster.json")) // Without it, the control plane has not started yet.
@@ -63,27 +60,11 @@ func inUse(folder string) bool {
 	})
 }
 
-func lockOf(kubeconfig string) string {
-	return strings.TrimSuffix(kubeconfig, kubeconfigSuffix) + lockSuffix
-}
-
 // removeOld removes leftovers that are older than a day.
 func removeOld(log *slog.Logger, now time.Time) {
 	for _, path := range Leftovers(now.Add(-leftoverAge)) {
-		if err := removeLeftover(path); err != nil {
+		if err := os.RemoveAll(path); err != nil {
 			log.Warn("what a killed session left is not removed", "path", path, "error", err.Error())
 		}
 	}
-}
-
-// removeLeftover removes a leftover, unless a new session has claimed it meanwhile.
-func removeLeftover(path string) error {
-	if filepath.Ext(path) != kubeconfigSuffix {
-		return os.RemoveAll(path)
-	}
-	lock, err := claimLock(lockOf(path))
-	if err != nil || lock == nil {
-		return err
-	}
-	return (&sessionFile{path, lock}).remove()
 }

@@ -36,9 +36,7 @@ func TestLeftovers(t *testing.T) {
 	write(inTemporary("setpoint-cluster-3/a"), "")
 	killed, used := filepath.Join(sessions, "0a", "team.kubeconfig"), filepath.Join(sessions, "0a", "team-2.kubeconfig")
 	write(killed, "")
-	write(lockOf(killed), "")
-	write(used, "")
-	lock(write(lockOf(used), ""))
+	lock(write(used, ""))
 	left := []string{inTemporary("setpoint-inspect-1"), inTemporary("setpoint-operator-1"), inTemporary("setpoint-cluster-1"), killed}
 	for age, want := range map[time.Duration][]string{-time.Hour: nil, time.Hour: left} {
 		if found := Leftovers(now.Add(age)); !slices.Equal(found, want) {

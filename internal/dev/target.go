@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -38,12 +39,12 @@ type Target struct {
 
 // connectedCluster implements Cluster for a Target. It starts and stops nothing.
 type connectedCluster struct {
-	*sessionFile
-
-	address string
+	// kubeconfig is locked until the session ends.
+	kubeconfig *os.File
+	address    string
 }
 
-func (c connectedCluster) Kubeconfig() string      { return c.path }
+func (c connectedCluster) Kubeconfig() string      { return c.kubeconfig.Name() }
 func (c connectedCluster) Address() string         { return c.address }
 func (c connectedCluster) Components() []Component { return nil }
 func (c connectedCluster) Done() <-chan struct{}   { return nil }
@@ -52,12 +53,21 @@ func (c connectedCluster) Err() error              { return nil }
 // AwaitReady waits for nothing: the cluster is in use.
 func (c connectedCluster) AwaitReady(context.Context) error { return nil }
 
-// Stop removes the kubeconfig, which has credentials.
-func (c connectedCluster) Stop(context.Context) error { return c.remove() }
+// Stop removes the kubeconfig, which has credentials. A user may have done so before.
+func (c connectedCluster) Stop(context.Context) error {
+	err := os.Remove(c.Kubeconfig())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, c.kubeconfig.Close())
+}
 
 // connect implements Boot: it writes the kubeconfig of the session.
-func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
+func (t *Target) connect(ctx context.Context, _ BootOptions) (Cluster, error) {
 	folder, err := locate.CreateClusterFolder(t.Server)
+	if err == nil {
+		err = locate.SetKubeconfigFolder(t.Kubeconfig, folder)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +76,16 @@ func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
-	file, err := claimFile(folder, t.Run.Name, kubeconfigSuffix)
+	file, err := os.CreateTemp(folder, "dev-"+t.Run.Name+"-*"+kubeconfigSuffix) // 0600.
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create the kubeconfig of the session: %w", err)
 	}
-	return connectedCluster{file, t.Server}, writeAtomically(file.path, text)
+	c := connectedCluster{file, t.Server}
+	_, err = file.Write(text)
+	if err := errors.Join(err, locate.Lock(file)); err != nil {
+		return nil, errors.Join(fmt.Errorf("write kubeconfig: %w", err), c.Stop(ctx))
+	}
+	return c, nil
 }
 
 // prepareTarget checks that the session may run in the cluster, and opens the inventory. It writes nothing
