@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -172,14 +173,14 @@ func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) (
 }
 
 // rights are those for the inventory and the Lease.
-func (t *Target) rights(i *inventory.Inventory) []manifest.Right {
+func (t *Target) rights(i *inventory.Inventory) rbac.Permissions {
 	namespace := t.InventoryNamespaces[0]
 	if i != nil {
 		namespace = i.Lease().Namespace
 	}
 	return slices.Concat(
-		manifest.Rights("", "configmaps", namespace, "get", "create", "update", "delete"),
-		manifest.Rights("coordination.k8s.io", "leases", namespace, "get", "list", "create", "update", "delete"))
+		rbac.On(object.ConfigMaps, "", namespace, "get", "create", "update", "delete"),
+		rbac.On(object.Leases, "", namespace, "get", "list", "create", "update", "delete"))
 }
 
 // openInventory stores the inventory, installs the CRDs of controllers that the cluster lacks, and prepares

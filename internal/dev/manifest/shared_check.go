@@ -1,22 +1,22 @@
 package manifest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	authorization "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // Check reads manifests and returns why they must not be applied: objects of others, missing rights. It writes
 // nothing. The documents are complete.
-func (s *Shared) Check(ctx context.Context, config *rest.Config, paths []string, more []Right) ([]Document, error) {
+func (s *Shared) Check(ctx context.Context, config *rest.Config, paths []string, more rbac.Permissions) ([]Document, error) {
 	documents, err := Read(paths)
 	if err == nil {
 		err = s.complete(documents)
@@ -36,37 +36,10 @@ func (s *Shared) Check(ctx context.Context, config *rest.Config, paths []string,
 	return documents, errors.Join(problems...)
 }
 
-// Right is what a user may do: a verb on a resource, in a namespace or on a cluster-scoped kind.
-type Right struct{ Verb, Group, Resource, Subresource, Namespace string }
-
-// Rights returns one for each verb.
-func Rights(group, resource, namespace string, verbs ...string) []Right {
-	all := make([]Right, len(verbs))
-	for i, verb := range verbs {
-		all[i] = Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace}
-	}
-	return all
-}
-
-// String returns such as "create tenants.example.com in web".
-func (r Right) String() string {
-	text := r.Verb + " " + r.Resource
-	if r.Group != "" {
-		text += "." + r.Group
-	}
-	if r.Subresource != "" {
-		text += "/" + r.Subresource
-	}
-	if r.Namespace != "" {
-		text += " in " + r.Namespace
-	}
-	return text
-}
-
 // rights returns what the user needs to apply documents, run the controllers among them, and remove all of
 // it again.
-func (s *Shared) rights(all []Document) []Right {
-	var needed []Right
+func (s *Shared) rights(all []Document) rbac.Permissions {
+	var needed rbac.Permissions
 	definitions, _ := ownDefinitions() // They are part of the program, and read again when they are installed.
 	definitions = append(definitions, all...)
 	for _, d := range all {
@@ -74,39 +47,27 @@ func (s *Shared) rights(all []Document) []Right {
 		if !known {
 			continue // Applying it says so.
 		}
-		needed = append(needed, Rights(kind.Group, kind.Plural, d.Object.GetNamespace(), "get", "create", "patch", "delete")...)
+		version := d.Object.GroupVersionKind().Version
+		resource := object.Resource{Group: kind.Group, Version: version, Plural: kind.Plural, Namespaced: kind.Namespaced}
+		needed = append(needed, rbac.On(resource, "", d.Object.GetNamespace(), "get", "create", "patch", "delete")...)
 		if slices.Contains(controllerGroups, kind.Group) {
-			needed = append(needed, Rights(kind.Group, kind.Plural, "", "list", "watch", "update")...)
-			needed = append(needed, Right{Verb: "patch", Group: kind.Group, Resource: kind.Plural, Subresource: "status"})
-			needed = append(needed, Rights(crdKind.Group, "customresourcedefinitions", "", "get", "list", "watch")...)
+			needed = append(needed, rbac.On(resource, "", "", "list", "watch", "update")...)
+			needed = append(needed, rbac.On(resource, "status", "", "patch")...)
+			needed = append(needed, rbac.On(crds.Resource, "", "", "get", "list", "watch")...)
 		}
 	}
 	return needed
 }
 
 // checkRights returns all rights that the user lacks in one error.
-func checkRights(ctx context.Context, config *rest.Config, needed []Right) error {
-	client, err := kubernetes.NewForConfig(config)
+func checkRights(ctx context.Context, config *rest.Config, needed rbac.Permissions) error {
+	client, err := request.NewClient(config)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(needed, func(a, b Right) int { return cmp.Compare(a.String(), b.String()) })
-	var missing []string
-	for _, r := range slices.Compact(needed) {
-		review := &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorization.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource,
-				Subresource: r.Subresource, Namespace: r.Namespace},
-		}}
-		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("review access: %w", err)
-		}
-		if !review.Status.Allowed {
-			missing = append(missing, r.String())
-		}
+	missing, err := rbac.Missing(ctx, client, needed)
+	if err == nil && len(missing) > 0 {
+		err = errors.New("this user may not " + missing.Summary())
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("this user may not:\n%s", strings.Join(missing, "\n"))
+	return err
 }

@@ -92,6 +92,15 @@ func on(resource object.Resource, verbs ...string) Permissions {
 	return all
 }
 
+// On returns verbs on a resource, or on a subresource such as its status, in a namespace; "" for all.
+func On(resource object.Resource, subresource, namespace string, verbs ...string) Permissions {
+	all := on(resource, verbs...).in(namespace)
+	for i := range all {
+		all[i].subresource = subresource
+	}
+	return all
+}
+
 // onPart returns one verb on a subresource.
 func onPart(resource object.Resource, subresource, verb string) Permissions {
 	return Permissions{{resource: resource, subresource: subresource, verb: verb}}
