@@ -7,14 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/kinds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -108,15 +106,6 @@ func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-// StoredNamed returns one controller object. If there is none, the error wraps failure.ErrNotFound.
-func (p *ObjectPermissions) StoredNamed(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
-	stored, err := apply.New(p.client, apply.Options{DryRun: true}).Get(ctx, kind.Resource, "", name)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s/%s %w", kind.Name, name, failure.ErrNotFound)
-	}
-	return stored, err
 }
 
 // ServesConstrainedImpersonation reports whether the API server is new enough for it.

@@ -41,20 +41,31 @@ func (r *Client) ControllerArg(ctx context.Context, arg string) (kind compile.Ki
 	return kind, name, is, nil
 }
 
-// ControllerNamed returns the only controller of a name. Get returns that of one kind, or nil. Otherwise is what else
-// the hint of a missing one offers.
-func ControllerNamed(name, otherwise string, get func(compile.Kind) (*object.Object, error)) (*object.Object, error) {
+// Controller returns a stored controller; nil if there is none.
+func (r *Client) Controller(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
+	text, err := r.API.Get(ctx, object.KindOf(kind.Resource), "", name)
+	switch {
+	case errors.Is(err, failure.ErrNotFound):
+		return nil, nil //nolint:nilnil // A missing controller is a valid result.
+	case err != nil:
+		return nil, err
+	}
+	return object.Parse(text)
+}
+
+// ControllerNamed returns the only stored controller of a name. Otherwise is what else the hint of a missing one offers.
+func (r *Client) ControllerNamed(ctx context.Context, name, otherwise string) (*object.Object, error) {
 	var found []*object.Object
 	var names []string
 	var unread error
 	for _, kind := range compile.Kinds() {
-		declared, err := get(kind)
+		stored, err := r.Controller(ctx, kind, name)
 		if err != nil {
 			unread = cmp.Or(unread, fmt.Errorf("read %s/%s: %w", kind.Name, name, err))
 			continue
 		}
-		if declared != nil {
-			found, names = append(found, declared), append(names, kind.Name+"/"+name)
+		if stored != nil {
+			found, names = append(found, stored), append(names, kind.Name+"/"+name)
 		}
 	}
 	switch {
@@ -69,25 +80,20 @@ func ControllerNamed(name, otherwise string, get func(compile.Kind) (*object.Obj
 		"use one of the cluster, such as compositecontroller.setpoint.dev/NAME"+otherwise)
 }
 
-// controllerGetter reads a controller of the cluster. Its error is failure.ErrNotFound if there is none.
-type controllerGetter func(ctx context.Context, kind compile.Kind, name string) (*object.Object, error)
-
 // StoredController returns the controller that an argument names. What is wrong with another argument is said by isNot.
-func (r *Client) StoredController(ctx context.Context, arg, isNot string, get controllerGetter) (*object.Object, error) {
+func (r *Client) StoredController(ctx context.Context, arg, isNot string) (*object.Object, error) {
 	kind, name, is, err := r.ControllerArg(ctx, arg)
 	switch {
 	case err != nil:
 		return nil, err
 	case is:
-		return get(ctx, kind, name)
+		stored, err := r.Controller(ctx, kind, name)
+		if err == nil && stored == nil {
+			err = fmt.Errorf("%s/%s %w", kind.Name, name, failure.ErrNotFound)
+		}
+		return stored, err
 	case strings.Contains(arg, "/"):
 		return nil, command.UsageErrorf("%q is %s such as compositecontroller.setpoint.dev/NAME", arg, isNot)
 	}
-	return ControllerNamed(arg, "", func(kind compile.Kind) (*object.Object, error) {
-		stored, err := get(ctx, kind, arg)
-		if errors.Is(err, failure.ErrNotFound) {
-			return nil, nil // There is none of this kind.
-		}
-		return stored, err
-	})
+	return r.ControllerNamed(ctx, arg, "")
 }

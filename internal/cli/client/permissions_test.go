@@ -2,13 +2,14 @@ package client
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -77,12 +78,13 @@ func TestPluralsAreFound(t *testing.T) {
 
 // The hint offers a flag to those commands only that have it.
 func TestHintOfMissingController(t *testing.T) {
-	none := func(compile.Kind) (*object.Object, error) { return nil, nil }
+	clitest.UseCluster(t, http.NotFoundHandler())
+	user := must.Get(ClusterFlags{}.Connect()).In(t)
 	for otherwise, want := range map[string]string{
 		"":                      "use one of the cluster, such as compositecontroller.setpoint.dev/NAME",
 		", or -f FILE with one": "use one of the cluster, such as compositecontroller.setpoint.dev/NAME, or -f FILE with one",
 	} {
-		_, err := ControllerNamed("gone", otherwise, none)
+		_, err := user.ControllerNamed(t.Context(), "gone", otherwise)
 		if command.HintOf(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -186,7 +186,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	case len(args) > 0 && filepath.Ext(args[0]) == ".py":
 		return o, command.UsageErrorf("unexpected argument %q: plan an operator in Python with --python %s", args[0], args[0])
 	case len(args) > 0:
-		stored, err := controllerOf(ctx, user, h, args[0], len(declared) == 0)
+		stored, err := controllerOf(ctx, user, args[0], len(declared) == 0)
 		if unknown, is := errors.AsType[*client.UnknownKindError](err); is {
 			return o, command.WithHint(unknown, command.HintOf(err)+"; controllers of a process, such as "+args[0]+
 				", are planned by --python FILE, or in the dashboard")
@@ -260,18 +260,15 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 
 // controllerOf returns the controller that an argument names, or nil if it names something
 // else. A name without a kind is one if it is required.
-func controllerOf(ctx context.Context, r *client.Client, h *manager.Manager, arg string, required bool) (*object.Object, error) {
+func controllerOf(ctx context.Context, r *client.Client, arg string, required bool) (*object.Object, error) {
 	kind, name, is, err := r.ControllerArg(ctx, arg)
 	if required && !strings.Contains(arg, "/") {
-		return client.ControllerNamed(arg, ", or -f FILE with one", func(kind compile.Kind) (*object.Object,
-			error) {
-			return h.Get(ctx, kind.Resource, "", arg)
-		})
+		return r.ControllerNamed(ctx, arg, ", or -f FILE with one")
 	}
 	if err != nil || !is {
 		return nil, err
 	}
-	declared, err := h.Get(ctx, kind.Resource, "", name)
+	declared, err := r.Controller(ctx, kind, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", arg, err)
 	}

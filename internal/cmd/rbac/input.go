@@ -63,7 +63,7 @@ func (r *rbacRun) input(args []string) (in rbacInput, err error) {
 func (r *rbacRun) controllers(ctx context.Context, in rbacInput) ([]*object.Object, error) {
 	all := in.controllers
 	for _, name := range in.names {
-		stored, err := r.client.StoredController(ctx, name, "neither a file nor a controller", r.needs.StoredNamed)
+		stored, err := r.client.StoredController(ctx, name, "neither a file nor a controller")
 		if err != nil {
 			return nil, err
 		}

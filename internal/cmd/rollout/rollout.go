@@ -168,7 +168,7 @@ func open(ctx context.Context, p *command.Invocation, f *rolloutFlags, arg strin
 		return nil, err
 	}
 	r := &rolloutRun{Invocation: p, rolloutFlags: f, client: user}
-	stored, err := r.client.StoredController(ctx, arg, "no controller", r.getController)
+	stored, err := r.client.StoredController(ctx, arg, "no controller")
 	if err != nil {
 		return nil, err
 	}
@@ -187,14 +187,6 @@ func open(ctx context.Context, p *command.Invocation, f *rolloutFlags, arg strin
 func (r *rolloutRun) noRollout() error {
 	return command.WithHint(fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name),
 		"see docs/change-logic.md")
-}
-
-func (r *rolloutRun) getController(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
-	text, err := r.client.API.Get(ctx, object.KindOf(kind.Resource), "", name)
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(text)
 }
 
 func (r *rolloutRun) pause(ctx context.Context) error {
