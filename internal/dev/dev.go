@@ -70,21 +70,6 @@ type Manager interface {
 	HookDown(addr string, err error)
 }
 
-// idleManager runs no controllers.
-type idleManager struct{ ready chan struct{} }
-
-// NewIdleManager returns a Manager for a cluster whose controllers run elsewhere.
-func NewIdleManager(manager.Options) (Manager, error) {
-	ready := make(chan struct{})
-	close(ready)
-	return idleManager{ready}, nil
-}
-
-func (idleManager) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-func (i idleManager) Ready() <-chan struct{}      { return i.ready }
-func (idleManager) HookRestarted(string)          {}
-func (idleManager) HookDown(string, error)        {}
-
 // Programs opens the programs of exec hooks. *program.Opener implements it.
 type Programs interface {
 	// Limit has a program refused if check returns an error.
@@ -93,7 +78,7 @@ type Programs interface {
 	Using(file string) []string
 }
 
-// Options configure a session. Boot or Target, NewManager, Reporter and Log are required.
+// Options configure a session. Boot or Target, Reporter and Log are required.
 type Options struct {
 	// Paths are folders with a setpoint.yaml, manifest files to apply, and the Python files of an operator to run, for
 	// which Interpreter is the path of Python; "" for the default.
@@ -123,7 +108,7 @@ type Options struct {
 	// DataDir, Kubeconfig and KubernetesBinaries are passed to Boot.
 	DataDir, Kubeconfig, KubernetesBinaries string
 	Boot                                    Boot
-	// NewManager creates the manager.
+	// NewManager creates the manager; nil for a cluster whose controllers run elsewhere.
 	NewManager func(manager.Options) (Manager, error)
 
 	// Programs are those of exec hooks; nil for none.

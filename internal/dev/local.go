@@ -155,11 +155,6 @@ func (l *localProcess) eachAddress(call func(address string)) {
 	}
 }
 
-// serves reports whether calls to an address go to the process.
-func (l *localProcess) serves(address string) bool {
-	return l.Service != nil && l.Service.Matches(address)
-}
-
 // unreachable names the process that does not respond, and its Service.
 func (l *localProcess) unreachable(err error) error {
 	return fmt.Errorf("process %s (service %s): %w", l.Name, l.Service, err)
@@ -170,7 +165,8 @@ type locals []*localProcess
 
 // serving returns the process for an address, or nil.
 func (ls locals) serving(address string) *localProcess {
-	if i := slices.IndexFunc(ls, func(l *localProcess) bool { return l.serves(address) }); i >= 0 {
+	serves := func(l *localProcess) bool { return l.Service != nil && l.Service.Matches(address) }
+	if i := slices.IndexFunc(ls, serves); i >= 0 {
 		return ls[i]
 	}
 	return nil

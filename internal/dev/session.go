@@ -159,7 +159,7 @@ func (s *session) startManager(ctx context.Context) error {
 		// For `setpoint plan`, which finds the routes by the kubeconfig.
 		err = s.withdraw.keep(locate.PublishHooks(s.inspectDir, s.locals.routes()))
 	}
-	if err != nil {
+	if err != nil || s.NewManager == nil {
 		return err
 	}
 	manager, err := s.NewManager(s.managerOptions(dashboard))
@@ -189,6 +189,9 @@ func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 }
 
 func (s *session) awaitManager(ctx context.Context) error {
+	if s.manager == nil {
+		return nil
+	}
 	done := s.phase("controllers")
 	select {
 	case <-s.manager.Ready():

@@ -139,7 +139,7 @@ func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []strin
 		if len(args) > 0 {
 			fmt.Fprintf(p.Stderr, "warning: --cluster-only: %s is neither applied nor run\n", output.Clean(strings.Join(args, ", ")))
 		}
-		f.NewManager, f.DashboardAddress, f.Paths = dev.NewIdleManager, "", nil
+		f.DashboardAddress, f.Paths = "", nil
 	}
 	var err error
 	if f.context.name != "" {
