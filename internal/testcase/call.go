@@ -41,8 +41,7 @@ func (c *Case) about(field string) (*object.Object, error) {
 	if raw == nil {
 		return nil, fmt.Errorf("request.%s: required", field)
 	}
-	resource, _ := c.target.resource()
-	return c.target.complete("request."+field, raw, defaults{resource: resource, name: defaultName, namespace: "default"})
+	return c.target.complete("request."+field, raw, defaults{resource: c.target.resource(), name: defaultName, namespace: "default"})
 }
 
 // parentField is the field of the parent in requests of the target.

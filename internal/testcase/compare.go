@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -119,25 +120,12 @@ func same(want, got any) bool {
 
 // orNil returns nil for an empty value.
 func orNil(value any) any {
-	switch v := value.(type) {
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-	case map[string]any:
-		if len(v) == 0 {
-			return nil
-		}
-	case string:
-		if v == "" {
-			return nil
-		}
-	case bool:
-		if !v {
-			return nil
-		}
+	v := reflect.ValueOf(value)
+	empty := !v.IsValid() || v.IsZero()
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+		empty = v.Len() == 0
 	}
-	if number, is := object.Number(value); is && number == 0 {
+	if number, is := object.Number(value); empty || is && number == 0 {
 		return nil
 	}
 	return value

@@ -3,6 +3,7 @@ package testcase
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -64,7 +65,7 @@ func isOwn(field string) bool {
 // located adds where the object is, and the line of inline code that has failed.
 func (c *Case) located(err error) error {
 	at := c.Document
-	if _, ofHook := errorOf(err); !ofHook {
+	if _, ofHook := errors.AsType[*responseError](err); !ofHook {
 		at = at.Locate(err)
 	} else if strings.Contains(err.Error(), ".inline.source:") {
 		code := c.target.controller.Document.Locate(err)

@@ -1,8 +1,6 @@
 package testcase
 
 import (
-	"errors"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -55,13 +53,4 @@ func normalizeHandler(f fields, namespace string) {
 	if failed, is := f[fieldError].(map[string]any); is {
 		f[fieldError] = failed["message"]
 	}
-}
-
-// errorOf returns the error of the hook, if it is one.
-func errorOf(err error) (string, bool) {
-	failed, is := errors.AsType[*responseError](err)
-	if !is {
-		return "", false
-	}
-	return failed.Error(), true
 }

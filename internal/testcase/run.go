@@ -39,8 +39,8 @@ func Run(ctx context.Context, c *Case) Result {
 	began := time.Now()
 	got, err := c.call(ctx)
 	result.Seconds = time.Since(began).Seconds()
-	if message, ofHook := errorOf(err); ofHook {
-		got, err = fields{fieldError: message}, nil
+	if failed, ofHook := errors.AsType[*responseError](err); ofHook {
+		got, err = fields{fieldError: failed.Error()}, nil
 	}
 	result.Response = got
 	if err == nil && c.spec.Expect == nil {

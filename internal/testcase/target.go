@@ -217,15 +217,15 @@ func names(all []*workspace.Controller) string {
 	return strings.Join(texts, ", ")
 }
 
-// resource is the kind of the object that the hook is about; false for reviews, which have several.
-func (t *target) resource() (object.Resource, bool) {
+// resource is the kind of the object that the hook is about; the zero value for reviews, which have several.
+func (t *target) resource() object.Resource {
 	switch {
 	case t.compose != nil:
-		return t.compose.Parent, true
+		return t.compose.Parent
 	case t.handle != nil:
-		return t.handle.Resource, true
+		return t.handle.Resource
 	}
-	return object.Resource{}, false
+	return object.Resource{}
 }
 
 func (t *target) isDecorator() bool {

@@ -65,6 +65,15 @@ func (k *Kinds) Assumed() []string {
 	return lists.Map(k.assumed, object.Resource.String)
 }
 
+// Notes says which kinds were assumed, if there are any.
+func (k *Kinds) Notes() []string {
+	assumed := k.Assumed()
+	if len(assumed) == 0 {
+		return nil
+	}
+	return []string{"no CRD in the files, assumed to be namespaced: " + strings.Join(assumed, ", ")}
+}
+
 // Resolve implements the field of compile.Environment.
 func (k *Kinds) Resolve(_ context.Context, apiVersion, plural string) (object.Resource, error) {
 	// Only a CRD would say its kind.

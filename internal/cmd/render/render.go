@@ -116,10 +116,7 @@ func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) 
 		return nil, command.WithHint(errors.New("nothing to render: "+reasons),
 			"add the manifests of a controller and of an object that it manages")
 	}
-	if assumed := w.Kinds.Assumed(); len(assumed) > 0 {
-		skipped = append(skipped, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
-	}
-	for _, each := range skipped {
+	for _, each := range append(skipped, w.Kinds.Notes()...) {
 		note(p, each)
 	}
 	all := []map[string]any{}

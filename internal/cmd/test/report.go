@@ -42,17 +42,14 @@ type testSummary struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// summarize counts the results of a number of cases. Assumed are the kinds without a CRD.
-func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
+// summarize counts the results of a number of cases.
+func (r *testReport) summarize(all int, took time.Duration) {
 	counts := map[state]int{}
 	for _, one := range r.results(testStyle{}) {
 		counts[one.state]++
 	}
 	r.Summary = testSummary{Passed: counts[passed], Failed: counts[failed], Updated: counts[updated], Seconds: took.Seconds()}
 	r.Summary.NotRun = all - r.Summary.Passed - r.Summary.Failed - r.Summary.Updated
-	if len(assumed) > 0 {
-		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
-	}
 }
 
 // result is what became of one test, for people and for CI systems.

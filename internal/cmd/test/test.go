@@ -101,7 +101,10 @@ func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 			return nil, command.UsageErrorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))
 		}
 	}
-	if err := cmp.Or(f.limits.check(), f.checkParts(), checkOutput("--junit", f.junit)); err != nil {
+	if f.update && !f.runs(partCases) {
+		return nil, command.UsageErrorf("--update is for cases; add cases to --only, or omit --update")
+	}
+	if err := cmp.Or(f.limits.check(), checkOutput("--junit", f.junit)); err != nil {
 		return nil, command.UsageError(err)
 	}
 	names, err := regexp.Compile(f.run)
@@ -109,14 +112,6 @@ func (f *testFlags) check(args []string) (*regexp.Regexp, error) {
 		return nil, command.UsageErrorf("--run: %w", err)
 	}
 	return names, nil
-}
-
-// checkParts reports flags of parts that do not run.
-func (f *testFlags) checkParts() error {
-	if f.update && !f.runs(partCases) {
-		return errors.New("--update is for cases; add cases to --only, or omit --update")
-	}
-	return nil
 }
 
 // checkOutput reports a file that cannot be written when a long run is over.
@@ -174,7 +169,8 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 			return err
 		}
 	}
-	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
+	report.Notes = append(report.Notes, w.Kinds.Notes()...)
+	report.summarize(plan.size(), time.Since(began))
 	return finish(ctx, p, f, report)
 }
 
