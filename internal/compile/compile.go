@@ -60,11 +60,12 @@ func Kinds() []Kind {
 }
 
 // KindOf returns the controller kind of an object.
-func KindOf(o *object.Object) (Kind, bool) {
+func KindOf(o *object.Object) (Kind, bool) { return KindNamed(o.APIVersion(), o.Kind()) }
+
+// KindNamed returns the controller kind of that name.
+func KindNamed(apiVersion, kind string) (Kind, bool) {
 	kinds := Kinds()
-	i := slices.IndexFunc(kinds, func(k Kind) bool {
-		return k.Resource.APIVersion() == o.APIVersion() && k.Resource.Kind == o.Kind()
-	})
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Resource.APIVersion() == apiVersion && k.Resource.Kind == kind })
 	if i < 0 {
 		return Kind{}, false
 	}

@@ -123,16 +123,12 @@ func (d *Declaration) check() []error {
 
 // check returns the problems of a controller, and finds its kind.
 func (c *declaredController) check(field string) []error {
-	declarable := []string{api.HandlerControllerKind, api.AdmissionControllerKind}
-	kinds := compile.Kinds()
-	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
-		return k.Resource.APIVersion() == c.APIVersion && k.Resource.Kind == c.Kind && slices.Contains(declarable, c.Kind)
-	})
-	if i < 0 {
+	known := false
+	c.kind, known = compile.KindNamed(c.APIVersion, c.Kind)
+	if !known || !slices.Contains([]string{api.HandlerControllerKind, api.AdmissionControllerKind}, c.Kind) {
 		return []error{fmt.Errorf("%s: must be a HandlerController or AdmissionController of %s, not %s of %s",
 			field, api.GroupVersion, c.Kind, c.APIVersion)}
 	}
-	c.kind = kinds[i]
 	var problems []error
 	if wrong := validation.IsDNS1123Subdomain(c.Metadata.Name); len(wrong) > 0 {
 		problems = append(problems, fmt.Errorf("%s.metadata.name: %q: %s", field, c.Metadata.Name, wrong[0]))

@@ -167,7 +167,10 @@ func (p *Python) startIn(ctx context.Context, in folder, describe bool) (*python
 		defer close(running.ended)
 		defer stdin.Close()
 		code, err := command.Run(ctx)
-		running.err = exitError(code, err)
+		running.err = &ExitError{code}
+		if err != nil {
+			running.err = fmt.Errorf("start the operator: %w", err)
+		}
 	}()
 	return running, nil
 }
@@ -195,11 +198,4 @@ func (e *ExitError) Error() string {
 		return fmt.Sprintf("the process of the operator was killed by signal %d", e.Code-signalCodes)
 	}
 	return fmt.Sprintf("the process of the operator ended with exit code %d", e.Code)
-}
-
-func exitError(code int, err error) error {
-	if err != nil {
-		return fmt.Errorf("start the operator: %w", err)
-	}
-	return &ExitError{code}
 }

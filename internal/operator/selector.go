@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,10 +76,7 @@ func (s *Selector) group() string {
 
 // exact returns the apiVersion and the plural if the selector has both. A name may be a plural.
 func (s *Selector) exact() (apiVersion, plural string, is bool) {
-	plural = s.Plural
-	if plural == "" {
-		plural = s.Name
-	}
+	plural = cmp.Or(s.Plural, s.Name)
 	if s.Group == nil || s.Version == "" || plural == "" || s.Singular != "" || s.Kind != "" || s.ShortName != "" || s.Category != "" {
 		return "", "", false
 	}

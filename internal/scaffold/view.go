@@ -85,9 +85,12 @@ func (v *view) ChildNamespace() string {
 func (v *view) HasStatus() bool { return v.CRD == "" }
 
 // Base is the prefix of the types that `setpoint types` generates for the controller.
-func (v *view) Base() string {
+func (v *view) Base() string { return CamelCase(v.Name) }
+
+// CamelCase returns such as GuitarShop for guitar-shop.
+func CamelCase(name string) string {
 	var b strings.Builder
-	for word := range strings.SplitSeq(v.Name, "-") {
+	for word := range strings.SplitSeq(name, "-") {
 		if word != "" {
 			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}

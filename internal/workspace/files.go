@@ -148,8 +148,10 @@ func checkTest(d manifest.Document) error {
 
 // complete returns the object of a document, in its namespace.
 func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
-	if !isController(d) { // Also of objects with a namespace: a controller names the plural of a kind without a CRD.
-		resource, err := w.Kinds.ResolveKind(context.Background(), d.Object.GetAPIVersion(), d.Object.GetKind())
+	apiVersion, kind := d.Object.GetAPIVersion(), d.Object.GetKind()
+	if _, controls := compile.KindNamed(apiVersion, kind); !controls {
+		// Also of objects with a namespace: a controller names the plural of a kind without a CRD.
+		resource, err := w.Kinds.ResolveKind(context.Background(), apiVersion, kind)
 		if err == nil && resource.Namespaced && d.Object.GetNamespace() == "" {
 			d.Object.SetNamespace(namespace)
 		}
@@ -177,10 +179,4 @@ func (w *Workspace) Digests() map[string]string {
 		}
 	}
 	return all
-}
-
-func isController(d manifest.Document) bool {
-	return slices.ContainsFunc(compile.Kinds(), func(k compile.Kind) bool {
-		return k.Resource.APIVersion() == d.Object.GetAPIVersion() && k.Resource.Kind == d.Object.GetKind()
-	})
 }

@@ -122,10 +122,7 @@ func run(p *command.Invocation, c *cobra.Command, f *initFlags, name string) err
 			return err
 		}
 	}
-	dir := f.output
-	if dir == "" {
-		dir = name
-	}
+	dir := cmp.Or(f.output, name)
 	if err := scaffold.Write(dir, files); err != nil {
 		return err
 	}
@@ -188,13 +185,7 @@ func kindFromName(name string) string {
 	case !notPlural.MatchString(name):
 		name = strings.TrimSuffix(name, "s")
 	}
-	var b strings.Builder
-	for word := range strings.SplitSeq(name, "-") {
-		if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
-	return b.String()
+	return scaffold.CamelCase(name)
 }
 
 // notPlural matches words that end like a plural and are none, such as glass and status.

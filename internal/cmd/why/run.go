@@ -303,7 +303,7 @@ func (t printer) printResponse(call, before *inspect.Call, after string) {
 // changes prints changed fields.
 func (t printer) changes(depth int, all []inspect.Change) {
 	if !t.full {
-		all = slices.DeleteFunc(slices.Clone(all), isRecord)
+		all = slices.DeleteFunc(slices.Clone(all), func(c inspect.Change) bool { return lasthandled.IsPath(c.Path) })
 	}
 	if telling := slices.DeleteFunc(slices.Clone(all), isTrivial); !t.full && len(telling) > 0 {
 		all = telling
@@ -315,11 +315,6 @@ func (t printer) changes(depth int, all []inspect.Change) {
 		}
 		t.line(depth, "%s", diff.Change(c))
 	}
-}
-
-// isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
-func isRecord(c inspect.Change) bool {
-	return lasthandled.IsPath(c.Path)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are
