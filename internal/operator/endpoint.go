@@ -108,14 +108,6 @@ func (e *endpoint) routed(address string) bool {
 	return e.socket != "" && address == net.JoinHostPort(socketHost, "80")
 }
 
-// absolute returns the URL of a path; other URLs stay.
-func (e *endpoint) absolute(target string) string {
-	if strings.HasPrefix(target, "/") {
-		return e.base + target
-	}
-	return target
-}
-
 // authorize returns the Authorization header for a URL; "" for those of other programs.
 func (e *endpoint) authorize(target string) string {
 	if strings.HasPrefix(target, e.base+"/") {
@@ -124,11 +116,11 @@ func (e *endpoint) authorize(target string) string {
 	return ""
 }
 
-// get returns the body of a response with the status 200, of at most limit bytes.
+// get returns the body of the response at a path with the status 200, of at most limit bytes.
 func (e *endpoint) get(ctx context.Context, path string, timeout time.Duration, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	target := e.absolute(path)
+	target := e.base + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 	if err != nil {
 		return nil, err

@@ -201,7 +201,11 @@ func specSchema(kind string) (*spec.Schema, error) {
 		return nil, err
 	}
 	for _, text := range texts {
-		served, err := readCRD(text)
+		asJSON, err := yaml.YAMLToJSON(text)
+		var served []schema.Served
+		if err == nil {
+			served, err = schema.OfCRD(asJSON)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the schema of %s: %w", kind, err)
 		}
@@ -211,12 +215,4 @@ func specSchema(kind string) (*spec.Schema, error) {
 		}
 	}
 	return nil, fmt.Errorf("no CRD of %s", kind)
-}
-
-func readCRD(text []byte) ([]schema.Served, error) {
-	json, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, err
-	}
-	return schema.OfCRD(json)
 }

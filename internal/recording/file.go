@@ -132,19 +132,13 @@ func (f *File) Writer() (*Writer, error) {
 	case !f.options.Rotate && f.size >= f.options.MaxBytes:
 		return nil, ErrFull
 	case f.options.Rotate && f.size >= f.options.MaxBytes/2:
-		if err := f.rotate(); err != nil {
-			return nil, err
+		err := f.writer.Flush()
+		if err == nil {
+			err = f.replace()
 		}
+		return f.writer, err
 	}
 	return f.writer, nil
-}
-
-// rotate renames the file, in place of the one before it, and begins another.
-func (f *File) rotate() error {
-	if err := f.writer.Flush(); err != nil {
-		return err
-	}
-	return f.replace()
 }
 
 // replace renames the file and begins another.

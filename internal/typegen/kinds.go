@@ -33,7 +33,7 @@ type typedKind struct {
 
 func newBuilder(o Options) (*builder, error) {
 	b := &builder{
-		sources: o.Sources, related: o.Related, names: newNamer(), bases: map[string]bool{}, definitions: map[string]*Object{},
+		sources: o.Sources, related: o.Related, names: namer{}, bases: map[string]bool{}, definitions: map[string]*Object{},
 		resources: map[Resource]string{}, kinds: map[string]*typedKind{}, patches: map[*Object]*Object{}, wire: schema.Definitions{},
 	}
 	b.wire.AddGoType(reflect.TypeFor[metav1.ObjectMeta]())

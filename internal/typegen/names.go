@@ -12,22 +12,14 @@ var reserved = []string{
 	"Any", "Dict", "List", "Literal", "None", "NotRequired", "True", "False", "TypedDict", "TYPE_CHECKING", "Union",
 }
 
-// namer gives each type a name of its own.
+// namer has the names that are taken, so that each type gets one of its own.
 type namer map[string]bool
-
-func newNamer() namer {
-	n := namer{}
-	for _, word := range reserved {
-		n[word] = true
-	}
-	return n
-}
 
 // pick takes the first free name, or the last one with a number.
 func (n namer) pick(names ...string) string {
 	last := names[len(names)-1]
 	for i := 2; ; i++ {
-		if at := slices.IndexFunc(names, func(name string) bool { return !n[name] }); at >= 0 {
+		if at := slices.IndexFunc(names, func(name string) bool { return !n[name] && !slices.Contains(reserved, name) }); at >= 0 {
 			n[names[at]] = true
 			return names[at]
 		}

@@ -71,8 +71,11 @@ func (f *files) of(path string) ([]string, error) {
 		}
 		return p.Apply, nil
 	}
-	beside := existing(path, filepath.Join(path, testsFolder))
-	if _, err := os.Stat(filepath.Join(path, project.FileName)); errors.Is(err, os.ErrNotExist) {
+	beside := []string{path}
+	if tests := filepath.Join(path, testsFolder); exists(tests) {
+		beside = append(beside, tests)
+	}
+	if !exists(filepath.Join(path, project.FileName)) {
 		return beside, nil
 	}
 	p, err := project.Load(path)
@@ -91,11 +94,9 @@ func hasTests(file string) bool {
 	return err == nil && bytes.Contains(text, []byte(manifest.TestGroup+"/"))
 }
 
-func existing(paths ...string) []string {
-	return slices.DeleteFunc(paths, func(path string) bool {
-		_, err := os.Stat(path)
-		return err != nil
-	})
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.
