@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 )
@@ -21,21 +22,13 @@ type VersionInfo struct {
 func ReadVersion() VersionInfo {
 	info := VersionInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build, ok := debug.ReadBuildInfo(); ok {
-		info.learn(build)
-	}
-	if info.Version == "" {
-		info.Version = "unknown"
-	}
-	return info
-}
-
-func (v *VersionInfo) learn(build *debug.BuildInfo) {
-	if v.Version == "" {
-		v.Version = build.Main.Version
-	}
-	for _, setting := range build.Settings {
-		if setting.Key == "vcs.revision" {
-			v.Commit = setting.Value
+		info.Version = cmp.Or(info.Version, build.Main.Version)
+		for _, setting := range build.Settings {
+			if setting.Key == "vcs.revision" {
+				info.Commit = setting.Value
+			}
 		}
 	}
+	info.Version = cmp.Or(info.Version, "unknown")
+	return info
 }

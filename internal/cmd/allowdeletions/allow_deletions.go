@@ -41,8 +41,12 @@ these objects.`,
 			}
 			return client.CheckNames(args[1:])
 		},
-		ValidArgsFunction: processes.CompleteRunning(f, withHeldDeletions()),
-		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
+		ValidArgsFunction: processes.CompleteRunning(f, processes.RunningWords{
+			Controller: func(c *inspect.Controller) bool { return c.HeldDeletions > 0 },
+			Object:     func(o *inspect.ObjectState) bool { return o.HeldDeletions > 0 },
+			Objects:    1,
+		}),
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
 	f.RegisterDiscovery(c)
 	return c
@@ -95,13 +99,4 @@ func allowEach(ctx context.Context, g *processes.Managed) error {
 		fmt.Fprintf(g.Stdout, "%s has no held deletions\n", output.Clean(cmp.Or(g.Name, g.Selected.Name)))
 	}
 	return nil
-}
-
-// withHeldDeletions completes what the deletion guard holds.
-func withHeldDeletions() processes.RunningWords {
-	return processes.RunningWords{
-		Controller: func(c *inspect.Controller) bool { return c.HeldDeletions > 0 },
-		Object:     func(o *inspect.ObjectState) bool { return o.HeldDeletions > 0 },
-		Objects:    1,
-	}
 }

@@ -131,7 +131,10 @@ func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []strin
 	if _, _, operator := project.Split(args); f.Interpreter != "" && len(operator) == 0 {
 		return command.UsageErrorf("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")
 	}
-	if err := f.checkRecording(); err != nil {
+	if f.clusterOnly && f.recording.Options().File != "" {
+		return command.UsageErrorf("--record excludes --cluster-only, which runs no controllers")
+	}
+	if err := cmp.Or(f.recording.Check(), f.traces.Check()); err != nil {
 		return command.UsageError(err)
 	}
 	f.Paths, f.Command, f.Recording, f.Traces = args, cmd, f.recording.Options(), f.traces.Options()
@@ -159,13 +162,6 @@ func run(p *command.Invocation, c *cobra.Command, f *devFlags, args, cmd []strin
 	f.Signals = signals
 	p.Code, err = dev.Run(c.Context(), f.Options)
 	return err
-}
-
-func (f *devFlags) checkRecording() error {
-	if f.clusterOnly && f.recording.Options().File != "" {
-		return errors.New("--record excludes --cluster-only, which runs no controllers")
-	}
-	return cmp.Or(f.recording.Check(), f.traces.Check())
 }
 
 // connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is

@@ -100,29 +100,22 @@ func orFiles(find cobra.CompletionFunc) cobra.CompletionFunc {
 func (r *rbacRun) declaredRelated(ctx context.Context) ([]object.Resource, error) {
 	var all []object.Resource
 	for _, word := range r.related {
-		kind, err := r.relatedKind(ctx, word)
+		if r.offline != nil {
+			resource, err := r.offline.kinds.Named(word)
+			if err != nil {
+				return nil, command.UsageErrorf("--related: %w", err)
+			}
+			all = append(all, resource)
+			continue
+		}
+		kind, err := r.client.Kind(ctx, word)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, kind)
+		all = append(all, object.Resource{Group: kind.Group, Version: kind.Version, Plural: kind.Plural, Kind: kind.Kind,
+			Namespaced: kind.Namespaced})
 	}
 	return all, nil
-}
-
-func (r *rbacRun) relatedKind(ctx context.Context, word string) (object.Resource, error) {
-	if r.offline == nil {
-		kind, err := r.client.Kind(ctx, word)
-		return resourceOf(kind), err
-	}
-	kind, err := r.offline.kinds.Named(word)
-	if err != nil {
-		return kind, command.UsageErrorf("--related: %w", err)
-	}
-	return kind, nil
-}
-
-func resourceOf(kind object.Kind) object.Resource {
-	return object.Resource{Group: kind.Group, Version: kind.Version, Plural: kind.Plural, Kind: kind.Kind, Namespaced: kind.Namespaced}
 }
 
 // offline stands for the cluster if there is none.

@@ -65,9 +65,13 @@ rejected or is failing, 2 wrong usage, 130 aborted.`,
   setpoint reconcile teams -A --rate 50           # all, 50 per second
   setpoint reconcile teams -A --state failing     # retry what fails
   setpoint reconcile teams red --wait             # and fail if it fails again`,
-		Args:              func(_ *cobra.Command, args []string) error { return f.check(args) },
-		ValidArgsFunction: processes.CompleteRunning(&f.ReadFlags, reconcilable()),
-		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
+		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
+		ValidArgsFunction: processes.CompleteRunning(&f.ReadFlags, processes.RunningWords{
+			Controller: func(c *inspect.Controller) bool { return checkReconcilable(c) == nil },
+			Object:     func(o *inspect.ObjectState) bool { return o.State != inspect.StatePaused },
+			Objects:    math.MaxInt,
+		}),
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), p, f, args) },
 	}
 	f.RegisterDiscovery(c)
 	c.Flags().BoolVar(&f.all, "all", false, "reconcile all objects in the namespace")
@@ -245,12 +249,3 @@ func (g *reconciler) namedTargets(ctx context.Context, names []string) (all []cl
 }
 
 func isPaused(s client.VisibleState) bool { return s.State == inspect.StatePaused }
-
-// reconcilable completes what `setpoint reconcile` accepts.
-func reconcilable() processes.RunningWords {
-	return processes.RunningWords{
-		Controller: func(c *inspect.Controller) bool { return checkReconcilable(c) == nil },
-		Object:     func(o *inspect.ObjectState) bool { return o.State != inspect.StatePaused },
-		Objects:    math.MaxInt,
-	}
-}

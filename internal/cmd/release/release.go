@@ -142,7 +142,9 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 			"delete it, and Setpoint releases its parents; without a Setpoint, `setpoint uninstall` does so",
 		)
 	}
-	ours := slices.DeleteFunc(stored.Finalizers(), func(name string) bool { return !r.owns(name) })
+	ours := slices.DeleteFunc(stored.Finalizers(), func(name string) bool {
+		return !strings.HasPrefix(name, setpoint.GroupVersion.Group+"/") && r.owned[name] == ""
+	})
 	if len(ours) == 0 {
 		return fmt.Errorf("%s has no finalizer of Setpoint; it has: %s", client.NameOf(ref),
 			output.Clean(cmp.Or(strings.Join(stored.Finalizers(), ", "), "none")))
@@ -194,11 +196,6 @@ func (r *releaser) sayChildren(ctx context.Context, stored *object.Object, ref o
 		then = "are left to the garbage collector"
 	}
 	fmt.Fprintf(r.Stdout, "%s: its children %s: %s\n", client.NameOf(ref), then, strings.Join(names, ", "))
-}
-
-// owns reports whether a finalizer is one of Setpoint's.
-func (r *releaser) owns(name string) bool {
-	return strings.HasPrefix(name, setpoint.GroupVersion.Group+"/") || r.owned[name] != ""
 }
 
 // say says what became of a finalizer, and what stays.

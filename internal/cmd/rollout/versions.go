@@ -37,8 +37,11 @@ type revisionMeta struct {
 // versions returns the stored versions of the controller, the latest first.
 func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
 	var refs []object.Ref
-	kind := object.KindOf(plan.ControllerRevisions)
-	err := r.client.API.EachMetadata(ctx, kind, r.versionNamespace(), setpoint.LabelControllerUID+"="+r.controller.Metadata.UID,
+	kind, namespace := object.KindOf(plan.ControllerRevisions), ""
+	if s := r.controller.Status.Rollout; s != nil { // Without spec.rollout there is none, and the versions may be in any.
+		namespace = s.Namespace
+	}
+	err := r.client.API.EachMetadata(ctx, kind, namespace, setpoint.LabelControllerUID+"="+r.controller.Metadata.UID,
 		func(o *metav1.PartialObjectMetadata) {
 			refs = append(refs, object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name})
 		})
@@ -62,15 +65,6 @@ func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
 	}
 	slices.SortFunc(all, func(a, b logicRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	return all, nil
-}
-
-// versionNamespace returns the namespace of the versions. Without a status, which a controller without
-// spec.rollout does not have, it is empty: they may be in any.
-func (r *rolloutRun) versionNamespace() string {
-	if s := r.controller.Status.Rollout; s != nil {
-		return s.Namespace
-	}
-	return ""
 }
 
 // version reads one version.

@@ -59,7 +59,10 @@ func runOperator(ctx context.Context, p *command.Invocation, f *runFlags, files 
 		return notOpened(ctx, p, err)
 	}
 	defer op.Close()
-	h, err := manager.New(f.declaredOptions(cluster, op, options))
+	managed := f.options(cluster)
+	managed.Log, managed.Admission = options.Log, f.Admission.WithClusterDefaults(cluster.InCluster, op.Name())
+	op.Configure(&managed)
+	h, err := manager.New(managed)
 	if err != nil {
 		return err
 	}
@@ -88,15 +91,6 @@ func notOpened(ctx context.Context, p *command.Invocation, err error) error {
 		p.Code = operator.ImportCode
 	}
 	return err
-}
-
-// declaredOptions returns the options of the manager with what the operator declares.
-func (f *runFlags) declaredOptions(cluster manager.Cluster, op *operator.Operator, o operator.Options) manager.Options {
-	options := f.options(cluster)
-	options.Log = o.Log
-	options.Admission = f.Admission.WithClusterDefaults(cluster.InCluster, op.Name())
-	op.Configure(&options)
-	return options
 }
 
 // operatorOptions turns the flags into options of the operator.

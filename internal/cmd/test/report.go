@@ -90,13 +90,6 @@ func (r *testReport) results(s testStyle) []result {
 // testStyle is how the text looks.
 type testStyle struct{ color, verbose bool }
 
-func (s testStyle) paint(t output.Style, text string) string {
-	if !s.color {
-		return text
-	}
-	return t.Apply(text)
-}
-
 // writeText writes a line for each case, and details of those that fail.
 func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	var b strings.Builder
@@ -136,8 +129,11 @@ func (s testStyle) write(b *strings.Builder, one result) {
 	if one.File != "" && (one.state == failed || one.state == updated) {
 		name += fmt.Sprintf(" (%s:%d)", one.File, one.Line)
 	}
-	style := map[state]output.Style{passed: output.Green, failed: output.Red}[one.state]
-	fmt.Fprintf(b, "%s  %s\n", s.paint(cmp.Or(style, output.Yellow), string(one.state)), name)
+	ended := string(one.state)
+	if s.color {
+		ended = cmp.Or(map[state]output.Style{passed: output.Green, failed: output.Red}[one.state], output.Yellow).Apply(ended)
+	}
+	fmt.Fprintf(b, "%s  %s\n", ended, name)
 	if one.err != "" {
 		b.WriteString(shown(one.err))
 	}
