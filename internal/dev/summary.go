@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-// controllerGroups are the API groups of controllers.
-var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
 // printSummary prints what is running and what to try.
 func (s *session) printSummary() {
@@ -36,7 +34,11 @@ func (s *session) printSummary() {
 		}
 		row("process", text)
 	}
-	controllers := controllersOf(s.projects)
+	var controllers []object.Ref
+	for _, w := range s.projects {
+		ours := func(key object.Ref) bool { return slices.Contains(manifest.ControllerGroups, key.Group) }
+		controllers = append(controllers, lists.Filter(w.applied, ours)...)
+	}
 	for _, key := range controllers {
 		row("controller", key.String())
 	}
@@ -74,14 +76,6 @@ func (ls locals) readiness(unapplied []string, took string) string {
 		return fmt.Sprintf("\nReady after %s.\n\n", took)
 	}
 	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
-}
-
-// controllersOf returns the applied controller objects.
-func controllersOf(projects []*workspace) (keys []object.Ref) {
-	for _, w := range projects {
-		keys = append(keys, lists.Filter(w.applied, func(key object.Ref) bool { return slices.Contains(controllerGroups, key.Group) })...)
-	}
-	return keys
 }
 
 // suggestions returns commands to try.

@@ -75,7 +75,7 @@ func (s *Shared) completeOne(d Document, all []Document) error {
 	switch kind, known := s.kindOf(o, all); {
 	case RefOf(o).GroupKind() == namespaceKind:
 		limited = o.GetName()
-	case known && !kind.Namespaced, slices.Contains(controllerGroups, kind.Group):
+	case known && !kind.Namespaced, slices.Contains(ControllerGroups, kind.Group):
 		return nil
 	case known && limited == "":
 		o.SetNamespace(s.Namespaces[0])
@@ -239,8 +239,8 @@ func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool
 	return false, errors.New(kept)
 }
 
-// controllerGroups are the API groups of controllers.
-var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
+// ControllerGroups are the API groups of controllers.
+var ControllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
 // InstallKinds creates the CRDs of controllers that are among the manifests and not served yet, and brings those up to date
 // that a run has created. Those of an installed Setpoint are used, also in another version: the API server refuses fields that
@@ -248,7 +248,7 @@ var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 func (s *Shared) InstallKinds(ctx context.Context, all []Document) error {
 	used := map[object.GroupKind]bool{}
 	for _, d := range all {
-		if kind := RefOf(d.Object).GroupKind(); slices.Contains(controllerGroups, kind.Group) {
+		if kind := RefOf(d.Object).GroupKind(); slices.Contains(ControllerGroups, kind.Group) {
 			used[kind] = true
 		}
 	}

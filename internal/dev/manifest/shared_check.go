@@ -50,7 +50,7 @@ func (s *Shared) rights(all []Document) rbac.Permissions {
 		version := d.Object.GroupVersionKind().Version
 		resource := object.Resource{Group: kind.Group, Version: version, Plural: kind.Plural, Namespaced: kind.Namespaced}
 		needed = append(needed, rbac.On(resource, "", d.Object.GetNamespace(), "get", "create", "patch", "delete")...)
-		if slices.Contains(controllerGroups, kind.Group) {
+		if slices.Contains(ControllerGroups, kind.Group) {
 			needed = append(needed, rbac.On(resource, "", "", "list", "watch", "update")...)
 			needed = append(needed, rbac.On(resource, "status", "", "patch")...)
 			needed = append(needed, rbac.On(crds.Resource, "", "", "get", "list", "watch")...)

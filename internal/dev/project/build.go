@@ -46,14 +46,6 @@ func (p *Project) cacheFolder() (string, error) {
 	return folder, os.MkdirAll(folder, 0o700)
 }
 
-// compileFirst splits `go run`, because compiling can take minutes and must not look like a
-// process that does not respond.
-func (p *Process) compileFirst() {
-	if build, run, ok := splitGoRun(p.Command); ok && len(p.Build) == 0 {
-		p.Build, p.Command = build, run
-	}
-}
-
 // splitGoRun makes of `go run [FLAGS] PACKAGE [ARGUMENTS]` a `go build` into {binary}
 // with what `go run` sets beside the flags (no debug information, no version control
 // stamp), and the command that runs it. It is false for what `go build` cannot do alike:

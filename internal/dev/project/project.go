@@ -211,7 +211,10 @@ func (p *Process) complete(dir string, say report) {
 		say("command", "%s is written by build: add build, such as [go, build, -o, %q, .]", Binary, Binary)
 	}
 	p.Written = p.Command
-	p.compileFirst()
+	// Compiling can take minutes, and must not look like a process that does not respond.
+	if build, run, ok := splitGoRun(p.Command); ok && len(p.Build) == 0 {
+		p.Build, p.Command = build, run
+	}
 }
 
 // Environ returns the variables as "KEY=value", sorted.
