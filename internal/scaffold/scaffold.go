@@ -158,8 +158,7 @@ const labelRule = "must be lower-case letters, digits and hyphens, begin with a 
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 // ChildKinds are the plural names of the kinds of children that a new operator can have.
-func ChildKinds() (names []string) {
+func ChildKinds() []string {
 	known, _ := readChildren() // It is in the binary, and a test reads it.
-	names = append(names, lists.Map(known, func(c child) string { return c.Resource })...)
-	return names
+	return lists.Map(known, func(c child) string { return c.Resource })
 }

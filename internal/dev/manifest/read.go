@@ -174,16 +174,17 @@ func shorten(file string) string {
 func parse(file string, data []byte) ([]Document, error) {
 	var all []Document
 	var problems []error
-	for i, part := range split(data) {
-		documents, err := decode(Document{File: file, Index: i + 1, Line: part.line}, part.text)
+	for i, d := range split(data) {
+		d.File, d.Index = file, i+1
+		documents, err := decode(d)
 		all, problems = append(all, documents...), append(problems, err)
 	}
 	return all, errors.Join(problems...)
 }
 
 // decode reads one document; a List is replaced by its items.
-func decode(at Document, text []byte) ([]Document, error) {
-	at.text = padded(text, at.Line)
+func decode(at Document) ([]Document, error) {
+	at.text = padded(at.text, at.Line)
 	asJSON, err := yaml.YAMLToJSONStrict(at.text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: error converting YAML to JSON: %w", at, err)
@@ -242,22 +243,16 @@ func checkUnique(all []Document) error {
 	return errors.Join(problems...)
 }
 
-// part is the text of one document and its first line.
-type part struct {
-	text []byte
-	line int
-}
-
-// split splits a file at "---" lines. Empty parts are not counted, so that a leading "---"
+// split splits a file at "---" lines into texts with their first lines. Empty ones are not counted, so that a leading "---"
 // does not shift the numbers.
-func split(data []byte) []part {
-	var parts []part
-	current := part{line: 1}
+func split(data []byte) []Document {
+	var all []Document
+	current := Document{Line: 1}
 	flush := func(next int) {
 		if hasContent(current.text) {
-			parts = append(parts, current)
+			all = append(all, current)
 		}
-		current = part{line: next}
+		current = Document{Line: next}
 	}
 	number := 0
 	for line := range bytes.Lines(data) {
@@ -269,7 +264,7 @@ func split(data []byte) []part {
 		current.text = append(current.text, line...)
 	}
 	flush(0)
-	return parts
+	return all
 }
 
 func isSeparator(line []byte) bool {
@@ -294,12 +289,10 @@ func RefOf(o *unstructured.Unstructured) object.Ref {
 
 // stage returns 0 for namespaces and CRDs, which others need, else 1.
 func stage(ref object.Ref) int {
-	switch ref.GroupKind() {
-	case namespaceKind, crdKind:
+	if kind := ref.GroupKind(); kind == namespaceKind || kind == crdKind {
 		return 0
-	default:
-		return 1
 	}
+	return 1
 }
 
 var (

@@ -87,8 +87,7 @@ func (s *Shared) awaitGone(ctx context.Context, e inventory.Entry, o *unstructur
 // removalTimeout is how long to wait for an object that is being deleted. The API server and the controller manager
 // take their time for all objects of a CRD or a Namespace, and are not to be mistaken for what holds it.
 func removalTimeout(o *unstructured.Unstructured) time.Duration {
-	switch RefOf(o).GroupKind() {
-	case crdKind, namespaceKind:
+	if stage(RefOf(o)) == 0 {
 		return time.Minute
 	}
 	return applyTimeout
