@@ -155,7 +155,7 @@ func TestCompletion(t *testing.T) {
 }
 
 // objectSource is a process with objects, too.
-type objectSource struct{ *clitest.ControllerSource }
+type objectSource struct{ *clitest.FakeProcess }
 
 func (*objectSource) Objects(context.Context, string, inspect.Query) (inspect.Page, error) {
 	red, blue := inspect.ObjectState{Ref: clitest.Team(), HeldDeletions: 3}, inspect.ObjectState{Ref: clitest.Team()}

@@ -14,7 +14,7 @@ import (
 )
 
 // historySource is a process that has seen every object.
-type historySource struct{ *clitest.ControllerSource }
+type historySource struct{ *clitest.FakeProcess }
 
 func (*historySource) States(context.Context, object.Ref) ([]inspect.ObjectState, error) {
 	return nil, nil

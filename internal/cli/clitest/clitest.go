@@ -26,11 +26,12 @@ type FakeProcess struct {
 	// Hangs means that it accepts requests and never responds.
 	Hangs bool
 	Ended chan struct{}
+	all   []inspect.Controller
 }
 
 // NewFakeProcess returns a process that runs a controller of its name.
 func NewFakeProcess(name string) *FakeProcess {
-	return &FakeProcess{name: name, Ended: make(chan struct{})}
+	return &FakeProcess{name: name, Ended: make(chan struct{}), all: []inspect.Controller{{Name: name}}}
 }
 
 // Name is the name of the process.
@@ -39,7 +40,7 @@ func (p *FakeProcess) Name() string { return p.name }
 // Process returns what it says of itself.
 func (p *FakeProcess) Process(context.Context) (inspect.Process, error) { return p.Info, nil }
 
-// Controllers returns its controller, until it ends.
+// Controllers returns its controllers, until it ends.
 func (p *FakeProcess) Controllers(ctx context.Context) ([]inspect.Controller, error) {
 	if p.Hangs {
 		<-ctx.Done()
@@ -49,7 +50,7 @@ func (p *FakeProcess) Controllers(ctx context.Context) ([]inspect.Controller, er
 	case <-p.Ended:
 		return nil, errors.New("connection refused")
 	default:
-		return []inspect.Controller{{Name: p.name}}, nil
+		return p.all, nil
 	}
 }
 
@@ -66,20 +67,10 @@ func (p *FakeProcess) Await(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
-// ControllerSource is a process with some controllers.
-type ControllerSource struct {
-	*FakeProcess
-	all []inspect.Controller
-}
-
-// Controllers returns the controllers.
-func (c *ControllerSource) Controllers(context.Context) ([]inspect.Controller, error) {
-	return c.all, nil
-}
-
-// WithControllers returns a process with these controllers.
-func WithControllers(p *FakeProcess, all []inspect.Controller) *ControllerSource {
-	return &ControllerSource{p, all}
+// WithControllers lets a process run these controllers.
+func WithControllers(p *FakeProcess, all []inspect.Controller) *FakeProcess {
+	p.all = all
+	return p
 }
 
 // AllowedVerbs are rights, such as "get teams in shop"; of all namespaces "list teams in ".

@@ -207,23 +207,9 @@ func (r *Session) States(ctx context.Context, ref object.Ref) (all []inspect.Obj
 // matches it, else the whole name. Commands accept both.
 func ShortName(name string, all []inspect.Controller) string {
 	_, last, split := strings.Cut(name, "/")
-	if !split || !matchesOnly(last, name, all) {
+	matchesOther := func(c inspect.Controller) bool { return c.Name != name && matchesController(last, c) }
+	if !split || slices.ContainsFunc(all, matchesOther) {
 		return name
 	}
 	return last
-}
-
-// matchesOnly reports whether word matches the controller of that name and no other.
-func matchesOnly(word, name string, all []inspect.Controller) bool {
-	found := false
-	for i := range all {
-		if !matchesController(word, all[i]) {
-			continue
-		}
-		if all[i].Name != name {
-			return false
-		}
-		found = true
-	}
-	return found
 }

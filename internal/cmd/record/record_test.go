@@ -25,7 +25,7 @@ import (
 
 // streamSource is a process that can be recorded.
 type streamSource struct {
-	*clitest.ControllerSource
+	*clitest.FakeProcess
 	stream func(out io.Writer) error
 }
 
