@@ -41,8 +41,8 @@ func (r *Client) ControllerArg(ctx context.Context, arg string) (kind compile.Ki
 	return kind, name, is, nil
 }
 
-// Controller returns a stored controller; nil if there is none.
-func (r *Client) Controller(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
+// ReadController returns a stored controller; nil if there is none.
+func (r *Client) ReadController(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
 	text, err := r.API.Get(ctx, object.KindOf(kind.Resource), "", name)
 	switch {
 	case errors.Is(err, failure.ErrNotFound):
@@ -59,7 +59,7 @@ func (r *Client) ControllerNamed(ctx context.Context, name, otherwise string) (*
 	var names []string
 	var unread error
 	for _, kind := range compile.Kinds() {
-		stored, err := r.Controller(ctx, kind, name)
+		stored, err := r.ReadController(ctx, kind, name)
 		if err != nil {
 			unread = cmp.Or(unread, fmt.Errorf("read %s/%s: %w", kind.Name, name, err))
 			continue
@@ -87,7 +87,7 @@ func (r *Client) StoredController(ctx context.Context, arg, isNot string) (*obje
 	case err != nil:
 		return nil, err
 	case is:
-		stored, err := r.Controller(ctx, kind, name)
+		stored, err := r.ReadController(ctx, kind, name)
 		if err == nil && stored == nil {
 			err = fmt.Errorf("%s/%s %w", kind.Name, name, failure.ErrNotFound)
 		}

@@ -268,7 +268,7 @@ func controllerOf(ctx context.Context, r *client.Client, arg string, required bo
 	if err != nil || !is {
 		return nil, err
 	}
-	declared, err := r.Controller(ctx, kind, name)
+	declared, err := r.ReadController(ctx, kind, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", arg, err)
 	}
