@@ -116,7 +116,7 @@ func (r *resolution) kinds(field string, s *Selector) ([]object.Kind, error) {
 	if len(kinds) == 0 && err == nil {
 		r.unserved = append(r.unserved, fmt.Errorf("%s: no kind matches %s", field, s))
 	}
-	r.selected = appendNew(r.selected, kinds)
+	r.selected = lists.Union(r.selected, kinds)
 	return kinds, err
 }
 

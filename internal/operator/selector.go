@@ -54,24 +54,14 @@ func (s *Selector) String() string {
 	if s.Any {
 		words = append(words, "any kind")
 	}
-	text := strings.Join(words, ", ")
-	switch group := s.group(); {
-	case s.Group == nil && s.Version == "":
+	text, of := strings.Join(words, ", "), s.Version
+	if s.Group != nil && *s.Group != "" {
+		of = strings.TrimSuffix(*s.Group+"/"+s.Version, "/")
+	}
+	if of == "" {
 		return text
-	case group == "":
-		return text + " of " + s.Version
-	case s.Version == "":
-		return text + " of " + group
-	default:
-		return text + " of " + group + "/" + s.Version
 	}
-}
-
-func (s *Selector) group() string {
-	if s.Group == nil {
-		return ""
-	}
-	return *s.Group
+	return text + " of " + of
 }
 
 // exact returns the apiVersion and the plural if the selector has both. A name may be a plural.

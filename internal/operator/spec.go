@@ -15,6 +15,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
@@ -103,14 +104,10 @@ func (c *declaredController) expand(field, base string, kinds selectKinds) (map[
 		if err != nil {
 			return nil, err
 		}
-		selected = appendNew(selected, found)
+		selected = lists.Union(selected, found)
 	}
 	setKinds(spec, selected, false)
 	return spec, nil
-}
-
-func appendNew(all, more []object.Kind) []object.Kind {
-	return append(all, slices.DeleteFunc(slices.Clone(more), func(k object.Kind) bool { return slices.Contains(all, k) })...)
 }
 
 // makeAbsolute makes the URLs of webhooks absolute that are paths of the process.

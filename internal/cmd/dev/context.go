@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
@@ -104,11 +105,7 @@ func (f *devContextFlags) namespacesOf(config *clientcmdapi.Config) (run, invent
 	if run = f.namespaces; len(run) == 0 {
 		run = []string{ofContext}
 	}
-	inventories = slices.Clone(run)
-	if !slices.Contains(inventories, ofContext) {
-		inventories = append(inventories, ofContext)
-	}
-	return run, inventories
+	return run, lists.Union(slices.Clone(run), []string{ofContext})
 }
 
 // load returns a kubeconfig with the context alone.

@@ -214,29 +214,19 @@ func rolloutCell(c *inspect.Controller) string {
 // abbreviate shortens the names in the first column if the headers do not fit into width
 // otherwise. A width of 0 is unlimited.
 func abbreviate(rows []output.Row, head []string, all []inspect.Controller, width int) {
-	if width == 0 {
-		return
+	last := len(head) - 1
+	needed := len(head[last])
+	for i := range last {
+		widest := len(head[i])
+		for _, r := range rows {
+			widest = max(widest, utf8.RuneCountInString(output.Clean(r.Cells[i])))
+		}
+		needed += widest + output.ColumnGap
 	}
-	needed := 0
-	for i := range head {
-		needed += columnWidth(rows, head, i) + output.ColumnGap
-	}
-	if needed-output.ColumnGap <= width {
+	if width == 0 || needed <= width {
 		return
 	}
 	for i := range rows {
 		rows[i].Cells[0] = processes.ShortName(rows[i].Name, all)
 	}
-}
-
-// columnWidth returns the width of a column in characters; for the last column, that of its
-// header.
-func columnWidth(rows []output.Row, head []string, column int) int {
-	width := len(head[column])
-	for _, r := range rows {
-		if column < len(head)-1 {
-			width = max(width, utf8.RuneCountInString(output.Clean(r.Cells[column])))
-		}
-	}
-	return width
 }
