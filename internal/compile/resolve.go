@@ -66,7 +66,7 @@ func (d *declared) parents(ctx context.Context, env Environment, draft composite
 		if p.Parent != resource {
 			return nil, invalid("%s: %s are listed before as %s; use one version of a kind", t.field, resource, p.Parent)
 		}
-		if !sameNames(p.Namespaces, namespaces) {
+		if !sets.New(p.Namespaces...).Equal(sets.New(namespaces...)) {
 			return nil, invalid("%s.namespaces: %s are listed before with other namespaces", t.field, resource)
 		}
 		p.Selections = append(p.Selections, selection)
@@ -82,9 +82,6 @@ func (d *declared) parents(ctx context.Context, env Environment, draft composite
 	}
 	return programs, nil
 }
-
-// sameNames reports whether two sets are equal.
-func sameNames(a, b []string) bool { return sets.New(a...).Equal(sets.New(b...)) }
 
 func selectsAll(s composite.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 
@@ -111,13 +108,11 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 		}
 		rules = append(rules, c.rule)
 	}
-	slices.SortFunc(rules, byKind)
+	// Their order in the spec does not matter.
+	slices.SortFunc(rules, func(a, b plan.Rule) int {
+		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
+	})
 	return rules, nil
-}
-
-// byKind sorts rules, so that their order in the spec does not matter.
-func byKind(a, b plan.Rule) int {
-	return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Kind, b.Resource.Kind))
 }
 
 func resolveResource(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {

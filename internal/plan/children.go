@@ -253,10 +253,13 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 // update plans an update of a child. An empty value that the server drops counts as a difference:
 // sending it again does no harm, and UpToDate ends it.
 //
-// A child to which the server applied other fields is applied once more before it is merged.
+// A child to which the server applied other fields is applied once more before it is merged, because only the server
+// knows which fields to remove. Without a digest it does not count as up to date, so the merge follows.
 func (f *Planner) update(action Action, desired *object.Object) (Action, error) {
 	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
-		return f.finishServerSide(action, desired)
+		last, err := f.serverSide(action, desired)
+		last.Desired = 0
+		return last, err
 	}
 	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, valuesOmitted: f.OmitValues})
 	if err != nil {

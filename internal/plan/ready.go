@@ -24,7 +24,9 @@ func (r Rule) NotReadyReason(child, parent *object.Object) (string, error) {
 		return "it does not exist", nil
 	case child.Deleting():
 		return "it is being deleted", nil
-	case hasStaleStatus(child):
+	}
+	observed, err := strconv.ParseInt(string(child.Field("status", "observedGeneration")), 10, 64)
+	if err == nil && observed < child.Generation() {
 		return "its status is not up to date yet", nil
 	}
 	if problem := r.failedCondition(child); problem != "" {
@@ -57,12 +59,6 @@ func (r Rule) failedCondition(child *object.Object) string {
 		}
 	}
 	return ""
-}
-
-// hasStaleStatus reports whether the status is of an older generation.
-func hasStaleStatus(child *object.Object) bool {
-	observed, err := strconv.ParseInt(string(child.Field("status", "observedGeneration")), 10, 64)
-	return err == nil && observed < child.Generation()
 }
 
 // failed returns how the conditions fail the check; "" if they pass.

@@ -197,14 +197,6 @@ func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) 
 	return record.fieldSet != fieldSetHash(w.recorded), nil
 }
 
-// finishServerSide plans a last apply before a child is merged, because only the server knows which
-// fields to remove. Without a digest it does not count as up to date, so the merge follows.
-func (f *Planner) finishServerSide(action Action, desired *object.Object) (Action, error) {
-	action, err := f.serverSide(action, desired)
-	action.Desired = 0
-	return action, err
-}
-
 // applied returns the object to apply, with the UID of the observed one.
 func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRecord) (*object.Object, error) {
 	setAnnotation(w.fields, AppliedAnnotation, n.String())

@@ -266,6 +266,10 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	}
 	former, _ := have["conditions"].([]any)
 	overlaid, given := want["conditions"].([]any)
+	isNoObject := func(item any) bool {
+		_, is := item.(map[string]any)
+		return !is
+	}
 	if want["conditions"] != nil && !given || slices.ContainsFunc(overlaid, isNoObject) {
 		return parent, nil // A field of the author's, which an untyped status takes.
 	}
@@ -281,11 +285,6 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 		return stored, nil
 	}
 	return parent.WithValue(want, "status")
-}
-
-func isNoObject(item any) bool {
-	_, is := item.(map[string]any)
-	return !is
 }
 
 func isOwnCondition(item any, hookConditions []string) bool {

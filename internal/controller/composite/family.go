@@ -160,8 +160,6 @@ func (f *family) countChildren() int {
 // leavesChildren reports whether the children of a deleted parent belong to the garbage collector:
 // there is no finalize hook, or the user chose foreground or orphan deletion.
 func leavesChildren(phase controller.Phase, parent *object.Object) bool {
-	return parent.Deleting() && (phase != controller.PhaseFinalizing || slices.ContainsFunc(parent.Finalizers(), isGCFinalizer))
+	return parent.Deleting() && (phase != controller.PhaseFinalizing || parent.HasFinalizer("foregroundDeletion") ||
+		parent.HasFinalizer("orphan"))
 }
-
-// isGCFinalizer reports whether the garbage collector owns a finalizer.
-func isGCFinalizer(name string) bool { return name == "foregroundDeletion" || name == "orphan" }

@@ -191,16 +191,13 @@ const (
 // statusOwner returns the name of the older controller that stores the status of a parent; empty if
 // this one does.
 func (p *Program) statusOwner(parent *object.Object) string {
-	i := slices.IndexFunc(p.StatusOwners, func(o StatusOwner) bool { return o.selects(parent) })
-	if i < 0 {
-		return ""
+	for _, o := range p.StatusOwners {
+		inside := o.Namespace == "" || parent.Namespace() == "" || parent.Namespace() == o.Namespace
+		if inside && anySelects(o.Selections, parent) {
+			return o.Name
+		}
 	}
-	return p.StatusOwners[i].Name
-}
-
-func (o StatusOwner) selects(parent *object.Object) bool {
-	inside := o.Namespace == "" || parent.Namespace() == "" || parent.Namespace() == o.Namespace
-	return inside && anySelects(o.Selections, parent)
+	return ""
 }
 
 // hasStatus reports whether a response has a status that is not empty.
@@ -258,15 +255,13 @@ func (s Selection) Matches(parent *object.Object) bool {
 	if s.Labels != nil && !s.Labels.Matches(parent.Labels()) {
 		return false
 	}
-	return s.Annotations == nil || s.Annotations.Matches(annotationsOf(parent))
-}
-
-// annotationsOf returns all annotations of an object. It parses them each time, because few
-// controllers select by annotation.
-func annotationsOf(o *object.Object) labels.Set {
-	var all labels.Set
-	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without annotations has no field.
-	return all
+	if s.Annotations == nil {
+		return true
+	}
+	// They are parsed each time, because few controllers select by annotation.
+	var annotations labels.Set
+	_ = json.Unmarshal(parent.Field("metadata", "annotations"), &annotations) // An object without annotations has no field.
+	return s.Annotations.Matches(annotations)
 }
 
 // Finalizes reports whether parents get the finalizer, in either version.

@@ -340,14 +340,13 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	if r.memory.version != r.logic.Version {
 		edits.Forget()
 	}
-	if edits.Explain(r.Stored, r.program.storesStatus(), r.Tools.Now()) {
+	// The controller stores the status of custom resources of composites.
+	storesStatus := !r.program.isDecorator() && r.program.Parent.Custom && r.program.Parent.Status
+	if edits.Explain(r.Stored, storesStatus, r.Tools.Now()) {
 		return r.deletionGuard.FilterHeld(r.ID(r.Item.Key), removals)
 	}
 	return removals
 }
-
-// storesStatus reports whether the status of the parents is the controller's: that of custom resources of composites.
-func (p *Program) storesStatus() bool { return !p.isDecorator() && p.Parent.Custom && p.Parent.Status }
 
 // withheldError returns the error of a run whose deletions are withheld; nil if there are none.
 func (r *run) withheldError() error {

@@ -470,17 +470,14 @@ func (e *Edits) Forget() { e.At, e.Pending = time.Time{}, false }
 // spec counts as unchanged, unless the controller has stored the status of an earlier generation.
 func (e *Edits) Explain(parent *object.Object, storesStatus bool, now time.Time) bool {
 	if spec := specDigest(parent); e.spec != spec {
-		if e.spec != 0 || storesStatus && editedSinceStatus(parent) {
+		observed, err := strconv.ParseInt(string(parent.Field("status", "observedGeneration")), 10, 64)
+		editedSinceStatus := err == nil && observed > 0 && observed < parent.Generation()
+		if e.spec != 0 || storesStatus && editedSinceStatus {
 			e.At, e.Pending = now, true
 		}
 		e.spec = spec
 	}
 	return e.Pending || !e.At.IsZero() && now.Sub(e.At) < window
-}
-
-func editedSinceStatus(parent *object.Object) bool {
-	observed, err := strconv.ParseInt(string(parent.Field("status", "observedGeneration")), 10, 64)
-	return err == nil && observed > 0 && observed < parent.Generation()
 }
 
 // specDigest returns the generation, or a digest of all fields but metadata and status for kinds

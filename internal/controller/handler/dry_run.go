@@ -79,7 +79,9 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {
-		p.Timers, p.GaveUp = timersOf(r.pass), gaveUp(r.pass)
+		p.Timers = timersOf(r.pass)
+		failed := lists.Filter(r.pass.Handlers, func(h *trigger.State) bool { return h.Entry().Failed && !r.pass.Due.Includes(h) })
+		p.GaveUp = lists.Map(failed, (*trigger.State).Title)
 	}
 	return p, err
 }
@@ -136,10 +138,4 @@ func timersOf(p *trigger.Pass) []Timer {
 		}
 	}
 	return timers
-}
-
-// gaveUp returns the handlers that gave up on the object as it is.
-func gaveUp(p *trigger.Pass) []string {
-	failed := lists.Filter(p.Handlers, func(h *trigger.State) bool { return h.Entry().Failed && !p.Due.Includes(h) })
-	return lists.Map(failed, (*trigger.State).Title)
 }

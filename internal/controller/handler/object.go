@@ -33,7 +33,7 @@ type objectWrite struct {
 // storeResponses writes the status and the object, with the record.
 func (w *objectWriter) storeResponses(ctx context.Context, applied []*trigger.Response) error {
 	d := objectWrite{before: w.Stored, checkVersion: slices.ContainsFunc(applied, (*trigger.Response).ChangesObject)}
-	if w.storesStateInStatus() {
+	if w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load() {
 		return w.storeStateWithStatus(ctx, applied, d)
 	}
 	if w.program.Resource.Status {
@@ -358,7 +358,7 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 			want = object.CombinePatches(want, object.DecodeOrEmpty(o.Response.Status))
 		}
 	}
-	if want == nil || w.memory == nil {
+	if want == nil {
 		return
 	}
 	delete(want, lasthandled.StatusField)
@@ -371,11 +371,6 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 		w.memory.prunedNext = time.Time{}
 	}
 	w.ReportPruned(field)
-}
-
-// storesStateInStatus reports whether the record is stored in the status.
-func (w *objectWriter) storesStateInStatus() bool {
-	return w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 }
 
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object

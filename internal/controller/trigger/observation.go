@@ -85,12 +85,9 @@ func (v *Observation) clearExpressionFailure(h *State) (failed bool) {
 // handlesReason reports whether a handler is called for a reason that depends on its entry. An
 // object of a former controller is new to all handlers that compare with what they handled.
 func (v *Observation) handlesReason(h *State, reason hook.Reason) bool {
-	return h.handles(reason) || reason == hook.ReasonCreate && v.wasReplaced() && slices.ContainsFunc(changeReasons[:], h.handles)
-}
-
-// wasReplaced reports whether a former controller has handled the object.
-func (v *Observation) wasReplaced() bool {
-	return v.Rules.ReplacedAnnotation != "" && v.Object.Field("metadata", "annotations", v.Rules.ReplacedAnnotation) != nil
+	replaced := v.Rules.ReplacedAnnotation
+	wasReplaced := replaced != "" && v.Object.Field("metadata", "annotations", replaced) != nil
+	return h.handles(reason) || reason == hook.ReasonCreate && wasReplaced && slices.ContainsFunc(changeReasons[:], h.handles)
 }
 
 // isReleased reports whether the object is being deleted and does not wait for the handlers.

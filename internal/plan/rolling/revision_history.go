@@ -70,14 +70,11 @@ func (h *History) updateLatest(observed []*object.Object) {
 	h.Latest.Number = replaced.Number + 1
 	for _, child := range observed {
 		rule, _ := h.family.Rules.For(child.GroupKind())
-		if rule.Method.Rolling() && h.family.Controls(child) && !h.claimed(child) {
+		claimed := slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
+		if rule.Method.Rolling() && h.family.Controls(child) && !claimed {
 			replaced.Claims[plan.KeyOf(child)] = true
 		}
 	}
-}
-
-func (h *History) claimed(child *object.Object) bool {
-	return slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
 }
 
 // ParentAt returns the parent at a former revision, for the hook.
