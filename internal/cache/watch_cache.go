@@ -405,24 +405,16 @@ func (x index) candidates(selector labels.Selector) (keys []indexKey, known bool
 	requirements, _ := selector.Requirements()
 	fewest := 0
 	for _, r := range requirements {
-		if !requiresValue(r.Operator()) {
+		if !slices.Contains([]selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}, r.Operator()) {
 			continue
 		}
-		candidates := requirementKeys(r)
+		// A key per value: their objects are disjoint.
+		candidates := lists.Map(r.ValuesUnsorted(), func(value string) indexKey { return indexKey{r.Key(), value} })
 		if size := x.size(candidates); !known || size < fewest {
 			keys, fewest, known = candidates, size, true
 		}
 	}
 	return keys, known
-}
-
-func requiresValue(operator selection.Operator) bool {
-	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
-}
-
-// requirementKeys returns a key per value of the requirement. Their objects are disjoint.
-func requirementKeys(r labels.Requirement) []indexKey {
-	return lists.Map(r.ValuesUnsorted(), func(value string) indexKey { return indexKey{r.Key(), value} })
 }
 
 func (x index) size(keys []indexKey) int {

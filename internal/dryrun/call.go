@@ -101,7 +101,8 @@ func callOf(of *object.Object, f handler.DryRunCall) Call {
 	}
 	if f.Err != nil {
 		c.Error = newProblem(f.Err)
-		c.RetryAfterSeconds = delayOf(f.Err).Seconds()
+		after, _ := hook.RetryDelay(f.Err)
+		c.RetryAfterSeconds = after.Seconds()
 	}
 	return c
 }

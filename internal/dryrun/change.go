@@ -24,7 +24,9 @@ func dryRunPlan(ctx context.Context, r *run, p plan.Plan, desired []*object.Obje
 		results := r.Writer.ApplyPlan(ctx, plan.Plan{Stages: [][]plan.Action{checked}})
 		for _, action := range stage {
 			if waits(action) {
-				all = append(all, waitingForNamespace(action))
+				change := unchecked(action, "")
+				change.Held = "it waits for Namespace " + action.Ref.Namespace + ", which the API server rejects"
+				all = append(all, change)
 				continue
 			}
 			if inNewNamespace(action) {
@@ -42,13 +44,6 @@ func dryRunPlan(ctx context.Context, r *run, p plan.Plan, desired []*object.Obje
 		}
 	}
 	return all
-}
-
-// waitingForNamespace returns a change that waits for a namespace that cannot be created.
-func waitingForNamespace(a plan.Action) Change {
-	c := unchecked(a, "")
-	c.Held = "it waits for Namespace " + a.Ref.Namespace + ", which the API server rejects"
-	return c
 }
 
 // createdNamespaces returns the namespaces that a plan creates.

@@ -3,7 +3,6 @@ package dryrun
 import (
 	"cmp"
 	"errors"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -20,12 +19,6 @@ func newProblem(err error) *Problem {
 		p.Hint = "the controller is not accepted, so it does nothing"
 	}
 	return p
-}
-
-// delayOf returns the retry delay that a handler chose; 0 for none.
-func delayOf(err error) time.Duration {
-	after, _ := hook.RetryDelay(err)
-	return after
 }
 
 // cliHint returns a hint for the command line, which runs on the user's machine; running returns

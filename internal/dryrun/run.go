@@ -118,7 +118,7 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for !r.synced() {
+	for slices.ContainsFunc(r.loops, func(one loop) bool { return !one.Health().Synced }) {
 		if err := r.watchErr(); err != nil {
 			return err
 		}
@@ -129,10 +129,6 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	return nil
-}
-
-func (r *run) synced() bool {
-	return !slices.ContainsFunc(r.loops, func(one loop) bool { return !one.Health().Synced })
 }
 
 // watchErr returns the error of a failing watch, if any.

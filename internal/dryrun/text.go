@@ -147,17 +147,12 @@ func (p *printer) object(o Object) {
 	for _, change := range o.Changes {
 		p.change(change)
 	}
-	p.ownChanges(o)
-	p.timers(o)
-	p.problem(1, o.Error)
-}
-
-// ownChanges writes the changes of the object itself and its events.
-func (p *printer) ownChanges(o Object) {
 	if len(o.Fields) > 0 {
 		p.header("~", yellow, "itself", o.Fields)
 	}
 	p.events(o.Events)
+	p.timers(o)
+	p.problem(1, o.Error)
 }
 
 func (p *printer) events(events []hook.Event) {

@@ -87,7 +87,8 @@ func splice(data, value []byte, path []string) ([]byte, error) {
 	}
 	switch {
 	case found && value == nil:
-		return withoutMember(data, member.span), nil
+		cut := memberExtent(data, member.span)
+		return concat(data[:cut.from], data[cut.to:]), nil
 	case found:
 		return concat(data[:member.value.from], value, data[member.value.to:]), nil
 	case value == nil:

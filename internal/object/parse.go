@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strconv"
 	"unique"
 	"unsafe"
@@ -37,7 +36,11 @@ func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	dec := newDecoder(data)
 	defer dec.release()
 	p := parser{data: data, dec: &dec.Decoder, keepManaged: whole}
-	if err := p.document(); err != nil {
+	err := p.object()
+	if err == nil {
+		err = expectEnd(p.dec)
+	}
+	if err != nil {
 		return nil, withFieldPath(p.dec, err)
 	}
 	return p.build(apiVersion, kind), nil
@@ -117,14 +120,6 @@ type owner struct {
 type textSpan struct {
 	text []byte
 	from int64
-}
-
-// document reads one object and the end of the data.
-func (p *parser) document() error {
-	if err := p.object(); err != nil {
-		return err
-	}
-	return expectEnd(p.dec)
 }
 
 func (p *parser) object() error {
@@ -385,12 +380,6 @@ func (p *parser) intent(o *Object) uint64 {
 
 // DigestOf returns a hash of bytes, stable within this process only.
 func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
-
-// withoutMember returns a copy of an object without one member.
-func withoutMember(data []byte, member span) []byte {
-	cut := memberExtent(data, member)
-	return slices.Concat(data[:cut.from], data[cut.to:])
-}
 
 // memberExtent returns the span of a member with its comma and white space. No member starts at
 // the beginning of data.

@@ -39,11 +39,8 @@ func (p *pattern) identity() string {
 
 // matches reports whether an object matches. It does not check the labels of its namespace.
 func (p *pattern) matches(o *object.Object) bool {
-	return p.inNamespace(o.Namespace()) && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
-}
-
-func (p *pattern) inNamespace(namespace string) bool {
-	return p.namespace == "" || p.namespace == namespace
+	inNamespace := p.namespace == "" || p.namespace == o.Namespace()
+	return inNamespace && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
 }
 
 func (p *pattern) hasName(name string) bool {

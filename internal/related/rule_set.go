@@ -31,14 +31,6 @@ type ruleSet struct {
 	eventID uint64
 }
 
-// sortRules sorts rules by kind and removes duplicates.
-func sortRules(rules []*rule) []*rule {
-	slices.SortFunc(rules, func(a, b *rule) int {
-		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
-	})
-	return slices.Compact(rules)
-}
-
 // compareKinds orders by "Kind.apiVersion", the name of a group in a request.
 func compareKinds(a, b object.Resource) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion(), b.Kind+"."+b.APIVersion())
@@ -147,7 +139,11 @@ func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
 
 // ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
-	rules := sortRules(lists.Map(patterns, r.ruleFor))
+	rules := lists.Map(patterns, r.ruleFor)
+	slices.SortFunc(rules, func(a, b *rule) int {
+		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
+	})
+	rules = slices.Compact(rules)
 	key := ruleSetKey(rules)
 	if a := r.ruleSets[key]; a != nil {
 		return a

@@ -82,7 +82,9 @@ func limitMemory(bytes int64) error {
 		return err
 	}
 	debug.SetMaxStack(int(bytes / 4)) // Endless recursion would fill it.
-	debug.SetMemoryLimit(int64(goMemory()) + bytes/4*3)
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	debug.SetMemoryLimit(int64(stats.Sys-stats.HeapReleased) + bytes/4*3)
 	if err := setLimit(syscall.RLIMIT_DATA, data+bytes); err != nil || space == 0 {
 		return err
 	}
@@ -101,11 +103,4 @@ const (
 
 func setLimit(resource int, limit int64) error {
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: uint64(limit), Max: uint64(limit)})
-}
-
-// goMemory is the memory that Go's runtime has now.
-func goMemory() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.Sys - stats.HeapReleased
 }

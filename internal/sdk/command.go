@@ -82,13 +82,6 @@ func (e usageError) Unwrap() error { return e.error }
 // program is the name of the executable.
 func program() string { return filepath.Base(os.Args[0]) }
 
-// commands are run with the flags of run: who knows how the program runs needs no others.
-func (l *CommandLine) commands() map[string]func(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error {
-	return map[string]func(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error{
-		"run": l.run, "rbac": l.printRBAC, "uninstall": l.uninstall,
-	}
-}
-
 func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
 	name := "run"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -97,7 +90,10 @@ func (l *CommandLine) parse(args []string, stdout io.Writer) (command, error) {
 	if name == "help" {
 		name, args = "run", []string{"--help"}
 	}
-	do, known := l.commands()[name]
+	// All have the flags of run: who knows how the program runs needs no others.
+	do, known := map[string]func(ctx context.Context, f *runFlags, o Options, stdout io.Writer) error{
+		"run": l.run, "rbac": l.printRBAC, "uninstall": l.uninstall,
+	}[name]
 	if !known {
 		return nil, usageError{fmt.Errorf("unknown command %q", name)}
 	}

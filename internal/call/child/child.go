@@ -74,8 +74,10 @@ func (c *child) do(ctx context.Context, limits Call, exchange func(*Conn) error)
 	timer.Stop()
 	stop()
 	switch {
+	case err == nil && c.conn.reader.Buffered() > 0:
+		return errMoreLines // The next call would read them.
 	case err == nil:
-		return c.conn.checkEmpty()
+		return nil
 	case c.isKilled():
 		return *c.killed.Load()
 	case isClosed(err):

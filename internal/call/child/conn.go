@@ -124,14 +124,6 @@ func (c *Conn) Line() ([]byte, error) {
 	}
 }
 
-// checkEmpty reports whether the child wrote more than was read: the next call would read it.
-func (c *Conn) checkEmpty() error {
-	if c.reader.Buffered() > 0 {
-		return errMoreLines
-	}
-	return nil
-}
-
 // checkSilent reports whether an idle child wrote, or closed its output. It does not wait.
 func (c *Conn) checkSilent() error {
 	raw, err := c.out.SyscallConn()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
 )
@@ -151,7 +151,7 @@ func deletionFinalizers(have []string, options *metav1.DeleteOptions, orphansByD
 	if finalizer := propagationFinalizer(have, options, orphansByDefault); finalizer != "" {
 		after = append(after, finalizer)
 	}
-	if sameSet(have, after) {
+	if sets.New(have...).Equal(sets.New(after...)) {
 		return have
 	}
 	return after
@@ -174,8 +174,4 @@ func propagationFinalizer(have []string, options *metav1.DeleteOptions, orphansB
 		return metav1.FinalizerOrphanDependents
 	}
 	return ""
-}
-
-func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -21,7 +21,7 @@ func (w *write) patch() (*outcome, error) {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, w.method, w.groupResource(), w.name,
 			fmt.Sprintf("the body of the request was in an unknown format - %s is not supported", w.contentType), 0, false)
 	}
-	if w.isApply() {
+	if w.patchType() == types.ApplyYAMLPatchType {
 		return w.apply()
 	}
 	if w.live == nil {
@@ -129,7 +129,8 @@ func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
 
 // merged returns the live object with the applied fields, read again: the merge is no typed value.
 func (w *write) merged(live, config *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	merged, err := w.kind.Managers[w.subresource].Apply(live.DeepCopy(), config, w.query.Get("fieldManager"), w.forced())
+	force := w.query.Get("force") == "true"
+	merged, err := w.kind.Managers[w.subresource].Apply(live.DeepCopy(), config, w.query.Get("fieldManager"), force)
 	if err != nil {
 		return nil, err
 	}

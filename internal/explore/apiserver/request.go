@@ -95,8 +95,6 @@ func (r *request) patchType() types.PatchType {
 	return types.PatchType(r.contentType)
 }
 
-func (r *request) isApply() bool { return r.patchType() == types.ApplyYAMLPatchType }
-
 func (r *request) dryRun() bool { return len(r.query["dryRun"]) > 0 }
 
 // fieldManager returns the field manager, which is otherwise the first part of the user agent.
@@ -111,8 +109,6 @@ func (r *request) fieldManager() string {
 func (r *request) isStrict() bool {
 	return r.query.Get("fieldValidation") == metav1.FieldValidationStrict
 }
-
-func (r *request) forced() bool { return r.query.Get("force") == "true" }
 
 func (r *request) hasSubresource() bool {
 	switch r.subresource {

@@ -11,7 +11,9 @@ func pod(s *stepper) {
 	scheduled := text(s.spec, "nodeName") != ""
 	switch {
 	case phase == "Succeeded" || phase == "Failed":
-		s.endPod()
+		if s.object.Deleting() {
+			s.step("kubelet", "is removed", s.remove())
+		}
 	case s.object.Deleting():
 		if scheduled {
 			s.terminatePod()
@@ -47,13 +49,6 @@ func (s *stepper) terminatePod() {
 		s.step("kubelet", "stops", s.podStatus("Running", false))
 	}
 	s.step("kubelet", "ends", s.remove())
-}
-
-// endPod removes a pod that has ended, if it is being deleted.
-func (s *stepper) endPod() {
-	if s.object.Deleting() {
-		s.step("kubelet", "is removed", s.remove())
-	}
 }
 
 // podStatus sets phase and readiness, and the states of the containers to match.

@@ -252,17 +252,16 @@ func (d Departures) Add(before, after *apiserver.State) {
 // There is one for each kind and parent, in its life and in its deletion.
 func (d Departures) Invariants() []Invariant {
 	var first []going
-	for _, g := range slices.SortedFunc(maps.Keys(d), compareGoing) {
+	byName := func(a, b going) int {
+		return cmp.Or(apiserver.CompareRefs(a.goes, b.goes), apiserver.CompareRefs(a.stays, b.stays))
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(d), byName) {
 		reverse := going{g.stays, g.goes, g.parent, g.deleting}
 		if !d[reverse] && !slices.ContainsFunc(first, g.isLike) {
 			first = append(first, g)
 		}
 	}
 	return lists.Map(first, going.invariant)
-}
-
-func compareGoing(a, b going) int {
-	return cmp.Or(apiserver.CompareRefs(a.goes, b.goes), apiserver.CompareRefs(a.stays, b.stays))
 }
 
 // isLike reports whether two are of one kind and parent, at one time.

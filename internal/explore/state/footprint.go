@@ -108,19 +108,15 @@ func (f *Footprint) Touches(other *Footprint) string {
 			return by.String() + " refers to an object of the other"
 		}
 	}
+	reader, saysReads := f.Process.(world.Reader)
 	for _, item := range f.items {
 		for _, o := range other.loose {
-			if f.reads(item, o) {
+			if !saysReads || reader.Reads(item, o) {
 				return fmt.Sprintf("a reconcile of %s for %s may depend on %s", item.Object, item.Controller, o.Ref().Identity())
 			}
 		}
 	}
 	return f.shareEnvironment(other)
-}
-
-func (f *Footprint) reads(item world.Item, o *object.Object) bool {
-	reader, is := f.Process.(world.Reader)
-	return !is || reader.Reads(item, o)
 }
 
 // shareEnvironment finds claims that pods of the other group could use: the only kind whose model looks at others.

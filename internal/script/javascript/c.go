@@ -52,13 +52,6 @@ func (b *buffer) hold(tls *libc.TLS, text []byte) ([]byte, error) {
 	return held, nil
 }
 
-// trim frees a large buffer.
-func (b *buffer) trim(tls *libc.TLS) {
-	if b.size > maxKept {
-		b.free(tls)
-	}
-}
-
 func (b *buffer) free(tls *libc.TLS) {
 	libc.Xfree(tls, b.address)
 	*b = buffer{}

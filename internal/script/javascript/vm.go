@@ -114,7 +114,9 @@ func (m *vm) close() {
 // restart makes the VM what it was when the image of its memory was taken.
 func (m *vm) restart() {
 	m.memory.restore(m.tls)
-	m.input.trim(m.tls)
+	if m.input.size > maxKept {
+		m.input.free(m.tls)
+	}
 	m.rejected, m.log, m.limit = nil, nil, timeLimit{}
 }
 
