@@ -311,10 +311,11 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 // statusErrorOf returns the server's Status as an error. A raw request returns it as the body, with
 // an error that has only the code.
 func statusErrorOf(body []byte, err error) error {
-	status, ok := parseStatus(body)
-	if !ok {
-		return err
+	var parsed metav1.Status
+	if json.Unmarshal(body, &parsed) != nil || parsed.Kind != "Status" || parsed.Status != metav1.StatusFailure {
+		return err // The body need not be a Status.
 	}
+	status := &apierrors.StatusError{ErrStatus: parsed}
 	switch {
 	case isUIDMismatch(status):
 		return newConflict("the object was replaced by another one with the same name")
@@ -322,15 +323,6 @@ func statusErrorOf(body []byte, err error) error {
 		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
 	}
 	return status
-}
-
-// parseStatus parses the Status in an error response.
-func parseStatus(body []byte) (*apierrors.StatusError, bool) {
-	var status metav1.Status
-	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
-		return nil, false //nolint:nilerr // The body need not be a Status.
-	}
-	return &apierrors.StatusError{ErrStatus: status}, true
 }
 
 // isUIDMismatch reports whether another object with the same name exists, because the UID does not

@@ -113,7 +113,10 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 	case plan.Evict:
 		result.Err = w.Evict(ctx, a.Resource, a.Before)
 	case plan.Update:
-		result.Stored, result.Err = w.merge(ctx, a)
+		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After, "")
+		if apierrors.IsInvalid(result.Err) {
+			result.Stored, result.Err = w.updateWithoutLeftovers(ctx, a, result.Err)
+		}
 	case plan.Adopt, plan.Release:
 		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After, "")
 	default:
@@ -123,15 +126,6 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 		result.Err = fmt.Errorf("%s %s: %w", a.Verb, a.Ref, result.Err)
 	}
 	return result
-}
-
-// merge updates a child to what was merged.
-func (w *Writer) merge(ctx context.Context, a plan.Action) (*object.Object, error) {
-	stored, err := w.Update(ctx, a.Resource, a.After, "")
-	if apierrors.IsInvalid(err) {
-		return w.updateWithoutLeftovers(ctx, a, err)
-	}
-	return stored, err
 }
 
 // updateOrApply applies the desired fields, by an update if that has the same result.

@@ -363,9 +363,6 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 	return compiled, nil
 }
 
-// isPaused reports whether a user paused the controller.
-func isPaused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
-
 func (k Kind) form() hook.ControllerType {
 	if k.isDecorator() {
 		return hook.Decorator

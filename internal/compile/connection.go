@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -13,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // connection opens what calls the hooks of one controller.
@@ -152,19 +154,16 @@ func (c *connection) observer(h *hookConfig) func(call.Result) {
 	return func(result call.Result) { c.env.ObserveCall(c.name, address, result) }
 }
 
-// codeOf describes the code of the hooks.
-func (c *connection) codeOf(configs hookConfigs) Code {
-	if c.programs == nil {
-		return Code{ConfigMaps: configs.configMaps()}
-	}
-	return Code{ConfigMaps: configs.configMaps(), Digest: c.programs.digest, Outdated: c.programs.outdated}
-}
-
 // compiled returns what controllers of all kinds have, whose hooks are opened.
 func (c *connection) compiled(o *object.Object, configs hookConfigs, suspended bool) *Compiled {
+	code := Code{ConfigMaps: configs.configMaps()}
+	if c.programs != nil {
+		code.Digest, code.Outdated = c.programs.digest, c.programs.outdated
+	}
+	paused := plan.Annotation(o, setpoint.AnnotationPaused) == "true"
 	return &Compiled{
-		HookAddresses: configs.addresses(), Credentials: configs.credentials(), Code: c.codeOf(configs),
-		Account: c.account, Suspended: suspended || isPaused(o), Notes: configs.endpointNotes(o), Release: c.release,
+		HookAddresses: configs.addresses(), Credentials: configs.credentials(), Code: code,
+		Account: c.account, Suspended: suspended || paused, Notes: configs.endpointNotes(o), Release: c.release,
 	}
 }
 

@@ -383,16 +383,6 @@ func (r *Run) SendOnce(event hook.Event) {
 	r.SendEvent(event)
 }
 
-// sendFailure sends the event about a failure.
-func (r *Run) sendFailure(f Failure) {
-	if !errors.Is(f.Err, identity.ErrForbidden) {
-		r.SendEvent(f.Event)
-		return
-	}
-	r.base.Tools.Observer.OwnEvent(r.Stored, f.Event)
-	r.Record.EventSent(f.Event)
-}
-
 // Failure is a failed run.
 type Failure struct {
 	Err   error
@@ -411,7 +401,12 @@ func (r *Run) ReportFailure(f Failure) {
 		return
 	}
 	log.Warn("reconcile failed")
-	r.sendFailure(f)
+	if errors.Is(f.Err, identity.ErrForbidden) {
+		b.Tools.Observer.OwnEvent(r.Stored, f.Event)
+		r.Record.EventSent(f.Event)
+	} else {
+		r.SendEvent(f.Event)
+	}
 	last.message, last.at = message, b.Tools.Now()
 }
 
