@@ -118,7 +118,7 @@ func (h *Handler[T]) OnRelated() *Handler[T] { return h.on(hook.ReasonRelated) }
 // after a restart of the program. A call that is due while the handler runs or fails is
 // skipped.
 func (h *Handler[T]) Every(interval time.Duration) *Handler[T] {
-	h.handler.SetInterval(interval)
+	h.handler.SetPositive("Every", &h.handler.Spec.Every, interval)
 	return h
 }
 
@@ -313,7 +313,7 @@ func Backoff(first, most time.Duration) HandlerOption {
 // condition Handled has the reason DaemonStuck until the daemon returns, and Setpoint
 // starts no other one for the object.
 func StopTimeout(d time.Duration) HandlerOption {
-	return handlerOption(func(h *sdk.Handler) { h.SetStopTimeout(d) })
+	return handlerOption(func(h *sdk.Handler) { h.SetPositive("StopTimeout", &h.Spec.StopTimeout, d) })
 }
 
 // Optional does not hold the deletion of objects for OnDelete: there is no finalizer.

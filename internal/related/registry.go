@@ -180,8 +180,6 @@ type Watch struct {
 	Selection cache.Selection
 	// Objects is the number of objects.
 	Objects int
-	// Synced reports whether the initial list is complete.
-	Synced bool
 	// Err is nil while the watch works. It retries.
 	Err error
 }
@@ -196,7 +194,7 @@ func (r *Registry) Watches() []Watch {
 func statesOf(shared iter.Seq[*sharedWatch]) []Watch {
 	watches := []Watch{}
 	for t := range shared {
-		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()})
+		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Err: t.view.Err()})
 	}
 	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
 	return watches

@@ -201,11 +201,13 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 		program.HandledStatusKey = h.markerName()
 	}
 	for _, k := range h.related {
-		related, err := k.resolve(ctx, env)
+		resource, err := resolveUsed(ctx, *env, k.of.Kind)
 		if err != nil {
 			return loop.Program{}, err
 		}
-		program.Related = append(program.Related, related)
+		program.Related = append(program.Related, loop.Related{
+			Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.Labels, Fields: k.of.Fields, Map: k.mapAndLog,
+		})
 	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers
@@ -308,14 +310,6 @@ func (h *Handler) AddReason(reason hook.Reason) {
 	}
 }
 
-// SetInterval calls the handler at an interval.
-func (h *Handler) SetInterval(interval time.Duration) {
-	if interval <= 0 {
-		h.AddProblem("Every(%s): must be greater than zero", interval)
-	}
-	h.Spec.Every = interval
-}
-
 // SetSchedule calls the handler on a cron schedule.
 func (h *Handler) SetSchedule(cron string) {
 	parsed, err := schedule.Parse(cron)
@@ -346,14 +340,6 @@ func (h *Handler) SetBackoff(first, most time.Duration) {
 	}
 }
 
-// SetStopTimeout limits how long a deletion waits for a daemon.
-func (h *Handler) SetStopTimeout(d time.Duration) {
-	if d <= 0 {
-		h.AddProblem("StopTimeout(%s): must be greater than zero", d)
-	}
-	h.Spec.StopTimeout = d
-}
-
 // AddFormerName adds a name that the handler had.
 func (h *Handler) AddFormerName(name string) {
 	if err := validateName(name); err != nil {
@@ -372,6 +358,14 @@ func (h *Handler) WatchFields(paths ...string) {
 		}
 		h.Spec.Fields = append(h.Spec.Fields, path)
 	}
+}
+
+// SetPositive is SetDuration for an option that must not be zero either.
+func (h *Handler) SetPositive(option string, field *time.Duration, d time.Duration) {
+	if d <= 0 {
+		h.AddProblem("%s(%s): must be greater than zero", option, d)
+	}
+	*field = d
 }
 
 // SetDuration sets a field of the Spec to the value of an option.

@@ -1,12 +1,8 @@
 package sdk
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
-	loop "github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -35,12 +31,4 @@ func (k relatedKind) mapAndLog(o *object.Object) []types.NamespacedName {
 		k.of.app.logger().Error("related object not mapped", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
 	}
 	return names
-}
-
-// resolve returns the related kind as a program has it.
-func (k relatedKind) resolve(ctx context.Context, env *compile.Environment) (loop.Related, error) {
-	resource, err := resolveUsed(ctx, *env, k.of.Kind)
-	return loop.Related{
-		Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.Labels, Fields: k.of.Fields, Map: k.mapAndLog,
-	}, err
 }

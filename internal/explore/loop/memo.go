@@ -36,8 +36,6 @@ type Difference struct {
 	// Later is set if they differ only after calls with other requests, Restarted if the second one is of a process that
 	// had just started.
 	Later, Restarted bool
-	// First and Second are the responses as JSON.
-	First, Second []byte
 }
 
 // HookStats counts the calls of a hook.
@@ -241,8 +239,7 @@ func (m *Memo) checksVersions(name string) bool {
 
 // compare notes if two responses to one request differ. The difference says of which hook they are, and when.
 func (m *Memo) compare(d Difference, r *remembered, again []byte, err error) {
-	d.Fields, d.First, d.Second = differences(r.text, again, r.err, err), r.text, again
-	if len(d.Fields) == 0 {
+	if d.Fields = differences(r.text, again, r.err, err); len(d.Fields) == 0 {
 		return
 	}
 	m.mu.Lock()
