@@ -210,18 +210,7 @@ func (p *page) see(texts ...string) {
 // seeIn waits until all texts are visible in the elements of a selector.
 func (p *page) seeIn(selector string, texts ...string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("see %q in %s", texts, selector), func() error {
-		seen, err := p.textOf(selector)
-		if err != nil {
-			return err
-		}
-		for _, text := range texts {
-			if !strings.Contains(seen, flat(text)) {
-				return fmt.Errorf("%q is missing in: %s", text, cut(seen))
-			}
-		}
-		return nil
-	})
+	p.untilShown(true, selector, texts)
 }
 
 // notSee waits until no text is visible.
@@ -233,17 +222,19 @@ func (p *page) notSee(texts ...string) {
 // notSeeIn waits until no text is visible in the elements of a selector.
 func (p *page) notSeeIn(selector string, texts ...string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("not see %q in %s", texts, selector), func() error {
+	p.untilShown(false, selector, texts)
+}
+
+func (p *page) untilShown(shown bool, selector string, texts []string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("that %q is shown in %s: %v", texts, selector, shown), func() error {
 		seen, err := p.textOf(selector)
-		if err != nil {
-			return err
-		}
 		for _, text := range texts {
-			if strings.Contains(seen, flat(text)) {
-				return fmt.Errorf("%q is still there: %s", text, cut(seen))
+			if err == nil && strings.Contains(seen, flat(text)) != shown {
+				return fmt.Errorf("that %q is shown is not %v in: %s", text, shown, cut(seen))
 			}
 		}
-		return nil
+		return err
 	})
 }
 
