@@ -15,13 +15,7 @@ func TestSameResponses(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t)
 	cluster.install(t)
-	for i := range *seeds {
-		seed := *first + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			compareSeed(t, cluster, seed)
-		})
-	}
+	eachSeed(t, cluster, compareSeed)
 }
 
 // requestsPerSeed is the length of a random sequence.

@@ -17,13 +17,7 @@ import (
 func TestSameGarbage(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t)
-	for i := range *seeds {
-		seed := *first + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			compareGarbage(t, cluster, seed)
-		})
-	}
+	eachSeed(t, cluster, compareGarbage)
 }
 
 // graphSize is the number of objects in a graph: all ways of the garbage collector through it are tried.

@@ -52,3 +52,14 @@ func becomeSetpointDev() error {
 	command := append([]string{binary, "dev", "--cluster-only", "--", self}, os.Args[1:]...)
 	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"=1"))
 }
+
+// eachSeed runs a comparison with each of the seeds, beside each other.
+func eachSeed(t *testing.T, cluster *clusterServer, compare func(t *testing.T, cluster *clusterServer, seed uint64)) {
+	for i := range *seeds {
+		seed := *first + uint64(i)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			compare(t, cluster, seed)
+		})
+	}
+}

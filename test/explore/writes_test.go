@@ -119,13 +119,7 @@ func TestUpdatesEqualApplies(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t)
 	cluster.define(t, sprocketCRD, "/apis/example.com/v1/sprockets")
-	for i := range *seeds {
-		seed := *first + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			compareWrites(t, cluster, seed)
-		})
-	}
+	eachSeed(t, cluster, compareWrites)
 }
 
 // turnsPerSeed is how many responses of a hook are applied.
