@@ -75,21 +75,18 @@ func TestInspectProcessInPod(t *testing.T) {
 		t.Error("nothing was forwarded")
 	}
 	c.attackInspection(t, may)
-	out, err := setpoint(unread, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "get the Secret shop/setpoint-inspect with the token of the inspect endpoint: secrets") {
-		t.Errorf("who may forward ports, and not get the Secret: %v\n%s", err, out)
-	}
-	out, err = setpoint(may, "get", "--pod", "shop/setpoint-0:1")
-	if err == nil || !strings.Contains(out, "connection refused") {
-		t.Errorf("at another port: %v\n%s", err, out)
-	}
-	out, err = setpoint(mayNot, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "cannot create resource \"pods/portforward\"") {
-		t.Errorf("who may not: %v\n%s", err, out)
-	}
-	out, err = setpoint(mayNot, "get", "-N", "default")
-	if err == nil || !strings.Contains(out, "cannot list resource \"leases\"") {
-		t.Errorf("who may not list: %v\n%s", err, out)
+	for name, test := range map[string]struct {
+		user, want string
+		args       []string
+	}{
+		"may forward ports, and not get the Secret": {unread, "get the Secret shop/setpoint-inspect with the token of the inspect endpoint: secrets", []string{"-N", "shop"}},
+		"asks at another port":                      {may, "connection refused", []string{"--pod", "shop/setpoint-0:1"}},
+		"may not":                                   {mayNot, "cannot create resource \"pods/portforward\"", []string{"-N", "shop"}},
+		"may not list":                              {mayNot, "cannot list resource \"leases\"", []string{"-N", "default"}},
+	} {
+		if out, err := setpoint(test.user, append([]string{"get"}, test.args...)...); err == nil || !strings.Contains(out, test.want) {
+			t.Errorf("who %s: %v\n%s", name, err, out)
+		}
 	}
 	c.readReplicas(t, may, kubelet)
 }
