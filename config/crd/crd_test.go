@@ -1,15 +1,23 @@
 package crd_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	metacontroller "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/must"
+	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
 func TestNames(t *testing.T) {
@@ -175,4 +183,199 @@ func TestDefaultsMatchTheirConstants(t *testing.T) {
 			t.Errorf("%s: the schema says %v, the constant %q", name, test.schema["default"], test.want)
 		}
 	}
+}
+
+// ruleOf is the first pattern in the rules of a field of a handler.
+func ruleOf(t *testing.T, names ...string) *regexp.Regexp {
+	t.Helper()
+	s := schemaOf(t, ourHandler).at(append([]string{"spec", "handlers"}, names...)...)
+	rules, _ := s["x-kubernetes-validations"].([]any)
+	for _, rule := range rules {
+		one, _ := rule.(map[string]any)
+		text, _ := one["rule"].(string)
+		if found := regexp.MustCompile(`^!?self[.]matches[(]r?["'](.*?)["'][)]`).FindStringSubmatch(text); found != nil {
+			return regexp.MustCompile(found[1])
+		}
+	}
+	t.Fatalf("no pattern for %v in %v", names, rules)
+	return nil
+}
+
+// Fault H12: the API server refuses what is no cron expression. What it accepts and the
+// calendar does not, such as the 30th of February, the condition Accepted reports.
+func TestScheduleRule(t *testing.T) {
+	rule := ruleOf(t, "schedule")
+	for _, expression := range []string{
+		"30 4 * * mon-fri", "*/20 * * * *", "0 0 29 2 *", "@hourly", " @daily ", "TZ=Europe/Berlin 0 6 * * *", "CRON_TZ=Asia/Tokyo  @daily",
+		"0,15,30-45/5 0-23 1,31 JAN-Dec ?", "59 23 31 12 6", "05 04 01 02 00", "1/7 * * jun,jul SUN", "TZ=Etc/GMT+3 0 0 * * *", "0\t0  * * *",
+	} {
+		if _, err := schedule.Parse(expression); err != nil || !rule.MatchString(expression) {
+			t.Errorf("%q: the calendar says %v, the rule %v", expression, err, rule.MatchString(expression))
+		}
+	}
+	for _, expression := range []string{
+		"61 * * * *", "* 24 * * *", "* * 32 * *", "* * 0 * *", "* * * 13 *", "* * * 0 *", "* * * * 7", "* * * *", "0 0 * * * *", "every tuesday",
+		"@every 1h", "@sometimes", "", " ", "TZ=UTC", "*/0 * * * *", "1- * * * *", "* * * * tues", "1-2-3 * * * *",
+	} {
+		if _, err := schedule.Parse(expression); err == nil || rule.MatchString(expression) {
+			t.Errorf("%q: the calendar says %v, the rule %v", expression, err, rule.MatchString(expression))
+		}
+	}
+}
+
+// Fault H12: what the rule of a duration accepts can be converted, so that no rule ends in
+// an error of conversion.
+func TestDurationRules(t *testing.T) {
+	for _, names := range [][]string{{"every"}, {"debounce"}, {"initialDelay"}, {"daemon", "stopTimeout"}, {"backoff", "max"}, {"webhook", "timeout"}} {
+		rule := ruleOf(t, names...)
+		for _, text := range []string{
+			"1s", "500ms", "1h30m", "1h30m0s", "1.5h", "100ns", "3us", "3µs", "0s", "0.5s", "999999h9999999m999999999s", "999999999999999us",
+		} {
+			if _, err := time.ParseDuration(text); err != nil || !rule.MatchString(text) {
+				t.Errorf("%s: %q: %v, the rule says %v", names, text, err, rule.MatchString(text))
+			}
+		}
+		for _, text := range []string{"5x", "soon", "5", "-1s", "1 s", "1d", "9999999h", "9999999999h", ".s", strings.Repeat("9", 20) + "ns"} {
+			if rule.MatchString(text) {
+				t.Errorf("%s: the rule accepts %q", names, text)
+			}
+		}
+	}
+}
+
+// schema is an OpenAPI schema as it stands in a CRD.
+type schema map[string]any
+
+// field is one property somewhere in a schema; items of a list are at path[].
+type field struct {
+	path     string
+	required bool
+	schema   schema
+}
+
+// at returns the schema of a property, given the names that lead to it.
+func (s schema) at(names ...string) schema {
+	for _, name := range names {
+		if items, isList := s["items"].(map[string]any); isList {
+			s = items
+		}
+		properties, _ := s["properties"].(map[string]any)
+		next, found := properties[name].(map[string]any)
+		if !found {
+			return nil
+		}
+		s = next
+	}
+	return s
+}
+
+// fields lists all properties below path, parents before children, in order of their names.
+func (s schema) fields(path string) []field {
+	if items, isList := s["items"].(map[string]any); isList {
+		return schema(items).fields(path + "[]")
+	}
+	properties, _ := s["properties"].(map[string]any)
+	required, _ := s["required"].([]any)
+	var all []field
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property := schema(properties[name].(map[string]any))
+		below := strings.TrimPrefix(path+"."+name, ".")
+		all = append(all, field{below, slices.Contains(required, any(name)), property})
+		all = append(all, property.fields(below)...)
+	}
+	return all
+}
+
+// String tells in one line what the schema asks of a field, less its description.
+func (f field) String() string {
+	words := []string{f.path, fmt.Sprint(f.schema["type"])}
+	if f.required {
+		words = append(words, "required")
+	}
+	words = append(words, f.schema.keywords("")...)
+	if items, isList := f.schema["items"].(map[string]any); isList {
+		words = append(words, schema(items).keywords("items.")...)
+	}
+	return strings.Join(words, " ")
+}
+
+// structural are the keywords that the listing of fields tells by itself.
+var structural = []string{"description", "type", "properties", "items", "required"}
+
+func (s schema) keywords(prefix string) []string {
+	var words []string
+	for _, keyword := range slices.Sorted(maps.Keys(s)) {
+		if !slices.Contains(structural, keyword) {
+			words = append(words, fmt.Sprintf("%s%s=%v", prefix, keyword, s[keyword]))
+		}
+	}
+	return words
+}
+
+// The CRDs there are, by kind and group.
+const (
+	ourComposite   = "CompositeController.setpoint.dev"
+	theirComposite = "CompositeController.metacontroller.k8s.io"
+	ourDecorator   = "DecoratorController.setpoint.dev"
+	ourHandler     = "HandlerController.setpoint.dev"
+	ourAdmission   = "AdmissionController.setpoint.dev"
+	theirDecorator = "DecoratorController.metacontroller.k8s.io"
+)
+
+// twins pairs the kinds of our group with those of theirs.
+var twins = map[string]string{ourComposite: theirComposite, ourDecorator: theirDecorator}
+
+// definition is as much of a CustomResourceDefinition as the tests look at.
+type definition struct {
+	Kind     string
+	Metadata struct{ Annotations map[string]string }
+	Spec     struct {
+		Group    string
+		Scope    string
+		Names    names
+		Versions []version
+	}
+}
+
+type names struct {
+	Kind, Plural           string
+	ShortNames, Categories []string
+}
+
+type version struct {
+	Name                     string
+	Served, Storage          bool
+	Subresources             map[string]any
+	AdditionalPrinterColumns []map[string]any
+	Schema                   struct{ OpenAPIV3Schema schema }
+}
+
+// definitions reads all CRDs, by kind and group.
+func definitions(t *testing.T) map[string]definition {
+	t.Helper()
+	manifests := must.Get(crd.All()).In(t)
+	byName := map[string]definition{}
+	for _, manifest := range manifests {
+		var d definition
+		must.Succeed(t, yaml.Unmarshal(manifest, &d))
+		byName[d.Spec.Names.Kind+"."+d.Spec.Group] = d
+	}
+	return byName
+}
+
+// schemaOf returns the schema of the only version of a kind.
+func schemaOf(t *testing.T, name string) schema {
+	t.Helper()
+	d, found := definitions(t)[name]
+	if !found || len(d.Spec.Versions) != 1 {
+		t.Fatalf("want one version of %s, got %d", name, len(d.Spec.Versions))
+	}
+	return d.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// samples reads the objects of testdata/KIND.GROUP.yaml, each as its YAML.
+func samples(t *testing.T, name string) []string {
+	t.Helper()
+	data := must.Get(os.ReadFile("testdata/" + name + ".yaml")).In(t)
+	return strings.Split(string(data), "\n---\n")
 }

@@ -1,9 +1,12 @@
 package apptest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,3 +209,9 @@ func finalizerApp(called chan<- string) *setpoint.App {
 	}).OnDelete()
 	return app
 }
+
+// plane is what the tests here share, parallel as they are. It is made of the
+// binary that $SETPOINT names, else of the one that `make build` has made.
+var plane = apptest.ControlPlane{Executable: cmp.Or(os.Getenv("SETPOINT"), filepath.Join("..", "..", "bin", "setpoint"))}
+
+func TestMain(m *testing.M) { plane.Main(m) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -218,5 +219,47 @@ func TestDedupe(t *testing.T) {
 	}
 	if text := strings.Join(got, " "); text != "afalse btrue ctrue" {
 		t.Error(text)
+	}
+}
+
+// A manifest replaces what users declare; fields of the system and of other managers stay.
+func TestMergeManifest(t *testing.T) {
+	parse := func(text string) *object.Object {
+		return must.Get(object.Parse([]byte(text))).In(t)
+	}
+	stored := parse(`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s","uid":"u","resourceVersion":"7","generation":3,
+		"finalizers":["f"],"labels":{"a":"1","b":"1"},"annotations":{"last":"x"}},"spec":{"size":1,"gone":true},"status":{"ready":true}}`)
+	for file, want := range map[string]string{
+		`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s","labels":{"b":"2","c":"2"}},"spec":{"size":9007199254740993},"status":{"ready":false}}`: `{"apiVersion":"a/v1","kind":"Shop","metadata":{"annotations":{"last":"x"},"finalizers":["f"],"generation":3,"labels":{"a":"1","b":"2","c":"2"},"name":"s","resourceVersion":"7","uid":"u"},"spec":{"size":9007199254740993},"status":{"ready":true}}`,
+		`{"apiVersion":"a/v1","kind":"Shop","metadata":{"name":"s"}}`:                                                                                      `{"apiVersion":"a/v1","kind":"Shop","metadata":{"annotations":{"last":"x"},"finalizers":["f"],"generation":3,"labels":{"a":"1","b":"1"},"name":"s","resourceVersion":"7","uid":"u"},"status":{"ready":true}}`,
+	} {
+		got := must.Get(mergeManifest(stored, parse(file))).In(t)
+		if string(got.JSON()) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", file, got.JSON(), want)
+		}
+	}
+}
+
+// A report lists every object that it shows.
+func TestRefsOfAReport(t *testing.T) {
+	pod := func(namespace, name string) Ref {
+		return Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
+	}
+	report := Report{Controllers: []Controller{{Objects: []Object{{
+		Ref:     Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		Changes: []Change{{Ref: pod("shop", "made")}},
+		Calls: []Call{
+			{Changes: []Change{{Ref: pod("bank", "written")}, {Ref: pod("shop", "made")}}},
+			{Unchanged: []Ref{{APIVersion: "v1", Kind: "Node", Name: "same"}}},
+		},
+	}}}, {Error: &Problem{Message: "no"}}}}
+	var got []string
+	for _, ref := range report.refs() {
+		got = append(got, ref.Group+" "+ref.Version+" "+ref.Kind.Kind+" "+ref.Namespace+"/"+ref.Name)
+	}
+	slices.Sort(got)
+	want := []string{" v1 Node /same", " v1 Pod bank/written", " v1 Pod shop/made", "apps v1 Deployment shop/web"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

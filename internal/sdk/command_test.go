@@ -6,14 +6,18 @@ import (
 	"errors"
 	"flag"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/must"
+	tracing "github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // withoutCluster has a program find no cluster.
@@ -132,5 +136,82 @@ func TestWrongUsage(t *testing.T) {
 	line.Flags().Int("workers", 1, "mine")
 	if _, err := line.parse(nil, nil); err == nil || !strings.Contains(err.Error(), "conflict with those of the app: --workers") {
 		t.Errorf("a flag that is taken: %v", err)
+	}
+}
+
+func TestWhereSpansGo(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+	own := noop.NewTracerProvider()
+	given, err := tracesOf(&tracing.Config{Provider: own, Annotate: true})
+	if err != nil || given.Provider != own || !given.Annotate {
+		t.Errorf("the provider of the program: %+v, %v", given, err)
+	}
+	sent, err := tracesOf(&tracing.Config{Annotate: true})
+	if err != nil || !sent.Annotate {
+		t.Errorf("the environment: %+v, %v", sent, err)
+	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
+	if _, err := tracesOf(&tracing.Config{}); err == nil || !strings.Contains(err.Error(), "$OTEL_TRACES_EXPORTER") {
+		t.Errorf("a wrong variable: %v", err)
+	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	if none, err := tracesOf(&tracing.Config{}); err != nil || none != nil {
+		t.Errorf("off: %+v, %v", none, err)
+	}
+}
+
+func TestStartAndStop(t *testing.T) {
+	app := NewApp("app")
+	var done []string
+	app.OnStart(func(context.Context) error { done = append(done, "start"); return nil })
+	app.OnStop(func(ctx context.Context) error { done = append(done, "stop"); return ctx.Err() })
+	ctx, cancel := context.WithCancel(t.Context())
+	err := app.runLifecycle(ctx, func() error { done = append(done, "work"); cancel(); return nil })
+	if got := strings.Join(done, " "); got != "start work stop" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	broken := errors.New("broken")
+	app.OnStart(func(context.Context) error { return broken })
+	if err := app.runLifecycle(t.Context(), func() error { t.Error("works"); return nil }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is at work is known by name.
+func TestInFlightCalls(t *testing.T) {
+	app := NewApp("app")
+	pods := NewHandlers(app, reflect.TypeFor[corev1.Pod]())
+	begun, end := make(chan bool), make(chan bool)
+	linger := pods.AddHandler("linger")
+	linger.AddReason(hook.ReasonCreate)
+	linger.Once = func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		c, err := NewCall(&pods.Controller, "linger", nil, n.Object)
+		if err != nil {
+			return nil, err
+		}
+		return nil, c.Invoke(ctx, "handler", "linger", func() error {
+			begun <- true
+			<-end
+			return nil
+		})
+	}
+	h := must.Get(app.Handler("linger")).In(t)
+	done := make(chan error)
+	ctx, output := call.WithOutput(t.Context())
+	go func() {
+		_, err := h.Handle(ctx, &hook.HandlerRequest{Object: pod(t, "one").JSON(), Namespace: "shop", Name: "one"})
+		done <- err
+	}()
+	<-begun
+	if got := app.calls.names(); !slices.Equal(got, []string{"handler linger of Pod shop/one"}) {
+		t.Errorf("got %q", got)
+	}
+	if code := output.Code(); code.Digest == "" || code.Since.IsZero() {
+		t.Errorf("the code of the program is %+v", code)
+	}
+	close(end)
+	if err := <-done; err != nil || len(app.calls.names()) != 0 {
+		t.Errorf("got %v, and %q is at work", err, app.calls.names())
 	}
 }
