@@ -1,7 +1,12 @@
 package browser
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestTwoBrowsers checks that one user sees the changes of another without reloading.
@@ -57,4 +62,100 @@ func TestPendingUpdate(t *testing.T) {
 	if called != 12 {
 		t.Errorf("the page asked %d times, and then %d, not 1 and 2", called/10, called%10)
 	}
+}
+
+// TestPauseAndResume clicks the same button twice. The second click undoes the first, since the
+// focused button changes too. Fault U2.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	c.apply("{apiVersion: kool.karmalabs.local/v1, kind: Guitar, metadata: {name: quiet, namespace: " + ns + "}, spec: {brand: Gibson}}")
+	paused := func(want string) {
+		t.Helper()
+		until(t, "be paused: "+want, waitTimeout, func() error {
+			got, err := c.try("", "get", "guitars.kool.karmalabs.local", "quiet", "-n", ns, "-o", `jsonpath={.metadata.annotations.setpoint\.dev/paused}`)
+			if err == nil && got != want {
+				err = fmt.Errorf("it is %q", got)
+			}
+			return err
+		})
+	}
+	p := newPage(t, sharedUI())
+	p.open(guitarsPath + "/" + ns + "/quiet")
+	p.click("Pause")
+	paused("true")
+	p.until("have the focused button say Resume", func() error {
+		said, err := evaluate[string](p, "document.activeElement?.textContent.trim() + ' ' + document.activeElement?.form?.elements.do?.value")
+		if err == nil && said != "Resume resume" {
+			err = fmt.Errorf("it says %q", said)
+		}
+		return err
+	})
+	p.press("Enter")
+	paused("")
+	p.seeIn("main", "Pause")
+}
+
+// TestColumnsAreStable changes the cells of the overview: no column moves. Fault U10.
+func TestColumnsAreStable(t *testing.T) {
+	t.Parallel()
+	p := newPage(t, sharedUI())
+	p.open("/")
+	p.see("guitar")
+	const widths = `[...document.querySelectorAll("main table.table-still th")].map(e => Math.round(e.getBoundingClientRect().width)).join(" ")`
+	p.until("keep the columns", func() error {
+		moved, err := evaluate[string](p, `(() => {
+			const before = `+widths+`;
+			for (const e of document.querySelectorAll("main .table-still tbody tr:first-child td")) e.append(" 1 234 567 890 and much more than before");
+			const after = `+widths+`;
+			return before === after ? "" : before + " became " + after;
+		})()`)
+		if err == nil && moved != "" {
+			err = errors.New(moved)
+		}
+		return err
+	})
+}
+
+// TestOutage stops the API server during an edit. The page says so and recovers, and the input
+// is kept.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	address := valueOf(freeAddress())(t)
+	c := bootCluster(t, "--dashboard-address", address, "../../examples/immortalcontainer")
+	ui := "http://" + address
+	printed := printedDashboard(t, filepath.Join(filepath.Dir(c.data), "dev.log"))
+	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
+	object := list + "/default/example"
+	until(t, "have the example", 3*time.Minute, func() error {
+		_, err := c.try("", "get", "immortalcontainers.immortalcontainers.flugel.it", "example")
+		return err
+	})
+	p, editor := newPage(t, ui), newPage(t, ui)
+	for _, each := range []*page{p, editor} {
+		each.errors.allow("status 5|status of 5|Error Code 5|request failed|ERR_")
+		each.enter(printed)
+	}
+	p.open(object)
+	p.see("example-immortalpod")
+	editor.open(object + "/edit")
+	editor.fill("YAML", replaced(t, editor.valueOf("YAML"), "nginx:1.27", "nginx:1.28"))
+
+	// First it hangs, then it is killed and dev restarts it.
+	server := c.component("kube-apiserver")
+	_ = server.Signal(syscall.SIGSTOP)
+	p.see("API server unreachable")
+	_ = server.Kill()
+	until(t, "be back", 3*time.Minute, func() error {
+		_, err := c.try("", "get", "--raw", "/readyz")
+		return err
+	})
+	p.notSee("unreachable")
+	p.see("example-immortalpod")
+
+	replaced(t, editor.valueOf("YAML"), "nginx:1.28", "") // What was entered is kept.
+	editor.click("Save")
+	editor.at(object)
+	p.see("nginx:1.28")
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -15,6 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages that show it")
@@ -341,6 +344,133 @@ func (p page) parseCommands(text string) []shownCommand {
 			all[last].command += " " + strings.TrimSpace(line)
 		default:
 			all[last].output += line[min(depth, len(line)-1):]
+		}
+	}
+	return all
+}
+
+// written PAGE HEADING DIR: writes the files that a section of a page shows to a directory.
+func written(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: written PAGE HEADING DIR")
+	}
+	files := sectionOf(ts, args[0], args[1]).files(args[1])
+	if len(files) == 0 {
+		ts.Fatalf("%s shows no files below %s", args[0], args[1])
+	}
+	for name, text := range files {
+		ts.Check(os.WriteFile(ts.MkAbs(filepath.Join(args[2], name)), []byte(text), 0o600))
+	}
+}
+
+// diffBlock is a block of code with lines to replace.
+var diffBlock = regexp.MustCompile("(?ms)^```diff\n(.*?\n)```$")
+
+// changed PAGE HEADING FILE: replaces the lines with a minus in the blocks of a section by those with a plus. The
+// indentation of the file stays.
+func changed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: changed PAGE HEADING FILE")
+	}
+	blocks := diffBlock.FindAllStringSubmatch(sectionOf(ts, args[0], args[1]).sections[args[1]], -1)
+	if len(blocks) == 0 {
+		ts.Fatalf("%s shows no diff below %s", args[0], args[1])
+	}
+	text := ts.ReadFile(args[2])
+	for _, block := range blocks {
+		var from, to []string
+		for line := range strings.Lines(block[1]) {
+			if line, removed := strings.CutPrefix(line, "-"); removed {
+				from = append(from, strings.TrimSpace(line))
+			} else if line, added := strings.CutPrefix(line, "+"); added {
+				to = append(to, strings.TrimSpace(line))
+			}
+		}
+		if n := strings.Count(text, strings.Join(from, "\n")); n != 1 {
+			ts.Fatalf("%s has %d times %q", args[2], n, from)
+		}
+		text = strings.Replace(text, strings.Join(from, "\n"), strings.Join(to, "\n"), 1)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(text), 0o600))
+}
+
+// sectionOf returns a page that has a section.
+func sectionOf(ts *testscript.TestScript, name, heading string) page {
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
+	ts.Check(err)
+	p := parsePage(name, string(text))
+	if p.sections[heading] == "" {
+		ts.Fatalf("%s has no section %s", name, heading)
+	}
+	return p
+}
+
+// shown PAGE COMMAND [OLD=NEW…]: the last command printed what the page shows below COMMAND, once
+// each OLD is NEW. On the page, … stands for any text.
+func shown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: shown PAGE COMMAND [OLD=NEW…]")
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", args[0]))
+	ts.Check(err)
+	all := parsePage(args[0], string(text)).allCommands()
+	at := slices.IndexFunc(all, func(each shownCommand) bool { return each.command == args[1] })
+	if at < 0 {
+		ts.Fatalf("%s does not show the command %s", args[0], args[1])
+	}
+	got := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+	for _, replacement := range args[2:] {
+		before, after, _ := strings.Cut(replacement, "=")
+		got = strings.ReplaceAll(got, before, after)
+	}
+	if !outputPattern(all[at].output).MatchString("\n" + normalize(got) + "\n") {
+		ts.Fatalf("the command printed\n%s\nand %s shows\n%s", got, args[0], all[at].output)
+	}
+}
+
+// outputPattern matches an output that contains the lines of a page.
+func outputPattern(output string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta("\n" + normalize(output) + "\n")
+	return regexp.MustCompile(strings.ReplaceAll(quoted, "…", ".*"))
+}
+
+// TestEveryShownOutputIsTested finds outputs on pages that no test compares with what the command
+// prints.
+func TestEveryShownOutputIsTested(t *testing.T) {
+	t.Parallel()
+	tested := map[string]int{}
+	for _, each := range testedPages {
+		for _, command := range readPage(t, each.page).commands(each.heading, each.commands...) {
+			tested[each.page+" "+command.command]++
+		}
+	}
+	for _, command := range shownByScripts(t) {
+		tested[command]++
+	}
+	pages := must.Get(filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))).In(t)
+	for _, path := range append(pages, filepath.Join("..", "..", "README.md")) {
+		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
+		for _, each := range readPage(t, name).allCommands() {
+			command := name + " " + each.command
+			if strings.TrimSpace(each.output) != "" && tested[command] == 0 {
+				t.Errorf("no test compares the output of %q: add a line \"shown %s '%s'\" to a script of testdata/scripts", each.command, name, each.command)
+			}
+			tested[command] = max(tested[command]-1, 0)
+		}
+	}
+}
+
+var shownLine = regexp.MustCompile(`(?m)^shown (\S+) '((?:[^']|'')+)'`)
+
+// shownByScripts lists pages and commands that scripts compare.
+func shownByScripts(t *testing.T) []string {
+	t.Helper()
+	scripts := must.Get(filepath.Glob(filepath.Join("testdata", "scripts", "*.txtar"))).In(t)
+	var all []string
+	for _, path := range scripts {
+		text := must.Get(os.ReadFile(path)).In(t)
+		for _, found := range shownLine.FindAllStringSubmatch(string(text), -1) {
+			all = append(all, found[1]+" "+strings.ReplaceAll(found[2], "''", "'"))
 		}
 	}
 	return all

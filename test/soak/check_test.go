@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -225,4 +229,69 @@ func (s *soakRun) checkPanics() {
 			s.t.Errorf("seed %d: %s: %s", s.seed, r.name, line)
 		}
 	}
+}
+
+// expectations is what those who take part remember for the check.
+type expectations struct {
+	mu sync.Mutex
+	// parents are the parents that were created and not deleted.
+	parents map[string]bool
+	// notes are annotations that users have put on children, by UID.
+	notes map[string]string
+	// unowned are children whose owner reference a user has removed, by UID: they
+	// stay if their parent is deleted before Setpoint adopts them again.
+	unowned map[string]bool
+	// rung and dismissed are the bells, by UID, of which handlers were called with
+	// success: one that was rung does not go before it is dismissed.
+	rung, dismissed map[string]bool
+}
+
+func newExpectations() *expectations {
+	return &expectations{parents: map[string]bool{}, notes: map[string]string{}, unowned: map[string]bool{}, rung: map[string]bool{}, dismissed: map[string]bool{}}
+}
+
+func (l *expectations) update(how func(*expectations)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	how(l)
+}
+
+// counters counts what happened, by what it was.
+type counters struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newCounters() *counters { return &counters{counts: map[string]int{}} }
+
+func (c *counters) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+// report is the report, as Markdown.
+func (s *soakRun) report(took time.Duration) string {
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	var out strings.Builder
+	fmt.Fprintf(&out, "Seed %d, faults for %s, %d replicas", s.seed, *faultDuration, len(s.replicas))
+	if took > 0 {
+		fmt.Fprintf(&out, "; all right %.1f s after the last of them", took.Seconds())
+	}
+	out.WriteString(".\n\n| what happened | times |\n|---|---:|\n")
+	for _, what := range slices.Sorted(maps.Keys(s.tally.counts)) {
+		fmt.Fprintf(&out, "| %s | %d |\n", what, s.tally.counts[what])
+	}
+	return out.String()
+}
+
+// firstOf shows the first of many.
+func firstOf(all []string) string {
+	const shown = 12
+	text := strings.Join(all[:min(shown, len(all))], "\n")
+	if more := len(all) - shown; more > 0 {
+		text += fmt.Sprintf("\n... and %d more", more)
+	}
+	return text
 }

@@ -5,12 +5,16 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"text/template"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/must"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 //go:embed testdata/*.yaml
@@ -176,4 +182,98 @@ func (c *cluster) versions(t *testing.T) map[string]string {
 		}
 	}
 	return versions
+}
+
+// process is a program that runs beside the test and ends with it.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// start starts a program whose output is added to a log.
+func start(log, program string, args ...string) (*process, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close() // the program has its own copy
+	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its log
+	}()
+	return p, nil
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// kill is kill -9.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// stop asks it to end.
+func (p *process) stop() {
+	p.signal(syscall.SIGTERM)
+	<-p.ended
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	const size = 4000
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-size):])
+}
+
+// controlPlane is a control plane without controllers of Setpoint. It brings back what
+// is killed of it.
+type controlPlane struct {
+	data       string
+	kubeconfig string
+}
+
+func bootControlPlane(t *testing.T, binary, dir string) *controlPlane {
+	t.Helper()
+	p := &controlPlane{data: filepath.Join(dir, "data"), kubeconfig: filepath.Join(dir, "kubeconfig")}
+	log := filepath.Join(dir, "plane.log")
+	running := must.Get(start(log, binary, "dev", "--cluster-only", "--data-dir", p.data, "--kubeconfig", p.kubeconfig)).In(t)
+	t.Cleanup(func() {
+		running.stop()
+		if t.Failed() {
+			t.Logf("the control plane:\n%s", tail(log))
+		}
+	})
+	return p
+}
+
+// kill kills a component without a warning.
+func (p *controlPlane) kill(component string) error {
+	list, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	for line := range strings.Lines(string(list)) {
+		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.Contains(args, "_component "+component+" ") || !strings.Contains(args, p.data) {
+			continue
+		}
+		number, err := strconv.Atoi(pid)
+		if err != nil {
+			return fmt.Errorf("process %q: %w", pid, err)
+		}
+		victim, err := os.FindProcess(number)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", component, err)
+		}
+		return victim.Kill()
+	}
+	return fmt.Errorf("no %s is running", component)
 }

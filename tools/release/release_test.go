@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	registry "github.com/google/go-containerregistry/pkg/v1"
@@ -226,5 +227,60 @@ func succeed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The folder of the artifacts is emptied, but only if it is one.
+func TestFolderWithOtherFilesIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notes := filepath.Join(dir, "notes.txt")
+	succeed(t, os.WriteFile(notes, nil, 0o600))
+	err := run(t.Context(), []string{"-root", "../..", "-install-only", "-o", dir})
+	if err == nil || !strings.Contains(err.Error(), notes+" is not part of a release") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Error(err)
+	}
+}
+
+// Go's reader accepts an archive without its end; tar does not.
+func TestArchiveIsComplete(t *testing.T) {
+	entries := []entry{{"bin/", nil, 0o755}, {"bin/a", []byte("some bytes"), 0o755}, {"empty", nil, 0o644}}
+	data := must(newTar(entries, time.Unix(0, 0)))(t)
+	dir := t.TempDir()
+	unpack := exec.Command("tar", "-x", "-f", "-", "-C", dir)
+	unpack.Stdin = bytes.NewReader(data)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v\n%s", err, out)
+	}
+	for _, e := range entries[1:] {
+		got, err := os.ReadFile(filepath.Join(dir, e.name))
+		if err != nil || !bytes.Equal(got, e.data) {
+			t.Errorf("%s: %q, %v", e.name, got, err)
+		}
+	}
+}
+
+// A node that imports the layout gives the image the name by which pods find it.
+func TestLayoutHasTheNameOfTheImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, controller)
+	succeed(t, os.WriteFile(program, []byte("a program"), 0o600))
+	r := release{root: "../..", dir: dir, version: "1.2.3", time: time.Unix(0, 0)}
+	var all []binary
+	for _, name := range []string{"setpoint", controller} {
+		all = append(all, binary{platform: platforms[0], name: name, path: program})
+	}
+	succeed(t, r.writeImage(all))
+	index := must(layout.ImageIndexFromPath(filepath.Join(dir, "image")))(t)
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%v, %v", manifest, err)
+	}
+	if name := manifest.Manifests[0].Annotations["io.containerd.image.name"]; name != "docker.io/library/setpoint:1.2.3" {
+		t.Errorf("the name is %q", name)
 	}
 }
