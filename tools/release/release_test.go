@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"golang.org/x/mod/module"
+	modzip "golang.org/x/mod/zip"
 
 	"github.com/setpoint-dev/setpoint/tools/release/install"
 )
@@ -283,4 +287,183 @@ func TestLayoutHasTheNameOfTheImage(t *testing.T) {
 	if name := manifest.Manifests[0].Annotations["io.containerd.image.name"]; name != "docker.io/library/setpoint:1.2.3" {
 		t.Errorf("the name is %q", name)
 	}
+}
+
+// TestGoInstall installs the command of developers with `go install …@version`, from a
+// module proxy of local files. A replace line in go.mod, or a file that the module lacks, would fail it.
+func TestGoInstall(t *testing.T) {
+	t.Parallel()
+	const path, version = "github.com/setpoint-dev/setpoint", "v1.2.3"
+	proxy, bin := t.TempDir(), t.TempDir()
+	writeModule(t, proxy, module.Version{Path: path, Version: version}, "../..")
+	cached := filepath.Join(strings.TrimSpace(output(t, exec.Command("go", "env", "GOMODCACHE"))), "cache", "download")
+	// Other modules come from the cache of this machine, where they have been verified. The checksum
+	// database does not know these.
+	env := append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+cached, "GOSUMDB=off", "GOWORK=off",
+		"GOMODCACHE="+t.TempDir(), "GOBIN="+bin, "GOFLAGS=-trimpath", "CGO_ENABLED=0")
+	install := exec.CommandContext(t.Context(), "go", "install", "-modcacherw", path+"/cmd/setpoint@"+version)
+	install.Dir, install.Env = t.TempDir(), env
+	output(t, install)
+	if out := output(t, exec.Command(filepath.Join(bin, "setpoint"), "version")); !strings.Contains(out, "setpoint v1.2.3 ") {
+		t.Errorf("setpoint version prints %s", out)
+	}
+}
+
+// writeModule puts a version of a module into a module proxy: what a tag of these sources would have.
+func writeModule(t *testing.T, proxy string, version module.Version, root string) {
+	t.Helper()
+	var archive bytes.Buffer
+	succeed(t, modzip.Create(&archive, version, sourceFiles(t, root)))
+	folder := filepath.Join(proxy, filepath.FromSlash(version.Path), "@v")
+	succeed(t, os.MkdirAll(folder, 0o755))
+	for name, content := range map[string][]byte{
+		"list":                    []byte(version.Version + "\n"),
+		version.Version + ".info": fmt.Appendf(nil, `{"Version":%q}`, version.Version),
+		version.Version + ".mod":  []byte(readFile(t, root, "go.mod")),
+		version.Version + ".zip":  archive.Bytes(),
+	} {
+		succeed(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+	}
+}
+
+// sourceFiles lists the files that git has, or will have. Those of nested modules are left out when
+// the archive is made.
+func sourceFiles(t *testing.T, root string) []modzip.File {
+	t.Helper()
+	var files []modzip.File
+	for name := range strings.SplitSeq(output(t, exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")), "\x00") {
+		file := sourceFile{root: root, name: name}
+		if info, err := file.Lstat(); err == nil && info.Mode().IsRegular() {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+type sourceFile struct{ root, name string }
+
+func (f sourceFile) Path() string                 { return f.name }
+func (f sourceFile) Lstat() (os.FileInfo, error)  { return os.Lstat(filepath.Join(f.root, f.name)) }
+func (f sourceFile) Open() (io.ReadCloser, error) { return os.Open(filepath.Join(f.root, f.name)) }
+
+// output runs a command and returns what it prints.
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", cmd.Args, err, &complaints)
+	}
+	return string(out)
+}
+
+// testProvenance compares the subjects of the provenance with the checksums.
+func testProvenance(t *testing.T, dist string) {
+	var s statement
+	succeed(t, json.Unmarshal([]byte(readFile(t, dist, "provenance.intoto.json")), &s))
+	var sums strings.Builder
+	for _, subject := range s.Subject {
+		sums.WriteString(subject.Digest["sha256"] + "  " + subject.Name + "\n")
+	}
+	if diff := cmp.Diff(readFile(t, dist, "SHA256SUMS"), sums.String()); diff != "" {
+		t.Errorf("-SHA256SUMS +subjects of the provenance:\n%s", diff)
+	}
+	head := strings.TrimSpace(output(t, exec.Command("git", "rev-parse", "HEAD")))
+	if got := s.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"]; got != head {
+		t.Errorf("the provenance names commit %s, want %s", got, head)
+	}
+	var predicate provenance
+	succeed(t, json.Unmarshal([]byte(readFile(t, dist, "provenance.predicate.json")), &predicate))
+	if diff := cmp.Diff(s.Predicate, predicate); diff != "" {
+		t.Errorf("-predicate of the statement +provenance.predicate.json:\n%s", diff)
+	}
+}
+
+// stub stands in for cosign and crane: it records its arguments and requires the files that they name.
+const stub = `#!/bin/sh
+set -eu
+echo "$(basename "$0") $*" >>"$RECORD"
+case "$1" in
+push) test -s "$2/index.json"; echo "${3%:*}@sha256:$PUSHED" ;;
+attest) test -s provenance.predicate.json ;;
+sign-blob) for file; do :; done; test -s "$file" ;;
+esac
+`
+
+// testSigning runs sign.sh with stubs of cosign and crane.
+func testSigning(t *testing.T, dist string) {
+	index := must(layout.ImageIndexFromPath(filepath.Join(dist, "image")))(t)
+	manifest := must(index.IndexManifest())(t)
+	built := manifest.Manifests[0].Digest.Hex
+	other := strings.Repeat("0", 64)
+	const image = "registry.example.com/setpoint"
+	signed := `crane push image IMAGE:1.2.3
+cosign sign --yes --key my.key --recursive IMAGE@sha256:DIGEST
+cosign attest --yes --key my.key --type slsaprovenance1 --predicate provenance.predicate.json IMAGE@sha256:DIGEST
+cosign sign-blob --yes --key my.key --bundle SHA256SUMS.sigstore.json SHA256SUMS
+cosign sign-blob --yes --key my.key --bundle provenance.intoto.json.sigstore.json provenance.intoto.json
+`
+	for name, c := range map[string]struct {
+		uncommitted    string
+		damage         string
+		pushed         string
+		record, reason string
+	}{
+		"a release":       {pushed: built, record: signed},
+		"a changed file":  {damage: "setpoint-alerts.yaml", pushed: built, reason: "differ from SHA256SUMS"},
+		"changed sources": {uncommitted: "true", pushed: built, reason: "not committed"},
+		"another image":   {pushed: other, record: "crane push image IMAGE:1.2.3\n", reason: "the registry has another image: IMAGE@sha256:" + other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, record := copyOf(t, dist), filepath.Join(t.TempDir(), "record")
+			setUncommitted(t, folder, c.uncommitted)
+			if c.damage != "" {
+				succeed(t, os.WriteFile(filepath.Join(folder, c.damage), []byte("?"), 0o600))
+			}
+			cmd := exec.CommandContext(t.Context(), "./sign.sh", folder, image)
+			cmd.Env = append(os.Environ(), "PATH="+stubs(t)+":"+os.Getenv("PATH"), "RECORD="+record, "PUSHED="+c.pushed, "COSIGN_KEY=my.key")
+			out, err := cmd.CombinedOutput()
+			names := strings.NewReplacer("IMAGE", image, "DIGEST", built)
+			if (err == nil) != (c.reason == "") || !strings.Contains(string(out), names.Replace(c.reason)) {
+				t.Errorf("%v: %s, want %q", err, out, c.reason)
+			}
+			did, _ := os.ReadFile(record) // There is none if nothing was called.
+			if diff := cmp.Diff(names.Replace(c.record), string(did)); diff != "" {
+				t.Errorf("-want +called:\n%s", diff)
+			}
+		})
+	}
+}
+
+// stubs returns a folder with stand-ins for cosign and crane.
+func stubs(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"cosign", "crane"} {
+		succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(stub), 0o700))
+	}
+	return folder
+}
+
+// setUncommitted makes the provenance say whether the sources had changes. The sources under test may
+// have some.
+func setUncommitted(t *testing.T, dist, value string) {
+	t.Helper()
+	if value == "" {
+		value = "false"
+	}
+	text := readFile(t, dist, "provenance.intoto.json")
+	for _, now := range []string{"true", "false"} {
+		text = strings.ReplaceAll(text, `"uncommittedChanges": `+now, `"uncommittedChanges": `+value)
+	}
+	succeed(t, os.WriteFile(filepath.Join(dist, "provenance.intoto.json"), []byte(text), 0o600))
+}
+
+// copyOf copies a folder.
+func copyOf(t *testing.T, folder string) string {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "dist")
+	succeed(t, os.CopyFS(target, os.DirFS(folder)))
+	return target
 }
