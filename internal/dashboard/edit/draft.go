@@ -154,7 +154,8 @@ func (d *draft) setStored(raw json.RawMessage) error {
 	metadata, _ := object["metadata"].(map[string]any)
 	d.version, _ = metadata["resourceVersion"].(string)
 	d.stored = editableFields(object)
-	d.Digest, d.base = d.digester.sum([]any{metadata["uid"], d.stored}), replaceSecretValues(d.stored, func(string, any) string { return unchangedValue })
+	d.Digest = d.digester.sum([]any{metadata["uid"], d.stored})
+	d.base = replaceSecretValues(d.stored, func(string, any) string { return unchangedValue })
 	return nil
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,7 +42,7 @@ func (req *Request) redirectIfSignedOut(err error) bool {
 	if from := req.R.Header; !expired && req.R.Method == http.MethodGet && from.Get("Sec-Fetch-Site") == "cross-site" &&
 		from.Get("Sec-Fetch-Mode") == "navigate" {
 		req.W.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = req.W.Write([]byte("<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0\"><title>Setpoint</title></html>"))
+		_, _ = io.WriteString(req.W, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0"><title>Setpoint</title></html>`)
 		return true
 	}
 	req.redirectToSignIn(expired)
