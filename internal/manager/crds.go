@@ -29,11 +29,7 @@ func newInstaller(m *Manager) (*crds.Installer, error) {
 	if len(o.GoControllers) > 0 {
 		return crds.NewInstaller(installer), nil
 	}
-	texts, err := crd.All()
-	if err == nil {
-		installer.Corrected, err = crds.Parse(texts, true)
-	}
-	if err != nil {
+	if installer.Corrected, err = crds.Parse(crd.All(), true); err != nil {
 		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
 	}
 	if !o.SkipCRDs {

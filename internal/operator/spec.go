@@ -193,11 +193,7 @@ func checkSchema(kind, field string, value map[string]any) []error {
 
 // specSchema returns the schema of the field spec of a kind.
 func specSchema(kind string) (*spec.Schema, error) {
-	texts, err := crd.All()
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range texts {
+	for _, text := range crd.All() {
 		asJSON, err := yaml.YAMLToJSON(text)
 		var served []schema.Served
 		if err == nil {

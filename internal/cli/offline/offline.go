@@ -6,7 +6,6 @@ package offline
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -100,14 +99,12 @@ func (f *Flags) ShowOutput(out io.Writer) {
 // rules of the CRDs.
 func controllerCheck() func(*object.Object) error {
 	read := sync.OnceValues(func() (*kinds.CRDs, error) {
-		texts, err := crd.All()
-		var definitions [][]byte
-		for _, text := range texts {
-			definition, wrong := yaml.YAMLToJSON(text)
-			definitions, err = append(definitions, definition), cmp.Or(err, wrong)
-		}
-		if err != nil {
-			return nil, err
+		definitions := crd.All()
+		for i, text := range definitions {
+			var err error
+			if definitions[i], err = yaml.YAMLToJSON(text); err != nil {
+				return nil, err
+			}
 		}
 		return kinds.ReadCRDs(definitions...)
 	})

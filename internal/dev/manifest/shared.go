@@ -274,8 +274,7 @@ func (s *Shared) InstallKinds(ctx context.Context, all []Document) error {
 
 // ownDefinitions returns the CRDs of controllers.
 func ownDefinitions() (all []Document, err error) {
-	texts, err := crd.All()
-	for _, text := range texts {
+	for _, text := range crd.All() {
 		documents, wrong := parse("setpoint", text)
 		all, err = append(all, documents...), cmp.Or(err, wrong)
 	}
