@@ -30,19 +30,25 @@ func (c *Case) Render(ctx context.Context) (documents []map[string]any, others m
 	if got[fieldCalled] == nil {
 		documents = append(documents, c.changed(got))
 	}
+	var problems []error
 	others = map[string]any{}
 	for field, value := range got {
 		switch list, _ := value.([]any); {
 		case isObjects(field):
-			for _, each := range list {
+			for i, each := range list {
 				child, _ := each.(map[string]any)
-				documents = append(documents, c.placed(child))
+				placed, err := c.placed(child)
+				documents = append(documents, placed)
+				if err != nil {
+					text := strings.ReplaceAll(err.Error(), "\n", "; ")
+					problems = append(problems, c.located(&responseError{fmt.Errorf("%s[%d]: %s", field, i, text)}))
+				}
 			}
 		case field == fieldCalled, !isOwn(field) && orNil(value) != nil:
 			others[field] = value
 		}
 	}
-	return documents, others, nil
+	return documents, others, errors.Join(problems...)
 }
 
 // Follow gives a case the object as the response to the case before made it, and reports true, if both are of one object
@@ -114,8 +120,9 @@ func (c *Case) changed(got fields) map[string]any {
 	return object.MergePatch(object.MergePatch(o, patch), all)
 }
 
-// placed returns an object of a response in its namespace.
-func (c *Case) placed(o map[string]any) map[string]any {
+// placed returns an object of a response in its namespace, and why the API server would not store it. What a handler applies
+// may be some fields of an object that exists.
+func (c *Case) placed(o map[string]any) (map[string]any, error) {
 	if inner, wrapped := o["object"].(map[string]any); wrapped {
 		o = inner
 	}
@@ -124,7 +131,14 @@ func (c *Case) placed(o map[string]any) map[string]any {
 	if namespace := c.Document.Object.GetNamespace(); is && err == nil && resource.Namespaced && namespace != "" {
 		setDefault(metadata, "namespace", namespace)
 	}
-	return o
+	if c.target.compose == nil || err != nil {
+		return o, nil
+	}
+	whole, err := object.Encode(o)
+	if err != nil {
+		return o, err
+	}
+	return o, c.target.schemas.CheckNew(resource, whole)
 }
 
 // Draft returns a case of the first object in the files whose hook responds, with that response as the expected one, as a

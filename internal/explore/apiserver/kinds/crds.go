@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -48,10 +49,22 @@ func (s *CRDs) Default(fields map[string]any) {
 
 // Check returns why the API server would not store an object, or which of its fields it would drop.
 func (s *CRDs) Check(o *object.Object) error {
-	schema := s.of(o.APIVersion(), o.Kind())
-	if schema == nil {
-		return nil
+	if schema := s.of(o.APIVersion(), o.Kind()); schema != nil {
+		return check(schema, o)
 	}
+	return nil
+}
+
+// CheckNew does what Check does, for an object of any kind that is created. A kind without a schema takes all fields.
+func (s *CRDs) CheckNew(resource object.Resource, o *object.Object) error {
+	definition := &Definition{Resource: resource, Rules: rulesOf(resource)}
+	if s.of(o.APIVersion(), o.Kind()) == nil && scheme.Scheme.Recognizes(definition.GVK()) {
+		return check(typed{definition}, o)
+	}
+	return s.Check(o)
+}
+
+func check(schema Schema, o *object.Object) error {
 	fields, unknown, err := schema.Decode(o.JSON())
 	if err != nil {
 		return err
