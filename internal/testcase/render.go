@@ -37,12 +37,8 @@ func (c *Case) Render(ctx context.Context) (documents []map[string]any, others m
 		case isObjects(field):
 			for i, each := range list {
 				child, _ := each.(map[string]any)
-				placed, err := c.placed(child)
-				documents = append(documents, placed)
-				if err != nil {
-					text := strings.ReplaceAll(err.Error(), "\n", "; ")
-					problems = append(problems, c.located(&responseError{fmt.Errorf("%s[%d]: %s", field, i, text)}))
-				}
+				placed, err := c.placed(child, fmt.Sprintf("%s[%d]", field, i))
+				documents, problems = append(documents, placed), append(problems, err)
 			}
 		case field == fieldCalled, !isOwn(field) && orNil(value) != nil:
 			others[field] = value
@@ -120,9 +116,9 @@ func (c *Case) changed(got fields) map[string]any {
 	return object.MergePatch(object.MergePatch(o, patch), all)
 }
 
-// placed returns an object of a response in its namespace, and why the API server would not store it. What a handler applies
-// may be some fields of an object that exists.
-func (c *Case) placed(o map[string]any) (map[string]any, error) {
+// placed returns an object of a field of a response in its namespace, and why the API server would not store it. What a handler
+// applies may be some fields of an object that exists.
+func (c *Case) placed(o map[string]any, field string) (map[string]any, error) {
 	if inner, wrapped := o["object"].(map[string]any); wrapped {
 		o = inner
 	}
@@ -135,10 +131,13 @@ func (c *Case) placed(o map[string]any) (map[string]any, error) {
 		return o, nil
 	}
 	whole, err := object.Encode(o)
-	if err != nil {
-		return o, err
+	if err == nil {
+		err = c.target.schemas.CheckNew(resource, whole)
 	}
-	return o, c.target.schemas.CheckNew(resource, whole)
+	if err != nil {
+		err = c.located(&responseError{fmt.Errorf("%s: %s", field, strings.ReplaceAll(err.Error(), "\n", "; "))})
+	}
+	return o, err
 }
 
 // Draft returns a case of the first object in the files whose hook responds, with that response as the expected one, as a

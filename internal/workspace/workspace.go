@@ -20,9 +20,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
@@ -134,8 +136,25 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	if err := w.openOperators(ctx); err != nil {
 		return err
 	}
+	if err := w.conflict(); err != nil {
+		return err
+	}
 	addresses := lists.Map(w.Controllers, func(c *Controller) []string { return c.HookAddresses })
 	return w.programs.start(ctx, slices.Concat(addresses...))
+}
+
+// conflict returns the errors of controllers that Setpoint would refuse because of one before them in the files.
+func (w *Workspace) conflict() error {
+	var problems []error
+	for i, c := range w.Controllers {
+		for _, older := range w.Controllers[:i] {
+			if found, is := conflicts.Find(older.Compiled, c.Compiled); is {
+				key := queue.Key{Namespace: older.Object.Kind(), Name: older.Object.Name()}
+				problems = append(problems, fmt.Errorf("%s: %s: %w", c.Document, c, found.Refusal(key)))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // compile compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.
