@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -104,18 +102,14 @@ func run(p *command.Invocation, c *cobra.Command, f *initFlags, name string) err
 	if !slices.Contains(scopes, f.scope) {
 		return command.UsageErrorf("--scope %s: must be one of %s", f.scope, strings.Join(scopes, ", "))
 	}
-	if output.IsTerminal(p.Stdin) {
-		if err := prompt(p, c, f, name); err != nil {
-			return err
+	o, files, err := f.scaffold(name)
+	if err == nil && output.IsTerminal(p.Stdin) {
+		if err = prompt(p, c, f, name); err == nil {
+			o, files, err = f.scaffold(name)
 		}
 	}
-	o, err := f.operator(name)
 	if err != nil {
 		return err
-	}
-	files, err := scaffold.Files(o)
-	if err != nil {
-		return command.UsageError(err)
 	}
 	if o.Language == "typescript" {
 		if err := f.addTypes(c.Context(), files); err != nil {
@@ -128,6 +122,19 @@ func run(p *command.Invocation, c *cobra.Command, f *initFlags, name string) err
 	}
 	printNext(p, o, dir, files)
 	return nil
+}
+
+// scaffold returns the operator that the flags describe, and its files.
+func (f *initFlags) scaffold(name string) (scaffold.Options, map[string][]byte, error) {
+	o, err := f.operator(name)
+	if err != nil {
+		return o, nil, err
+	}
+	files, err := scaffold.Files(o)
+	if err != nil {
+		return o, nil, command.UsageError(err)
+	}
+	return o, files, nil
 }
 
 // operator returns what the flags say.
@@ -264,31 +271,38 @@ func (f *initFlags) addTypes(ctx context.Context, files map[string][]byte) error
 	return err
 }
 
-// promptInit reads what the flags leave open. An empty line is the default in brackets.
+// prompt reads what the flags leave open. An empty line is the default in brackets. It prompts again for what is wrong.
 func prompt(p *command.Invocation, c *cobra.Command, f *initFlags, name string) error {
-	children := strings.Join(f.children, ",")
+	setChildren := func(text string) {
+		f.children = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
 	in := bufio.NewReader(p.Stdin)
 	for _, prompt := range []struct {
 		flag, text, missing string
-		value               *string
+		set                 func(string)
 	}{
-		{"language", "Language (" + strings.Join(scaffold.Languages(), ", ") + ")", f.language, &f.language},
-		{"kind", "Kind", kindFromName(name), &f.kind},
-		{"group", "API group", f.group, &f.group},
-		{"children", "Kinds of children (" + strings.Join(scaffold.ChildKinds(), ", ") + ")", children, &children},
+		{"language", "Language (" + strings.Join(scaffold.Languages(), ", ") + ")", f.language, func(s string) { f.language = s }},
+		{"kind", "Kind", kindFromName(name), func(s string) { f.kind = s }},
+		{"group", "API group", f.group, func(s string) { f.group = s }},
+		{"children", "Kinds of children (" + strings.Join(scaffold.ChildKinds(), ", ") + ")", strings.Join(f.children, ","), setChildren},
 	} {
 		ofCRD := f.fromCRD != "" && (prompt.flag == "kind" || prompt.flag == "group")
 		if c.Flags().Changed(prompt.flag) || ofCRD {
 			continue
 		}
-		fmt.Fprintf(p.Stdout, "%s [%s]: ", prompt.text, prompt.missing)
-		line, err := in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+		for wrong := true; wrong; {
+			fmt.Fprintf(p.Stdout, "%s [%s]: ", prompt.text, prompt.missing)
+			line, ended := in.ReadString('\n')
+			prompt.set(cmp.Or(strings.TrimSpace(line), prompt.missing))
+			_, _, err := f.scaffold(name)
+			if wrong = err != nil; wrong && ended != nil {
+				return err
+			}
+			if wrong {
+				fmt.Fprintln(p.Stdout, output.Clean(err.Error()))
+			}
 		}
-		*prompt.value = cmp.Or(strings.TrimSpace(line), prompt.missing)
 	}
-	f.children = strings.FieldsFunc(children, func(r rune) bool { return r == ',' || r == ' ' })
 	return nil
 }
 

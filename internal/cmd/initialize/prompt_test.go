@@ -13,9 +13,9 @@ import (
 
 func TestPrompts(t *testing.T) {
 	for input, want := range map[string]initFlags{
-		"":                                {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
-		"\n\n\n\n":                        {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
-		"go\nShop\na.org\nservices, pods": {language: "go", kind: "Shop", group: "a.org", children: []string{"services", "pods"}},
+		"":         {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
+		"\n\n\n\n": {language: "javascript", kind: "GuitarShop", group: "example.com", children: []string{"configmaps"}},
+		"javascrip\ngo\nshop\nShop\na.org\nservices, deployments": {language: "go", kind: "Shop", group: "a.org", children: []string{"services", "deployments"}},
 	} {
 		var out bytes.Buffer
 		p := &command.Invocation{Stdin: strings.NewReader(input), Stdout: &out}
@@ -36,7 +36,7 @@ func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
 	p := &command.Invocation{Stdin: strings.NewReader("services\n"), Stdout: &out}
 	c := Command(p, nil)
 	must.Succeed(t, c.ParseFlags([]string{"--language", "go"}))
-	f := &initFlags{language: "go", fromCRD: "crd.yaml", children: []string{"configmaps"}}
+	f := &initFlags{language: "go", fromCRD: "../../../examples/immortalcontainer/crd.yaml", children: []string{"configmaps"}}
 	must.Succeed(t, prompt(p, c, f, "shop"))
 	if strings.Count(out.String(), "]: ") != 1 || f.children[0] != "services" {
 		t.Errorf("%s: %v", &out, f.children)
