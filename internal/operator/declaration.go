@@ -123,8 +123,8 @@ func (d *Declaration) check() []error {
 
 // check returns the problems of a controller, and finds its kind.
 func (c *declaredController) check(field string) []error {
-	known := false
-	c.kind, known = compile.KindNamed(c.APIVersion, c.Kind)
+	kind, known := compile.KindNamed(c.APIVersion, c.Kind)
+	c.kind = kind
 	if !known || !slices.Contains([]string{api.HandlerControllerKind, api.AdmissionControllerKind}, c.Kind) {
 		return []error{fmt.Errorf("%s: must be a HandlerController or AdmissionController of %s, not %s of %s",
 			field, api.GroupVersion, c.Kind, c.APIVersion)}

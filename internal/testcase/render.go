@@ -127,10 +127,13 @@ func (c *Case) placed(o map[string]any, field string) (map[string]any, error) {
 	if namespace := c.Document.Object.GetNamespace(); is && err == nil && resource.Namespaced && namespace != "" {
 		setDefault(metadata, "namespace", namespace)
 	}
-	if c.target.compose == nil || err != nil {
+	if c.target.compose == nil {
 		return o, nil
 	}
-	whole, err := object.Encode(o)
+	var whole *object.Object
+	if err == nil {
+		whole, err = object.Encode(o)
+	}
 	if err == nil {
 		err = c.target.schemas.CheckNew(resource, whole)
 	}

@@ -149,19 +149,6 @@ func (c *cluster) makeTent(ctx context.Context, camp string) error {
 	return err
 }
 
-// withoutKind removes a kind of camps with all its objects, and brings it back.
-func (s *faultInjector) withoutKind(ctx context.Context, plural string) error {
-	err := s.cluster.Resource(definitions()).Delete(ctx, plural+".camp.soak.test", metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the kind %s: %w", plural, err)
-	}
-	s.busy.Go(func() {
-		_ = pause(ctx, s.between(2*time.Second, 8*time.Second))
-		_ = s.cluster.bringBack(ctx, plural) // restoreCamps makes up for what fails
-	})
-	return nil
-}
-
 // bringBack creates a kind of camps unless it is defined, and not while it is being deleted. It wants it served.
 func (c *cluster) bringBack(ctx context.Context, plural string) error {
 	made, err := c.Resource(definitions()).Create(ctx, campDefinition(plural), metav1.CreateOptions{})
@@ -471,6 +458,19 @@ func (s *faultInjector) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// withoutKind removes a kind of camps with all its objects, and brings it back.
+func (s *faultInjector) withoutKind(ctx context.Context, plural string) error {
+	err := s.cluster.Resource(definitions()).Delete(ctx, plural+".camp.soak.test", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the kind %s: %w", plural, err)
+	}
+	s.busy.Go(func() {
+		_ = pause(ctx, s.between(2*time.Second, 8*time.Second))
+		_ = s.cluster.bringBack(ctx, plural) // restoreCamps makes up for what fails
+	})
+	return nil
 }
 
 func (s *faultInjector) between(least, most time.Duration) time.Duration {

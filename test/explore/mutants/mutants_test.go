@@ -21,13 +21,14 @@ func TestMutants(t *testing.T) {
 	t.Parallel()
 	setpoint, all := build(t), sets(t)
 	rows := make([][]string, len(all))
-	t.Run("sets", func(t *testing.T) {
-		for i, s := range all {
-			rows[i] = make([]string, len(s.Mutants))
-			t.Run(s.name, func(t *testing.T) { s.explore(t, setpoint, rows[i]) })
-		}
-	})
-	t.Log("\n" + strings.Join(slices.Concat(rows...), ""))
+	t.Cleanup(func() { t.Log("\n" + strings.Join(slices.Concat(rows...), "")) })
+	for i, s := range all {
+		rows[i] = make([]string, len(s.Mutants))
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.explore(t, setpoint, rows[i])
+		})
+	}
 }
 
 // TestWhatTheReportSuggests writes what the report of the right deck suggests into an Exploration, which then finds the deck
@@ -60,7 +61,7 @@ func TestWhatTheReportSuggests(t *testing.T) {
 // explore explores the operator within all bounds that its mutants have, and the mutants. Each mutant that is as expected
 // yields a row of the table.
 func (s *set) explore(t *testing.T, setpoint string, rows []string) {
-	t.Parallel()
+	t.Helper()
 	var within []bounds
 	for _, m := range s.Mutants {
 		if b := s.boundsOf(m); !slices.Contains(within, b) {
