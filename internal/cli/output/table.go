@@ -75,7 +75,7 @@ func (t *Table) fit(lines [][]string) {
 	left = max(left, minLastColumn)
 	for _, line := range lines {
 		if utf8.RuneCountInString(line[last]) > left {
-			line[last] = Short(line[last], left-1)
+			line[last] = diff.Shorten(line[last], left-1)
 		}
 	}
 }
@@ -206,14 +206,6 @@ func In(at, now time.Time) string {
 		left = (left + time.Second - 1).Truncate(time.Second)
 	}
 	return "in " + RoundDuration(left)
-}
-
-// Short cuts a text to a number of characters and adds an ellipsis.
-func Short(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 // Plural returns a count with its noun: "1 child", "2 children".

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 )
@@ -141,7 +142,7 @@ func (r *controllerLister) controllerRow(c inspect.Controller, rollouts, version
 	last := lastError(&c, now)
 	shown := last
 	if r.Output.Value != output.AsWide {
-		shown = output.Short(last, 100)
+		shown = diff.Shorten(last, 100)
 	}
 	columns := []output.Column{
 		{Header: "NAME", Cell: c.Name},

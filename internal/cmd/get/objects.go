@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 )
@@ -160,7 +161,7 @@ func (g *objectGetter) row(c client.VisibleState, now time.Time) output.Row {
 	}
 	problem := c.Problem()
 	if g.Output.Value != output.AsWide {
-		problem = output.Short(problem, maxErrorWidth)
+		problem = diff.Shorten(problem, maxErrorWidth)
 	}
 	headers, cells := g.columns(c.Namespace,
 		output.Column{Header: "NAME", Cell: name},

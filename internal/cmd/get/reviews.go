@@ -256,7 +256,7 @@ func (l *reviewLister) row(review *reviewItem, now time.Time) output.Row {
 	message, controller := review.message, review.Controller
 	wide := l.Output.Value == output.AsWide
 	if !wide {
-		message, controller = output.Short(message, maxErrorWidth), controller[strings.LastIndex(controller, "/")+1:]
+		message, controller = diff.Shorten(message, maxErrorWidth), controller[strings.LastIndex(controller, "/")+1:]
 	}
 	all := []output.Column{
 		{Header: "AGE", Cell: output.Ago(review.Time, now)},

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -174,7 +175,7 @@ func (r *viewer) draw(out io.Writer, root *ownertree.Node, now time.Time) error 
 func (r *viewer) treeRow(n *ownertree.Node, lead string, now time.Time) output.Row {
 	message := cmp.Or(n.Error, n.Message)
 	if r.Output.Value != output.AsWide {
-		message = output.Short(message, 80)
+		message = diff.Shorten(message, 80)
 	}
 	headers, cells := r.Columns(
 		output.Column{Header: "OBJECT", Cell: lead + client.NameOf(n.Ref)},
