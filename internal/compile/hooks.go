@@ -127,7 +127,7 @@ func (all hookConfigs) endpointNotes(o *object.Object) []string {
 	return notes
 }
 
-// credentialsOf converts the connection settings of either group, which have the same fields.
+// credentialsOf converts the connection settings of metacontroller.k8s.io, which have the same fields.
 func credentialsOf(declared any) credential.Spec {
 	var s credential.Spec
 	if text, err := json.Marshal(declared); err == nil {

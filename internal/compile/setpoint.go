@@ -8,6 +8,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -154,7 +155,7 @@ func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfi
 func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
 	endpoints := make([]endpoint, len(configs))
 	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credentialsOf(&configs[i].ConnectionSettings)}
+		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credential.Spec(configs[i].ConnectionSettings)}
 	}
 	return endpoints
 }

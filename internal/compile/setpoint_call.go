@@ -10,6 +10,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -42,7 +43,7 @@ func readUncached(of callOf, declared *api.HookCall) (*hookConfig, error) {
 }
 
 func readWebhook(of callOf, w *api.Webhook) *hookConfig {
-	to := &webhookConfig{url: w.URL, credentials: credentialsOf(&w.ConnectionSettings)}
+	to := &webhookConfig{url: w.URL, credentials: credential.Spec(w.ConnectionSettings)}
 	to.etag = webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second}
 	if w.Service != nil {
 		to.url = urlOfService(w.Service, w.Path)

@@ -67,8 +67,8 @@ func (s Spec) credentials(values map[role][]byte, before *loaded) (c *webhook.Cr
 	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CABundle != nil {
 		bundle := values[caBundle]
-		if s.CABundle.Inline != nil {
-			bundle = []byte(*s.CABundle.Inline)
+		if s.CABundle.Inline != "" {
+			bundle = []byte(s.CABundle.Inline)
 		}
 		c.TLS.RootCAs = x509.NewCertPool()
 		if !c.TLS.RootCAs.AppendCertsFromPEM(bundle) {

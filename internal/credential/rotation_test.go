@@ -19,11 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
@@ -80,8 +78,8 @@ func TestRotation(t *testing.T) {
 	a.secret("ops/hook", map[string]string{"tls.crt": cert, "tls.key": key, "token": "a"})
 
 	spec := token("token")
-	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
-	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "ca"}}}
+	spec.ClientTLS = &api.ClientTLS{SecretRef: opsHook}
+	spec.CABundle = &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: api.ObjectReference{Namespace: "ops", Name: "ca"}}}
 	o := open(t, a, spec)
 	w := must.Get(webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})).In(t)
 	t.Cleanup(w.Close)

@@ -8,17 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
-var opsHook = types.NamespacedName{Namespace: "ops", Name: "hook"}
+var opsHook = api.ObjectReference{Namespace: "ops", Name: "hook"}
 
 func token(key string) credential.Spec {
-	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{NamespacedName: opsHook, Key: key}}}
+	return credential.Spec{Authorization: &api.Authorization{SecretRef: api.TokenKeyReference{ObjectReference: opsHook, Key: key}}}
 }
 
 // testSource is a Source that records its changes.
@@ -76,7 +75,7 @@ func (o testSource) expectNoChange() {
 
 func TestHeaders(t *testing.T) {
 	basic := func(username, password string) credential.Spec {
-		return credential.Spec{BasicAuth: &credential.BasicAuth{SecretRef: opsHook, UsernameKey: username, PasswordKey: password}}
+		return credential.Spec{BasicAuth: &api.BasicAuth{SecretRef: opsHook, UsernameKey: username, PasswordKey: password}}
 	}
 	typed := func(kind, key string) credential.Spec {
 		spec := token(key)
@@ -148,7 +147,7 @@ func TestTLSConfigIsReused(t *testing.T) {
 	ca, other := newTestCA(t), newTestCA(t)
 	a.secret("ops/hook", map[string]string{"token": "a", "ca.crt": ca.pem})
 	spec := token("token")
-	spec.CABundle = &credential.CABundle{SecretRef: &credential.KeyRef{NamespacedName: opsHook}}
+	spec.CABundle = &api.CABundle{SecretRef: &api.CertificateKeyReference{ObjectReference: opsHook}}
 	o := open(t, a, spec)
 	first := o.mustCurrent()
 	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": ca.pem})
@@ -167,8 +166,8 @@ func TestBrokenCertificates(t *testing.T) {
 	ca := newTestCA(t)
 	cert, key := ca.issue("client")
 	_, foreign := ca.issue("other")
-	inSecret := credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{NamespacedName: opsHook, Key: "bundle"}}}
-	client := credential.Spec{ClientTLS: &credential.ClientTLS{SecretRef: opsHook}}
+	inSecret := credential.Spec{CABundle: &api.CABundle{SecretRef: &api.CertificateKeyReference{ObjectReference: opsHook, Key: "bundle"}}}
+	client := credential.Spec{ClientTLS: &api.ClientTLS{SecretRef: opsHook}}
 	for _, c := range []struct {
 		name string
 		spec credential.Spec
@@ -199,7 +198,7 @@ func TestConfigMap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
 			a.put("configmaps/ops/hook", fields)
-			o := open(t, a, credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: opsHook}}})
+			o := open(t, a, credential.Spec{CABundle: &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: opsHook}}})
 			if o.mustCurrent().TLS.RootCAs == nil {
 				t.Error("no certificates")
 			}
@@ -259,8 +258,8 @@ func TestOnlyReferencedObjectsAreWatched(t *testing.T) {
 	a.secret("ops/hook", map[string]string{"token": "a", "tls.crt": cert, "tls.key": key})
 	a.put("configmaps/kube-system/ca", map[string]any{"data": map[string]string{"root": ca.pem}})
 	spec := token("token")
-	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
-	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
+	spec.ClientTLS = &api.ClientTLS{SecretRef: opsHook}
+	spec.CABundle = &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: api.ObjectReference{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
 	o := open(t, a, spec)
 	o.mustCurrent()
 	got := a.watched()
@@ -285,28 +284,28 @@ func TestEmptySpec(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	text, good := "none", types.NamespacedName{Namespace: "ops", Name: "hook"}
+	good := api.ObjectReference{Namespace: "ops", Name: "hook"}
 	ca := newTestCA(t).pem
 	for _, c := range []struct {
 		spec credential.Spec
 		want string
 	}{
 		{credential.Spec{}, "<nil>"},
-		{credential.Spec{CABundle: &credential.CABundle{Inline: &ca}, ClientTLS: &credential.ClientTLS{SecretRef: good}}, "<nil>"},
-		{credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: good}}, BasicAuth: &credential.BasicAuth{SecretRef: good}}, "<nil>"},
-		{credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{NamespacedName: good, Key: "token"}}}, "<nil>"},
-		{credential.Spec{Authorization: &credential.Authorization{Type: "Token", SecretRef: credential.KeyRef{NamespacedName: good, Key: "token"}}}, "<nil>"},
-		{credential.Spec{CABundle: &credential.CABundle{}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
-		{credential.Spec{CABundle: &credential.CABundle{Inline: &ca, SecretRef: &credential.KeyRef{NamespacedName: good}}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
-		{credential.Spec{CABundle: &credential.CABundle{Inline: &text}}, "caBundle.inline: no PEM certificates"},
-		{credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{}}}, "caBundle.secretRef.name: required"},
-		{credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Name: "x"}}}}, "caBundle.configMapRef.namespace: required"},
-		{credential.Spec{ClientTLS: &credential.ClientTLS{}}, "clientTLS.secretRef.name: required"},
-		{credential.Spec{BasicAuth: &credential.BasicAuth{}}, "basicAuth.secretRef.name: required"},
-		{credential.Spec{Authorization: &credential.Authorization{Type: "BASIC"}}, "authorization.type: BASIC use basicAuth"},
-		{credential.Spec{Authorization: &credential.Authorization{Type: "a b"}}, "authorization.type: must be one word, such as Bearer"},
-		{credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{NamespacedName: good}}}, "authorization.secretRef.key: required"},
-		{credential.Spec{Authorization: &credential.Authorization{}, BasicAuth: &credential.BasicAuth{}}, "authorization: cannot be set together with basicAuth"},
+		{credential.Spec{CABundle: &api.CABundle{Inline: ca}, ClientTLS: &api.ClientTLS{SecretRef: good}}, "<nil>"},
+		{credential.Spec{CABundle: &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: good}}, BasicAuth: &api.BasicAuth{SecretRef: good}}, "<nil>"},
+		{credential.Spec{Authorization: &api.Authorization{SecretRef: api.TokenKeyReference{ObjectReference: good, Key: "token"}}}, "<nil>"},
+		{credential.Spec{Authorization: &api.Authorization{Type: "Token", SecretRef: api.TokenKeyReference{ObjectReference: good, Key: "token"}}}, "<nil>"},
+		{credential.Spec{CABundle: &api.CABundle{}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
+		{credential.Spec{CABundle: &api.CABundle{Inline: ca, SecretRef: &api.CertificateKeyReference{ObjectReference: good}}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
+		{credential.Spec{CABundle: &api.CABundle{Inline: "none"}}, "caBundle.inline: no PEM certificates"},
+		{credential.Spec{CABundle: &api.CABundle{SecretRef: &api.CertificateKeyReference{}}}, "caBundle.secretRef.name: required"},
+		{credential.Spec{CABundle: &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: api.ObjectReference{Name: "x"}}}}, "caBundle.configMapRef.namespace: required"},
+		{credential.Spec{ClientTLS: &api.ClientTLS{}}, "clientTLS.secretRef.name: required"},
+		{credential.Spec{BasicAuth: &api.BasicAuth{}}, "basicAuth.secretRef.name: required"},
+		{credential.Spec{Authorization: &api.Authorization{Type: "BASIC"}}, "authorization.type: BASIC use basicAuth"},
+		{credential.Spec{Authorization: &api.Authorization{Type: "a b"}}, "authorization.type: must be one word, such as Bearer"},
+		{credential.Spec{Authorization: &api.Authorization{SecretRef: api.TokenKeyReference{ObjectReference: good}}}, "authorization.secretRef.key: required"},
+		{credential.Spec{Authorization: &api.Authorization{}, BasicAuth: &api.BasicAuth{}}, "authorization: cannot be set together with basicAuth"},
 	} {
 		if got := fmt.Sprint(c.spec.Validate()); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)

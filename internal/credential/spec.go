@@ -8,58 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Spec is the connection settings of a webhook or host. The zero value needs no
-// credentials. Empty keys and types have the API's defaults. Field names match both API
-// groups, so that their JSON decodes into a Spec.
-type Spec struct {
-	CABundle      *CABundle
-	ClientTLS     *ClientTLS
-	Authorization *Authorization
-	BasicAuth     *BasicAuth
-}
-
-// CABundle locates the trusted CA certificates of a hook, in PEM form. Exactly one field
-// is set.
-type CABundle struct {
-	Inline *string
-	// The key of SecretRef and ConfigMapRef defaults to "ca.crt".
-	SecretRef, ConfigMapRef *KeyRef
-}
-
-// ClientTLS locates the client certificate and its private key, in PEM form.
-type ClientTLS struct {
-	SecretRef types.NamespacedName
-	// CertKey defaults to "tls.crt", PrivateKeyKey to "tls.key".
-	CertKey, PrivateKeyKey string
-}
-
-// Authorization locates a token.
-type Authorization struct {
-	// Type defaults to "Bearer".
-	Type string
-	// SecretRef requires a key.
-	SecretRef KeyRef
-}
-
-// BasicAuth locates a user name and password.
-type BasicAuth struct {
-	SecretRef types.NamespacedName
-	// UsernameKey defaults to "username", PasswordKey to "password".
-	UsernameKey, PasswordKey string
-}
-
-// KeyRef refers to a key of a Secret or ConfigMap.
-type KeyRef struct {
-	types.NamespacedName
-
-	Key string
-}
+// credentials. Empty keys and types have the API's defaults.
+type Spec api.ConnectionSettings
 
 // IsZero reports whether the spec refers to no objects and needs no Source.
 func (s Spec) IsZero() bool { return s == Spec{} }
@@ -90,21 +46,21 @@ const (
 
 // keys returns the references of the spec.
 func (s Spec) keys() (all []valueKey) {
-	add := func(of role, in object.Resource, at types.NamespacedName, key, field string) {
+	add := func(of role, in object.Resource, at api.ObjectReference, key, field string) {
 		all = append(all, valueKey{in.Ref(at.Namespace, at.Name), of, key, field})
 	}
 	if c := s.CABundle; c != nil && c.SecretRef != nil {
-		add(caBundle, object.Secrets, c.SecretRef.NamespacedName, cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef")
+		add(caBundle, object.Secrets, c.SecretRef.ObjectReference, cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef")
 	}
 	if c := s.CABundle; c != nil && c.ConfigMapRef != nil {
-		add(caBundle, object.ConfigMaps, c.ConfigMapRef.NamespacedName, cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef")
+		add(caBundle, object.ConfigMaps, c.ConfigMapRef.ObjectReference, cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef")
 	}
 	if c := s.ClientTLS; c != nil {
 		add(clientCert, object.Secrets, c.SecretRef, cmp.Or(c.CertKey, "tls.crt"), "clientTLS.secretRef")
 		add(clientKey, object.Secrets, c.SecretRef, cmp.Or(c.PrivateKeyKey, "tls.key"), "clientTLS.secretRef")
 	}
 	if a := s.Authorization; a != nil {
-		add(token, object.Secrets, a.SecretRef.NamespacedName, a.SecretRef.Key, "authorization.secretRef")
+		add(token, object.Secrets, a.SecretRef.ObjectReference, a.SecretRef.Key, "authorization.secretRef")
 	}
 	if b := s.BasicAuth; b != nil {
 		add(username, object.Secrets, b.SecretRef, cmp.Or(b.UsernameKey, "username"), "basicAuth.secretRef")
@@ -125,10 +81,10 @@ func (s Spec) Validate() error {
 	switch a, c := s.Authorization, s.CABundle; {
 	case a != nil && s.BasicAuth != nil:
 		return errors.New("authorization: cannot be set together with basicAuth")
-	case c != nil && (c.Inline != nil) == slices.ContainsFunc(keys, func(k valueKey) bool { return k.role == caBundle }),
+	case c != nil && (c.Inline != "") == slices.ContainsFunc(keys, func(k valueKey) bool { return k.role == caBundle }),
 		c != nil && c.SecretRef != nil && c.ConfigMapRef != nil:
 		return errors.New("caBundle: set exactly one of inline, secretRef and configMapRef")
-	case c != nil && c.Inline != nil && !x509.NewCertPool().AppendCertsFromPEM([]byte(*c.Inline)):
+	case c != nil && c.Inline != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.Inline)):
 		return fmt.Errorf("caBundle.inline: %w", errNoCertificates)
 	case a != nil && strings.EqualFold(a.Type, "basic"):
 		return fmt.Errorf("authorization.type: %s use basicAuth", a.Type)
