@@ -40,9 +40,8 @@ type Kind struct {
 	// Resource is the kind itself.
 	Resource object.Resource
 	// Name is the prefix of its controllers' names in logs and metrics.
-	Name        string
-	conventions conventions
-	compile     compileFunc
+	Name    string
+	compile compileFunc
 }
 
 type compileFunc func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
@@ -50,12 +49,12 @@ type compileFunc func(Kind, context.Context, *object.Object, Environment) (*Comp
 // Kinds returns all kinds. The manager watches them.
 func Kinds() []Kind {
 	return []Kind{
-		setpointKind(setpoint.CompositeControllerResource, setpoint.CompositeControllerKind, compileHooks(readSetpoint)),
-		setpointKind(setpoint.DecoratorControllerResource, setpoint.DecoratorControllerKind, compileHooks(readSetpoint)),
-		setpointKind(setpoint.HandlerControllerResource, setpoint.HandlerControllerKind, Kind.compileHandlers),
-		setpointKind(setpoint.AdmissionControllerResource, setpoint.AdmissionControllerKind, Kind.compileAdmission),
-		metacontrollerKind(metacontroller.CompositeControllerResource, metacontroller.CompositeControllerKind),
-		metacontrollerKind(metacontroller.DecoratorControllerResource, metacontroller.DecoratorControllerKind),
+		kindOf(setpoint.GroupVersion, setpoint.CompositeControllerResource, setpoint.CompositeControllerKind, Kind.compileHooks),
+		kindOf(setpoint.GroupVersion, setpoint.DecoratorControllerResource, setpoint.DecoratorControllerKind, Kind.compileHooks),
+		kindOf(setpoint.GroupVersion, setpoint.HandlerControllerResource, setpoint.HandlerControllerKind, Kind.compileHandlers),
+		kindOf(setpoint.GroupVersion, setpoint.AdmissionControllerResource, setpoint.AdmissionControllerKind, Kind.compileAdmission),
+		kindOf(metacontroller.GroupVersion, metacontroller.CompositeControllerResource, metacontroller.CompositeControllerKind, Kind.compileHooks),
+		kindOf(metacontroller.GroupVersion, metacontroller.DecoratorControllerResource, metacontroller.DecoratorControllerKind, Kind.compileHooks),
 	}
 }
 
@@ -72,12 +71,11 @@ func KindNamed(apiVersion, kind string) (Kind, bool) {
 	return kinds[i], true
 }
 
-func kindOf(group schema.GroupVersion, plural, kind string, compile compileFunc, names conventions) Kind {
+func kindOf(group schema.GroupVersion, plural, kind string, compile compileFunc) Kind {
 	return Kind{
-		Name:        strings.ToLower(kind) + "." + group.Group,
-		conventions: names,
-		compile:     compile,
-		Resource:    object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
+		Name:     strings.ToLower(kind) + "." + group.Group,
+		compile:  compile,
+		Resource: object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
 	}
 }
 
@@ -309,18 +307,20 @@ func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*
 	return k.compile(k, ctx, o, env)
 }
 
-// compileHooks returns the function that compiles controllers with hooks, which read reads.
-func compileHooks(read func(Kind, *object.Object, Environment) (*declared, error)) compileFunc {
-	return func(k Kind, ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
-		d, err := read(k, o, env)
-		if err != nil {
-			return nil, err
-		}
-		return k.compileDeclared(ctx, o, d, env)
+// read reads the spec of a controller with hooks.
+func (k Kind) read(o *object.Object, env Environment) (*declared, error) {
+	if k.Metacontroller() {
+		return readMetacontroller(k, o, env)
 	}
+	return readSetpoint(k, o, env)
 }
 
-func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared, env Environment) (*Compiled, error) {
+// compileHooks compiles a CompositeController or a DecoratorController.
+func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
+	d, err := k.read(o, env)
+	if err != nil {
+		return nil, err
+	}
 	draft := k.draft(o, d, env)
 	programs, err := d.resolve(ctx, env, draft)
 	if err != nil {
@@ -386,7 +386,7 @@ func readSpec(o *object.Object, into any) error {
 	err := json.Unmarshal(o.JSON(), into)
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		// Embedded types are part of the path only in Go.
-		field := strings.NewReplacer("CompositeControllerSpec.", "", "Identity.", "").Replace(wrong.Field)
+		field := strings.NewReplacer("controllerSpec.", "", "CompositeControllerSpec.", "", "Identity.", "").Replace(wrong.Field)
 		return invalid("%s: cannot be a JSON %s", field, wrong.Value)
 	}
 	if err != nil {

@@ -126,12 +126,7 @@ func compiled(t *testing.T, archive *txtar.Archive) string {
 	case c.Handlers != nil:
 		return describeHandlers(c)
 	}
-	read := readSetpoint
-	if kind.Metacontroller() {
-		read = readMetacontroller
-	}
-	spec := must.Get(read(kind, o, environment(t))).In(t)
-	return describe(c, spec)
+	return describe(c, must.Get(kind.read(o, environment(t))).In(t))
 }
 
 // environment has an API server that cannot be reached.
@@ -275,15 +270,17 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 		return `{"metadata":{"name":"shops","generation":3` + metadata + `},"spec":{` + target + spec + `}` + status + `}`
 	}
 	const full = `,"fullObjects":true`
+	published, _ := KindNamed("metacontroller.k8s.io/v1alpha1", "CompositeController")
+	ours, _ := KindNamed("setpoint.dev/v1alpha1", "CompositeController")
 	for name, c := range map[string]struct {
 		kind        Kind
 		given, want string
 		whole       bool
 	}{
-		"published":       {metacontrollerKind("compositecontrollers", "CompositeController"), write(managed, "", status), write("", "", `,"status":{}`), false},
-		"published, full": {metacontrollerKind("compositecontrollers", "CompositeController"), write(opened+managed, "", status), write(opened+managed, "", status), true},
-		"ours":            {setpointKind("compositecontrollers", "CompositeController", compileHooks(readSetpoint)), write(opened+managed, "", status), write(opened, "", ""), false},
-		"ours, full":      {setpointKind("compositecontrollers", "CompositeController", compileHooks(readSetpoint)), write(managed, full, status), write(managed, full, status), true},
+		"published":       {published, write(managed, "", status), write("", "", `,"status":{}`), false},
+		"published, full": {published, write(opened+managed, "", status), write(opened+managed, "", status), true},
+		"ours":            {ours, write(opened+managed, "", status), write(opened, "", ""), false},
+		"ours, full":      {ours, write(managed, full, status), write(managed, full, status), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := must.Get(object.ParseWithManagedFields([]byte(c.given), "", "")).In(t)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
 	"strconv"
@@ -30,6 +31,40 @@ type declared struct {
 	notes   []string
 	// unserved are the kinds of targets that are not served any more.
 	unserved []object.Resource
+}
+
+// controllerSpec is the spec of a CompositeController or a DecoratorController, which calls the
+// parents and children by other names.
+type controllerSpec struct {
+	api.CompositeControllerSpec `json:",inline"`
+
+	ParentResource parentRule          `json:"parentResource"`
+	Resources      []parentRule        `json:"resources"`
+	Attachments    []api.ChildResource `json:"attachments"`
+}
+
+// parentRule selects parents, in the words of both kinds and groups.
+type parentRule struct {
+	api.ParentResource `json:",inline"`
+
+	AnnotationSelector  *api.AnnotationSelector `json:"annotationSelector"`
+	IgnoreStatusChanges bool                    `json:"ignoreStatusChanges"`
+}
+
+// targets returns the rules for parents.
+func (s *controllerSpec) targets(k Kind) []target {
+	var all []target
+	for field, r := range each(k.isDecorator(), "spec.resources", s.Resources, "spec.parentResource", s.ParentResource) {
+		all = append(all, target{
+			resourceRef: resourceRef{field, r.APIVersion, r.Resource},
+			labels:      r.LabelSelector,
+			annotations: r.AnnotationSelector,
+			namespaces:  r.Namespaces,
+			// Hooks for Metacontroller may depend on status changes, such as a decorator of pods.
+			syncOnStatusChange: r.SyncOnStatusChange || k.Metacontroller() && !r.IgnoreStatusChanges,
+		})
+	}
+	return all
 }
 
 // resourceRef is a resource in a spec, and the path of the field.
@@ -79,12 +114,19 @@ type child struct {
 	rule plan.Rule
 }
 
-// conventions are the names that the controllers of a group and kind use on objects.
-type conventions struct {
-	// finalizerPrefix and managerPrefix come before the controller's name. mark is the annotation
-	// on attachments.
-	finalizerPrefix, managerPrefix string
-	mark                           string
+// ruleOf returns the rule for children of a kind, whose resource is not known yet.
+func ruleOf(c api.ChildResource) plan.Rule {
+	rule := plan.Rule{
+		Method:         plan.UpdateMethod(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+		Strategy:       plan.ApplyStrategy(cmp.Or(c.Apply, api.DefaultApplyStrategy)),
+		MaxUnavailable: int(c.UpdateStrategy.MaxUnavailable),
+	}
+	if checks := c.UpdateStrategy.StatusChecks; checks != nil {
+		for _, check := range checks.Conditions {
+			rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck(check))
+		}
+	}
+	return rule
 }
 
 // draft returns what all programs of a controller have in common.
@@ -95,7 +137,10 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) composite.Pr
 	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, composite.ShorterDelay(p.Resync, env.Resync), env.Namespace
 	p.Account = env.AccountOf(d.identity)
 	if k.isDecorator() {
-		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
+		p.Mark = plan.Mark{Key: plan.DecoratorMark, Value: o.Name()}
+		if k.Metacontroller() {
+			p.Mark.Key = plan.MetacontrollerDecoratorMark
+		}
 	}
 	return p
 }

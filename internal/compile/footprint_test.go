@@ -12,6 +12,7 @@ import (
 
 func TestFootprint(t *testing.T) {
 	const hooks = `"hooks":{"sync":{},"finalize":{"webhook":{"url":"http://h"}}}`
+	kind, _ := KindNamed("metacontroller.k8s.io/v1alpha1", "DecoratorController")
 	for name, c := range map[string]struct{ spec, want string }{
 		"composite":        {`{"parentResource":{"apiVersion":"a.b/v1","resource":"shops"},` + hooks + `}`, "true [a.b/v1/shops]"},
 		"decorator":        {`{"resources":[{"apiVersion":"v1","resource":"pods"},{"apiVersion":"a.b/v1","resource":"shops"}],` + hooks + `}`, "true [v1/pods a.b/v1/shops]"},
@@ -26,7 +27,7 @@ func TestFootprint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := must.Get(object.Parse([]byte(`{"metadata":{"name":"shops"},"spec":` + c.spec + `}`))).In(t)
-			f := metacontrollerKind("decoratorcontrollers", "DecoratorController").Footprint(o)
+			f := kind.Footprint(o)
 			if got := fmt.Sprint(f.Finalizes, " ", f.Parents); got != c.want || f.Finalizer != "metacontroller.io/decoratorcontroller-shops" {
 				t.Errorf("got %s with %s, want %s", got, f.Finalizer, c.want)
 			}

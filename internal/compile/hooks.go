@@ -34,6 +34,25 @@ type hookConfig struct {
 	exec    []string
 }
 
+// readHooks reads the hooks of a controller; nil for those it has not.
+func readHooks[H any](sync, finalize, customize *H, read func(callOf, *H) (*hookConfig, error)) (h hooks, err error) {
+	for _, one := range []struct {
+		name     string
+		declared *H
+		into     **hookConfig
+	}{
+		{"sync", sync, &h.sync}, {"finalize", finalize, &h.finalize}, {"customize", customize, &h.customize},
+	} {
+		if one.declared == nil {
+			continue
+		}
+		if *one.into, err = read(callOf{"spec.hooks." + one.name, one.name, one.name}, one.declared); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
 type webhookConfig struct {
 	url         string
 	etag        webhook.ETag
@@ -125,15 +144,6 @@ func (all hookConfigs) endpointNotes(o *object.Object) []string {
 		}
 	}
 	return notes
-}
-
-// credentialsOf converts the connection settings of metacontroller.k8s.io, which have the same fields.
-func credentialsOf(declared any) credential.Spec {
-	var s credential.Spec
-	if text, err := json.Marshal(declared); err == nil {
-		_ = json.Unmarshal(text, &s) // It was decoded from the same form.
-	}
-	return s
 }
 
 // urlHasHost reports whether a URL has this host or host:port. The default port may be left out.

@@ -77,6 +77,11 @@ func called(t *testing.T, group, kind, spec, response string) error {
 // off.
 func TestDeletionLimit(t *testing.T) {
 	none, all := int32(0), int32(100)
+	metacontroller := func(env Environment) *plan.DeletionLimit {
+		o := parsed(t, []byte(`{apiVersion: metacontroller.k8s.io/v1alpha1, kind: CompositeController, metadata: {name: a},
+			spec: {parentResource: {apiVersion: v1, resource: pods}, hooks: {sync: {webhook: {url: "http://a"}}}}}`))
+		return must.Get(kindNamed(t, o).read(o, env)).In(t).program.DeletionLimit
+	}
 	for _, c := range []struct {
 		name      string
 		got, want *plan.DeletionLimit
@@ -84,8 +89,8 @@ func TestDeletionLimit(t *testing.T) {
 		{"by default", setpointDeletionLimit(api.DeletionGuard{}), plan.DefaultDeletionLimit()},
 		{"set", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardEnabled, MaxDeletions: &none, MaxPercent: &all}), &plan.DeletionLimit{MaxPercent: 100}},
 		{"disabled", setpointDeletionLimit(api.DeletionGuard{Mode: api.DeletionGuardDisabled, MaxDeletions: &none}), nil},
-		{"Metacontroller's", metacontrollerDeletionLimit(Environment{}), plan.DefaultDeletionLimit()},
-		{"Metacontroller's, turned off", metacontrollerDeletionLimit(Environment{DisableDeletionGuard: true}), nil},
+		{"Metacontroller's", metacontroller(Environment{}), plan.DefaultDeletionLimit()},
+		{"Metacontroller's, turned off", metacontroller(Environment{DisableDeletionGuard: true}), nil},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

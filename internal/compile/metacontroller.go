@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,38 +13,18 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/metacontroller/v1alpha1"
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// defaultIgnoreStatusChanges is the default of ignoreStatusChanges. Hooks for Metacontroller may
-// depend on status changes, such as a decorator of pods.
-const defaultIgnoreStatusChanges = false
-
-// metacontrollerKind is a kind of Metacontroller.
-func metacontrollerKind(plural, kind string) Kind {
-	return kindOf(api.GroupVersion, plural, kind, compileHooks(readMetacontroller), conventions{
-		finalizerPrefix: "metacontroller.io/" + strings.ToLower(kind) + "-",
-		mark:            plan.MetacontrollerDecoratorMark,
-	})
-}
-
-// metacontrollerSpec is the spec of a CompositeController or a DecoratorController, which calls
-// the parents and children by other names.
+// metacontrollerSpec has what a spec of metacontroller.k8s.io has in another form than one of setpoint.dev.
 type metacontrollerSpec struct {
-	api.CompositeControllerSpec `json:",inline"`
+	controllerSpec `json:",inline"`
 
-	Resources   []metacontrollerParent `json:"resources"`
-	Attachments []api.ChildResource    `json:"attachments"`
-}
-
-type metacontrollerParent struct {
-	api.ParentResource `json:",inline"`
-
-	AnnotationSelector *setpoint.AnnotationSelector `json:"annotationSelector"`
+	Hooks               api.Hooks `json:"hooks"`
+	ResyncPeriodSeconds *int32    `json:"resyncPeriodSeconds"`
 }
 
 func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, error) {
@@ -54,46 +35,41 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 		return nil, err
 	}
 	spec := &controller.Spec
-	declaredHooks := ptr.Deref(spec.Hooks, api.Hooks{})
-	hooks, err := readMetacontrollerHooks(declaredHooks, spec.EndpointConfigs)
+	hooks, err := readMetacontrollerHooks(spec.Hooks, spec.EndpointConfigs)
 	if err != nil {
 		return nil, err
 	}
 	if k.isDecorator() && len(spec.Resources) == 0 {
 		return nil, invalid("spec.resources: required; it names the objects to decorate")
 	}
-	revisions, err := readPaths(ptr.Deref(spec.ParentResource.RevisionHistory, api.RevisionHistory{}).FieldPaths, parseDottedPath)
+	revisions, err := readPaths(spec.ParentResource.RevisionHistory.FieldPaths, parseDottedPath)
 	if err != nil {
 		return nil, err
 	}
 	d := &declared{
-		hooks: hooks,
-		notes: unusedHookNotes(declaredHooks),
+		targets: spec.targets(k),
+		hooks:   hooks,
+		notes:   unusedHookNotes(spec.Hooks),
 		program: composite.Program{
-			GenerateSelector: ptr.Deref(spec.GenerateSelector, false),
+			GenerateSelector: spec.GenerateSelector,
 			// These kinds have no field for it.
-			FullObjects:   plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
-			Resync:        metacontrollerResync(spec.ResyncPeriodSeconds),
-			DeletionLimit: metacontrollerDeletionLimit(env),
-			Revisions:     composite.Revisions{FieldPaths: revisions},
-			LastApplied:   "metacontroller.k8s.io/last-applied-configuration",
+			FullObjects: plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
+			Revisions:   composite.Revisions{FieldPaths: revisions},
+			LastApplied: "metacontroller.k8s.io/last-applied-configuration",
 			// Users have alerts for it.
 			FailureReason: api.EventSyncError,
 			// Metacontroller creates such children.
 			Lenient: true,
 		},
 	}
-	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource",
-		metacontrollerParent{ParentResource: spec.ParentResource}) {
-		d.targets = append(d.targets, target{
-			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
-			labels:             r.LabelSelector,
-			annotations:        r.AnnotationSelector,
-			syncOnStatusChange: !ptr.Deref(r.IgnoreStatusChanges, defaultIgnoreStatusChanges),
-		})
+	if period := spec.ResyncPeriodSeconds; period != nil {
+		d.program.Resync = max(seconds(period), time.Second)
+	}
+	if !env.DisableDeletionGuard { // Nor do they have one for the guard.
+		d.program.DeletionLimit = plan.DefaultDeletionLimit()
 	}
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
-		field, rule := index(k.childrenField(), i), metacontrollerRule(c.UpdateStrategy, env)
+		field, rule := index(k.childrenField(), i), metacontrollerRule(c, env)
 		if plain := strings.TrimPrefix(string(rule.Method), "Rolling"); k.isDecorator() && rule.Method.Rolling() {
 			d.notes = append(d.notes, fmt.Sprintf("%s.updateStrategy.method: %s does the same as %s here: attachments have no revisions",
 				field, rule.Method, plain))
@@ -105,14 +81,10 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 }
 
 // metacontrollerRule has Metacontroller's defaults: existing children are not updated.
-func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule {
-	s := ptr.Deref(declared, api.UpdateStrategy{})
-	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
-	for _, check := range ptr.Deref(s.StatusChecks, api.StatusChecks{}).Conditions {
-		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: ptr.Deref(check.Status, ""),
-			Reason: ptr.Deref(check.Reason, "")})
-	}
-	return rule
+func metacontrollerRule(c setpoint.ChildResource, env Environment) plan.Rule {
+	c.UpdateStrategy.Method = cmp.Or(c.UpdateStrategy.Method, setpoint.UpdateOnDelete)
+	c.Apply = setpoint.ApplyStrategy(cmp.Or(env.ApplyStrategy, plan.Merge))
+	return ruleOf(c)
 }
 
 // unusedHookNotes notes hooks that Metacontroller never calls either.
@@ -122,92 +94,63 @@ func unusedHookNotes(declared api.Hooks) []string {
 		name     string
 		declared *api.Hook
 	}{{"preUpdateChild", declared.PreUpdateChild}, {"postUpdateChild", declared.PostUpdateChild}} {
-		if one.declared != nil && one.declared.Webhook != nil {
+		if unlessOff(one.declared) != nil {
 			notes = append(notes, "spec.hooks."+one.name+" is never called, as in Metacontroller")
 		}
 	}
 	return notes
 }
 
-// readMetacontrollerHooks reads the hooks of either kind. A hook without a webhook is off.
-func readMetacontrollerHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks, error) {
-	var h hooks
-	for _, one := range []struct {
-		name     string
-		declared *api.Hook
-		into     **hookConfig
-	}{
-		{"sync", declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
-	} {
-		if one.declared == nil || one.declared.Webhook == nil {
-			continue
-		}
-		read, err := readMetacontrollerHook("spec.hooks."+one.name+".webhook", one.declared)
-		if err != nil {
-			return h, err
-		}
-		read.name, *one.into = one.name, read
+// unlessOff returns a hook that is on: it has a webhook.
+func unlessOff(declared *api.Hook) *api.Hook {
+	if declared == nil || declared.Webhook == nil {
+		return nil
+	}
+	return declared
+}
+
+// readMetacontrollerHooks reads the hooks of either kind.
+func readMetacontrollerHooks(declared api.Hooks, configs []setpoint.EndpointConfig) (hooks, error) {
+	h, err := readHooks(unlessOff(declared.Sync), unlessOff(declared.Finalize), unlessOff(declared.Customize), readMetacontrollerHook)
+	if err != nil {
+		return h, err
 	}
 	if h.sync == nil && h.finalize == nil {
 		return h, invalid("spec.hooks.sync.webhook: required, unless there is a finalize hook")
 	}
-	endpoints := make([]endpoint, len(configs))
-	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credentialsOf(configs[i].ConnectionSettings)}
-	}
-	if err := h.all().applyEndpoints(endpoints); err != nil {
-		return hooks{}, err
-	}
-	return h, nil
+	return h, h.all().complete(configs)
 }
 
-func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, error) {
-	w := declared.Webhook
-	to := &webhookConfig{credentials: credentialsOf(w.ConnectionSettings)}
-	h := &hookConfig{field: field, webhook: to}
-	h.wire.Version, h.wire.Decoding = hook.V1, hook.LooseOptional
-	if declared.Version == api.HookV2 {
-		h.wire.Version, h.wire.Decoding = hook.V2, hook.StrictOptional
+// readMetacontrollerHook reads a webhook. The fields that setpoint.dev has, too, have the same names there.
+func readMetacontrollerHook(of callOf, declared *api.Hook) (*hookConfig, error) {
+	given := declared.Webhook
+	var w setpoint.Webhook
+	if err := json.Unmarshal(encode(given), &w); err != nil {
+		return nil, invalid("%s.webhook: %w", of.field, err)
 	}
-	switch w.ResponseUnMarshallMode {
+	switch {
+	case given.URL != nil:
+		w.Service = nil
+	case given.Service == nil || given.Path == nil:
+		return nil, invalid("%s.webhook: set url, or service and path", of.field)
+	default:
+		w.Service.Port = cmp.Or(w.Service.Port, 80) // With https, too.
+	}
+	h := readWebhook(of, &w)
+	if given.ETag != nil {
+		h.webhook.etag.Cleanup = seconds(given.ETag.CacheCleanupSeconds)
+	}
+	h.wire = hook.Wire{Version: hook.V1, Decoding: hook.LooseOptional}
+	if declared.Version == api.HookV2 {
+		h.wire = hook.Wire{Version: hook.V2, Decoding: hook.StrictOptional}
+	}
+	switch given.ResponseUnMarshallMode {
 	case api.ResponseUnMarshallStrict:
 		h.wire.Decoding = hook.StrictOptional
 	case api.ResponseUnMarshallLoose:
 		h.wire.Decoding = hook.LooseOptional
 	}
-	if w.Timeout != nil {
-		h.timeout = w.Timeout.Duration
-	}
-	if e := w.ETag; e != nil {
-		to.etag = webhook.ETag{Enabled: ptr.Deref(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds),
-			Cleanup: seconds(e.CacheCleanupSeconds)}
-	}
-	switch {
-	case w.URL != nil:
-		to.url = *w.URL
-	case w.Service != nil && w.Path != nil:
-		s := w.Service
-		to.url = serviceURL(ptr.Deref(s.Protocol, "http"), s.Name, s.Namespace, ptr.Deref(s.Port, 80), *w.Path)
-	default:
-		return nil, invalid("%s: set url, or service and path", field)
-	}
 	return h, nil
-}
-
-// metacontrollerResync returns the resync period, which is at least a second.
-func metacontrollerResync(period *int32) time.Duration {
-	if period == nil {
-		return 0
-	}
-	return max(seconds(period), time.Second)
-}
-
-// metacontrollerDeletionLimit returns the deletion limit, for which these kinds have no field.
-func metacontrollerDeletionLimit(env Environment) *plan.DeletionLimit {
-	if env.DisableDeletionGuard {
-		return nil
-	}
-	return plan.DefaultDeletionLimit()
 }
 
 func seconds(n *int32) time.Duration { return time.Duration(ptr.Deref(n, 0)) * time.Second }

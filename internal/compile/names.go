@@ -20,8 +20,11 @@ const (
 
 // finalizer returns the finalizer of a controller's parents.
 func (k Kind) finalizer(name string) string {
-	domain, kind, _ := strings.Cut(k.conventions.finalizerPrefix, "/")
-	return domain + "/" + shorten(kind+name, maxQualifiedName)
+	domain := setpoint.GroupVersion.Group
+	if k.Metacontroller() {
+		domain = "metacontroller.io"
+	}
+	return domain + "/" + shorten(strings.ToLower(k.Resource.Kind)+"-"+name, maxQualifiedName)
 }
 
 // handlerSignature returns the name under which the handlers of a controller store their state. Go
@@ -61,10 +64,10 @@ func (c *Compiled) TakeOverRecords(name string) {
 // manager returns the field manager of a controller. All controllers of metacontroller.k8s.io share
 // one.
 func (k Kind) manager(name string, env Environment) string {
-	if k.conventions.managerPrefix == "" {
+	if k.Metacontroller() {
 		return env.FieldManager
 	}
-	return shorten(k.conventions.managerPrefix+name, maxManager)
+	return shorten("setpoint-"+strings.ToLower(k.Resource.Kind)+"-"+name, maxManager)
 }
 
 // shorten replaces the end of a text that is too long by a hash of it.

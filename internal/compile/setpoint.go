@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -13,34 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointKind is a kind of setpoint.dev.
-func setpointKind(plural, kind string, compile compileFunc) Kind {
-	lower := strings.ToLower(kind)
-	return kindOf(api.GroupVersion, plural, kind, compile, conventions{
-		finalizerPrefix: "setpoint.dev/" + lower + "-",
-		managerPrefix:   "setpoint-" + lower + "-",
-		mark:            plan.DecoratorMark,
-	})
-}
-
-// setpointSpec is the spec of a CompositeController or a DecoratorController, which calls the
-// parents and children by other names.
-type setpointSpec struct {
-	api.CompositeControllerSpec `json:",inline"`
-
-	Resources   []setpointParent    `json:"resources"`
-	Attachments []api.ChildResource `json:"attachments"`
-}
-
-type setpointParent struct {
-	api.ParentResource `json:",inline"`
-
-	AnnotationSelector *api.AnnotationSelector `json:"annotationSelector"`
-}
-
 func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) {
 	var controller struct {
-		Spec setpointSpec `json:"spec"`
+		Spec controllerSpec `json:"spec"`
 	}
 	if err := readSpec(o, &controller); err != nil {
 		return nil, err
@@ -55,6 +29,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 		return nil, err
 	}
 	d := &declared{
+		targets:    spec.targets(k),
 		hooks:      hooks,
 		suspended:  spec.Suspend,
 		identity:   spec.Identity,
@@ -70,18 +45,8 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 			OmitValues:       true,
 		},
 	}
-	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource",
-		setpointParent{ParentResource: spec.ParentResource}) {
-		d.targets = append(d.targets, target{
-			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
-			labels:             r.LabelSelector,
-			annotations:        r.AnnotationSelector,
-			namespaces:         r.Namespaces,
-			syncOnStatusChange: r.SyncOnStatusChange,
-		})
-	}
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
-		one := child{resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource}, rule: setpointRule(c)}
+		one := child{resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource}, rule: ruleOf(c)}
 		if err := env.addExpressions(one.field, c.UpdateStrategy, &one.rule); err != nil {
 			return nil, err
 		}
@@ -90,43 +55,24 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 	return d, nil
 }
 
-func setpointRule(c api.ChildResource) plan.Rule {
-	rule := plan.Rule{
-		Method:         plan.UpdateMethod(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
-		Strategy:       plan.ApplyStrategy(cmp.Or(c.Apply, api.DefaultApplyStrategy)),
-		MaxUnavailable: int(c.UpdateStrategy.MaxUnavailable),
-	}
-	if checks := c.UpdateStrategy.StatusChecks; checks != nil {
-		for _, check := range checks.Conditions {
-			rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck(check))
-		}
-	}
-	return rule
-}
-
 func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks, error) {
-	var h hooks
-	for _, one := range []struct {
-		name     string
-		declared *api.Hook
-		into     **hookConfig
-	}{
-		{"sync", &declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
-	} {
-		if one.declared == nil {
-			continue
-		}
-		read, err := readCall(callOf{"spec.hooks." + one.name, one.name, one.name}, &one.declared.HookCall)
-		if err != nil {
-			return h, err
-		}
-		read.wire.Version = hook.V2
-		if cmp.Or(one.declared.Version, api.DefaultHookVersion) == api.HookV1 {
-			read.wire.Version = hook.V1
-		}
-		*one.into = read
+	h, err := readHooks(&declared.Sync, declared.Finalize, declared.Customize, readSetpointHook)
+	if err != nil {
+		return h, err
 	}
 	return h, h.all().complete(configs)
+}
+
+func readSetpointHook(of callOf, declared *api.Hook) (*hookConfig, error) {
+	h, err := readCall(of, &declared.HookCall)
+	if err != nil {
+		return nil, err
+	}
+	h.wire.Version = hook.V2
+	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
+		h.wire.Version = hook.V1
+	}
+	return h, nil
 }
 
 // complete adds what hooks take from other parts of the spec: credentials and code.
