@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -53,11 +52,6 @@ func (c *code) refuse(reason, file, message string) error {
 // refuseConfigMap returns an error of the ConfigMap as a whole, such as "not found".
 func (c *code) refuseConfigMap(reason, what string) error {
 	return refuse(reason, "%s %s", c.place(""), what)
-}
-
-// refuseAt returns an error with its line and column.
-func (c *code) refuseAt(err *call.SourceError) error {
-	return refuse(api.ReasonInvalidSource, "%s%s: %s", c.place(err.File), err.Position(), err.Message)
 }
 
 // place returns where a file is, with the path of the field.

@@ -22,7 +22,7 @@ func readBackend(spec *api.HandlerControllerSpec) (b backendHooks, err error) {
 			return b, err
 		}
 	}
-	return b, b.all().applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
+	return b, b.all().applyEndpoints(spec.EndpointConfigs)
 }
 
 // readBackendWebhook reads what only a process can be.

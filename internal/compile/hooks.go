@@ -7,10 +7,10 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
@@ -70,12 +70,6 @@ func (h *hookConfig) address() string {
 	return addressOf(h.webhook.url)
 }
 
-// endpoint has the credentials for a host, and the path of the field.
-type endpoint struct {
-	field, host string
-	credentials credential.Spec
-}
-
 // all returns the hooks that are set.
 func (h *hooks) all() hookConfigs {
 	return slices.DeleteFunc(hookConfigs{h.sync, h.finalize, h.customize}, func(one *hookConfig) bool { return one == nil })
@@ -106,10 +100,10 @@ func (all hookConfigs) credentials() []object.Ref {
 
 // applyEndpoints validates the credentials and gives hooks without credentials those of their
 // endpoint.
-func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
-	for _, e := range endpoints {
-		if err := e.credentials.Validate(); err != nil {
-			return invalid("%s.%w", e.field, err)
+func (all hookConfigs) applyEndpoints(endpoints []api.EndpointConfig) error {
+	for i, e := range endpoints {
+		if err := credential.Spec(e.ConnectionSettings).Validate(); err != nil {
+			return invalid("%s.%w", index("spec.endpointConfigs", i), err)
 		}
 	}
 	for _, one := range all.webhooks() {
@@ -117,9 +111,9 @@ func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 		if err := w.credentials.Validate(); err != nil {
 			return invalid("%s.%w", one.field, err)
 		}
-		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(w.url, e.host) })
+		i := slices.IndexFunc(endpoints, func(e api.EndpointConfig) bool { return urlHasHost(w.url, e.Host) })
 		if i >= 0 && w.credentials.IsZero() {
-			w.credentials = endpoints[i].credentials
+			w.credentials = credential.Spec(endpoints[i].ConnectionSettings)
 		}
 	}
 	return nil
@@ -178,13 +172,4 @@ func portOf(scheme string) string {
 		return "443"
 	}
 	return "80"
-}
-
-// serviceURL returns the URL of a webhook in a Service.
-func serviceURL(protocol, name, namespace string, port int32, path string) string {
-	host := name + "." + namespace
-	if strconv.Itoa(int(port)) != portOf(protocol) {
-		host = net.JoinHostPort(host, strconv.Itoa(int(port)))
-	}
-	return protocol + "://" + host + path
 }

@@ -139,7 +139,7 @@ func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
 // explain returns an error of compiling with the place in the spec.
 func (c *code) explain(err error) error {
 	if wrong, is := errors.AsType[*call.SourceError](err); is {
-		return c.refuseAt(wrong)
+		return refuse(api.ReasonInvalidSource, "%s%s: %s", c.place(wrong.File), wrong.Position(), wrong.Message)
 	}
 	return fmt.Errorf("compile %s: %w", c.place(""), err)
 }

@@ -7,7 +7,6 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
-	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -77,7 +76,7 @@ func readSetpointHook(of callOf, declared *api.Hook) (*hookConfig, error) {
 
 // complete adds what hooks take from other parts of the spec: credentials and code.
 func (all hookConfigs) complete(endpoints []api.EndpointConfig) error {
-	if err := all.applyEndpoints(setpointEndpoints(endpoints)); err != nil {
+	if err := all.applyEndpoints(endpoints); err != nil {
 		return err
 	}
 	return all.resolveCode()
@@ -96,14 +95,6 @@ func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfi
 		all, configs = append(all, one), append(configs, config)
 	}
 	return all, configs, configs.complete(endpoints)
-}
-
-func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
-	endpoints := make([]endpoint, len(configs))
-	for i := range configs {
-		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credential.Spec(configs[i].ConnectionSettings)}
-	}
-	return endpoints
 }
 
 // setpointDeletionLimit returns the deletion limit in a spec; nil for none.

@@ -3,8 +3,10 @@ package compile
 import (
 	"cmp"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
@@ -54,13 +56,13 @@ func readWebhook(of callOf, w *api.Webhook) *hookConfig {
 	}
 }
 
+// urlOfService returns the URL of a path of a Service. The default port is left out.
 func urlOfService(s *api.ServiceReference, path string) string {
-	protocol := cmp.Or(s.Protocol, api.DefaultProtocol)
-	port := s.Port
-	if port == 0 && protocol == api.ProtocolHTTPS {
-		port = 443
+	protocol, host := string(cmp.Or(s.Protocol, api.DefaultProtocol)), s.Name+"."+s.Namespace
+	if port := strconv.Itoa(int(s.Port)); s.Port != 0 && port != portOf(protocol) {
+		host = net.JoinHostPort(host, port)
 	}
-	return serviceURL(string(protocol), s.Name, s.Namespace, cmp.Or(port, 80), path)
+	return protocol + "://" + host + path
 }
 
 func wireOf(declared api.Decoding) hook.Wire {
