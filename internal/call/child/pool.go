@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -63,15 +64,15 @@ type Pool struct {
 	close context.CancelFunc
 	// budget limits the log lines of all children together.
 	budget lineBudget
+	// starting counts children that make no calls yet.
+	starting atomic.Int32
 
 	mu   sync.Mutex
 	idle []*child // The most recently used is last.
 	// waiting are the calls that wait for a child in use, in order.
 	waiting []chan *child
 	live    map[*child]struct{}
-	// starting counts those that make no calls yet.
-	starting int
-	backoff  backoff
+	backoff backoff
 	// generation counts restarts.
 	generation int
 	starts     int
@@ -265,8 +266,8 @@ func (p *Pool) endIdle(one *child) {
 
 // start starts a child in a slot of the limiter.
 func (p *Pool) start(ctx context.Context) (*child, error) {
-	p.countStarting(1)
-	defer p.countStarting(-1)
+	p.starting.Add(1)
+	defer p.starting.Add(-1)
 	one, err := p.launch()
 	if err != nil {
 		p.config.Limiter.release(p.config.Owner)
@@ -286,12 +287,6 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	return one, nil
-}
-
-func (p *Pool) countStarting(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.starting += n
 }
 
 // launch starts a process and follows it until it is gone.
@@ -346,7 +341,7 @@ func (p *Pool) awaitReturned(ctx context.Context) *child {
 		select {
 		case one = <-returned:
 		case <-timer.C:
-			if p.isStarting() { // A busy machine starts programs slowly.
+			if p.starting.Load() > 0 { // A busy machine starts programs slowly.
 				timer.Reset(p.config.StartAfter)
 				continue
 			}
@@ -359,12 +354,6 @@ func (p *Pool) awaitReturned(ctx context.Context) *child {
 		}
 		return one
 	}
-}
-
-func (p *Pool) isStarting() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.starting > 0
 }
 
 // enqueue returns where a child is handed over, or nil.
