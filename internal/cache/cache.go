@@ -207,8 +207,6 @@ func (c *Cache) Close() {
 // Stat is the state of a watch.
 type Stat struct {
 	Selection Selection
-	// Views is the number of open views.
-	Views int
 	// Objects is the number of cached objects, Bytes the size of their JSON.
 	Objects, Bytes int
 	Synced         bool

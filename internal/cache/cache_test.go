@@ -230,7 +230,7 @@ func TestWatchIsShared(t *testing.T) {
 	if len(api.opened) > 0 {
 		t.Fatal("the second view made a request")
 	}
-	if stats := c.Stats(); len(stats) != 1 || stats[0].Views != 2 || stats[0].Objects != 2 || stats[0].Bytes == 0 || !stats[0].Synced {
+	if stats := c.Stats(); len(stats) != 1 || stats[0].Objects != 2 || stats[0].Bytes == 0 || !stats[0].Synced {
 		t.Fatalf("stats %+v", stats)
 	}
 

@@ -12,13 +12,8 @@ import (
 
 // Contents are what a manual cache has seen.
 type Contents interface {
-	// Seen returns the objects of a kind as of the latest events, and those that were deleted, with the
-	// versions of the deletions.
-	Seen(resource object.Resource) (objects, gone []*object.Object)
-}
-
-// Failures are Contents some of whose watches fail.
-type Failures interface {
+	// Seen returns the objects of a kind as of the latest events.
+	Seen(resource object.Resource) []*object.Object
 	// Failing returns why watches of a kind fail, and list nothing; nil if they do not.
 	Failing(resource object.Resource) error
 }
@@ -64,15 +59,12 @@ func (m *Manual) start(w *watch) {
 	w.manual, w.stop = m, func() {
 		m.opened = slices.DeleteFunc(m.opened, func(other *watch) bool { return other == w })
 	}
-	if contents, may := m.contents.(Failures); may {
-		w.health.set(contents.Failing(w.selection.Resource))
-	}
+	w.health.set(m.contents.Failing(w.selection.Resource))
 	if w.health.current() != nil {
 		return
 	}
-	seen, gone := m.contents.Seen(w.selection.Resource)
-	list := make([]*object.Object, 0, len(seen))
-	for _, o := range seen {
+	var list []*object.Object
+	for _, o := range m.contents.Seen(w.selection.Resource) {
 		if w.wants(o) {
 			list = append(list, w.inForm(o))
 		}
@@ -80,9 +72,6 @@ func (m *Manual) start(w *watch) {
 	w.apply(func(c *watchCache) []notification {
 		c.perObject = true
 		c.replace(list, 0)
-		for _, o := range gone {
-			c.goneArrived(o)
-		}
 		return nil
 	})
 	for _, write := range m.writes {

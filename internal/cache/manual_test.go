@@ -11,10 +11,13 @@ import (
 )
 
 // seen are the contents of a manual cache.
-type seen struct{ objects, gone []*object.Object }
+type seen []*object.Object
 
 // Seen returns them for all kinds.
-func (s seen) Seen(object.Resource) (objects, gone []*object.Object) { return s.objects, s.gone }
+func (s seen) Seen(object.Resource) []*object.Object { return s }
+
+// Failing implements Contents: all watches work.
+func (seen) Failing(object.Resource) error { return nil }
 
 // manualPod returns a pod with a version that counts its own writes.
 func manualPod(t *testing.T, name string, version int, app string) *object.Object {
@@ -50,7 +53,7 @@ func wantEvents(t *testing.T, events *[]string, want ...string) {
 }
 
 func TestManual(t *testing.T) {
-	m := NewManual(seen{objects: []*object.Object{manualPod(t, "b", 7, "x"), manualPod(t, "a", 2, "x"), manualPod(t, "c", 1, "y")}})
+	m := NewManual(seen{manualPod(t, "b", 7, "x"), manualPod(t, "a", 2, "x"), manualPod(t, "c", 1, "y")})
 	view, events := openManual(m, Selection{Labels: "app=x"})
 	_, onNode := openManual(m, Selection{Fields: "spec.nodeName=y"})
 	bare, _ := openManual(m, Selection{Metadata: true})
@@ -78,10 +81,11 @@ func TestManual(t *testing.T) {
 }
 
 func TestManualWrites(t *testing.T) {
-	m := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}, gone: []*object.Object{manualPod(t, "g", 5, "x")}})
+	m := NewManual(seen{manualPod(t, "a", 2, "x"), manualPod(t, "g", 1, "x")})
 	view, events := openManual(m, Selection{})
 	_, other := openManual(m, Selection{})
 	m.List()
+	m.Deliver(manualPods, manualPod(t, "g", 5, "x"), true)
 	*events, *other = nil, nil
 	view.ObserveWrite(manualPod(t, "a", 4, "x"))
 	view.ObserveWrite(manualPod(t, "g", 4, "x"))
@@ -99,7 +103,7 @@ func TestManualWrites(t *testing.T) {
 	m.Deliver(manualPods, manualPod(t, "a", 5, "x"), true)
 	wantEvents(t, events)
 
-	again := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}})
+	again := NewManual(seen{manualPod(t, "a", 2, "x")})
 	copied, _ := openManual(again, Selection{})
 	_, _ = openManual(again, Selection{})
 	again.List()
@@ -111,7 +115,7 @@ func TestManualWrites(t *testing.T) {
 
 // TestManualWritesReachAllWatches shows that a write is an event to the watches that do not observe it.
 func TestManualWritesReachAllWatches(t *testing.T) {
-	m := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}})
+	m := NewManual(seen{manualPod(t, "a", 2, "x")})
 	view, events := openManual(m, Selection{})
 	narrow, narrowEvents := openManual(m, Selection{Name: "a"})
 	labeled, labeledEvents := openManual(m, Selection{Labels: "app=x"})
@@ -136,7 +140,7 @@ func TestManualWritesReachAllWatches(t *testing.T) {
 	if narrow.Len() != 0 || later.Len() != 0 {
 		t.Error("a deleted object stays")
 	}
-	again := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}})
+	again := NewManual(seen{manualPod(t, "a", 2, "x")})
 	copied, _ := openManual(again, Selection{Name: "a"})
 	again.List()
 	again.Observe(m.Writes()[:1])

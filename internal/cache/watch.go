@@ -194,7 +194,6 @@ func (w *watch) stat() Stat {
 	defer w.mu.RUnlock()
 	return Stat{
 		Selection: w.selection,
-		Views:     w.viewCount,
 		Objects:   len(w.cache.objects),
 		Bytes:     w.cache.bytes,
 		Synced:    w.synced.Load(),

@@ -262,11 +262,7 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 
 // all returns all objects, in no order.
 func (c *watchCache) all() []*object.Object {
-	list := make([]*object.Object, 0, len(c.objects))
-	for _, o := range c.objects {
-		list = append(list, o)
-	}
-	return list
+	return slices.AppendSeq(make([]*object.Object, 0, len(c.objects)), maps.Values(c.objects))
 }
 
 // replace replaces the objects by a list of a version.

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -17,9 +19,16 @@ import (
 func (v *View) Restarted() *View {
 	next := v.clone()
 	next.writes = nil
-	for i := range next.kinds {
-		next.kinds[i].gone = nil
-	}
+	return next
+}
+
+// Received returns the view after an event: own writes of the object up to its version are no longer to come.
+func (v *View) Received(e Event) *View {
+	next := v.After(e)
+	next.writes = slices.DeleteFunc(slices.Clone(next.writes), func(w cache.Write) bool {
+		return w.Selection.Resource.GroupKind() == e.Resource.GroupKind() && compareNames(w.Object, e.Object) == 0 &&
+			w.Object.Version() <= e.Object.Version()
+	})
 	return next
 }
 

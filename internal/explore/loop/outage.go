@@ -116,8 +116,7 @@ func (o Outage) error() error {
 // outages returns those that a process has heard of.
 func (v *View) outages() []Outage {
 	var all []Outage
-	seen, _ := v.Seen(OutageResource)
-	for _, o := range seen {
+	for _, o := range v.Seen(OutageResource) {
 		if one, is := OutageOf(o); is {
 			all = append(all, one)
 		}

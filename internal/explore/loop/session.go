@@ -97,9 +97,7 @@ func (s *session) index(programs Programs) {
 }
 
 // Seen is what events have said of a kind by now: a watch may be opened in the middle of a run.
-func (s *session) Seen(resource object.Resource) (objects, gone []*object.Object) {
-	return s.view.Seen(resource)
-}
+func (s *session) Seen(resource object.Resource) []*object.Object { return s.view.Seen(resource) }
 
 // deliver passes an event to the cache.
 func (s *session) deliver(e Event) {

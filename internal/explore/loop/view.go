@@ -20,8 +20,8 @@ type View struct {
 // seenKind is what events have said of one kind.
 type seenKind struct {
 	resource object.Resource
-	// objects and gone are sorted by namespace and name.
-	objects, gone []*object.Object
+	// objects are sorted by namespace and name.
+	objects []*object.Object
 }
 
 // Event is an event of a watch. The object is as it is now or, if deleted, as it was, with the version of
@@ -53,17 +53,16 @@ func NewView(objects []*object.Object, resourceOf func(object.GroupKind) (object
 	return v
 }
 
-// Seen returns the objects of a kind as of the latest events, and those that were deleted, with the versions of the
-// deletions.
-func (v *View) Seen(resource object.Resource) (objects, gone []*object.Object) {
+// Seen returns the objects of a kind as of the latest events.
+func (v *View) Seen(resource object.Resource) []*object.Object {
 	if v == nil {
-		return nil, nil
+		return nil
 	}
 	at, known := v.find(resource)
 	if !known {
-		return nil, nil
+		return nil
 	}
-	return v.kinds[at].objects, v.kinds[at].gone
+	return v.kinds[at].objects
 }
 
 // After returns the view after an event. Events of one object come in the order of their versions.
@@ -75,11 +74,10 @@ func (v *View) After(e Event) *View {
 	}
 	kind := &next.kinds[at]
 	if e.Deleted {
-		kind.objects, kind.gone = without(kind.objects, e.Object), with(kind.gone, e.Object)
+		kind.objects = without(kind.objects, e.Object)
 	} else {
-		kind.objects, kind.gone = with(kind.objects, e.Object), without(kind.gone, e.Object)
+		kind.objects = with(kind.objects, e.Object)
 	}
-	next.writes = next.pending(next.writes)
 	return next
 }
 
@@ -103,10 +101,10 @@ func without(objects []*object.Object, o *object.Object) []*object.Object {
 	return slices.Concat(objects[:i], objects[i+1:])
 }
 
-// Observe returns the view after own writes.
+// Observe returns the view after own writes whose events are still to come.
 func (v *View) Observe(writes ...cache.Write) *View {
 	next := v.clone()
-	next.writes = next.pending(slices.Concat(next.writes, writes))
+	next.writes = slices.Concat(next.writes, writes)
 	return next
 }
 
@@ -115,27 +113,6 @@ func (v *View) clone() *View {
 		return &View{}
 	}
 	return &View{kinds: slices.Clone(v.kinds), writes: v.writes}
-}
-
-// pending returns those of the writes whose events are still to come.
-func (v *View) pending(writes []cache.Write) []cache.Write {
-	if !slices.ContainsFunc(writes, v.arrived) {
-		return writes
-	}
-	return slices.DeleteFunc(slices.Clone(writes), v.arrived)
-}
-
-// arrived reports whether the event of a write has arrived.
-func (v *View) arrived(w cache.Write) bool {
-	objects, gone := v.Seen(w.Selection.Resource)
-	if i, found := slices.BinarySearchFunc(gone, w.Object, compareNames); found {
-		return gone[i].Version() >= w.Object.Version()
-	}
-	i, found := slices.BinarySearchFunc(objects, w.Object, compareNames)
-	if !found || objects[i].Version() < w.Object.Version() {
-		return false
-	}
-	return !w.Deleted || objects[i].UID() != w.Object.UID()
 }
 
 // Writes returns the own writes whose events are still to come, in order.

@@ -127,7 +127,7 @@ func (w *world) deliver() {
 	e := w.events[0]
 	w.events = w.events[1:]
 	items := w.process.Deliver(w.t.Context(), w.view, e)
-	w.view = w.view.After(e)
+	w.view = w.view.Received(e)
 	w.add(items...)
 }
 
