@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -123,12 +124,7 @@ func (f *ComposeContext[T]) resyncAfter() time.Duration {
 }
 
 func (f *ComposeContext[T]) hasNoChildren() bool {
-	for _, group := range f.request.Children {
-		if len(group.Objects) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.request.Children, func(g hook.Group) bool { return len(g.Objects) > 0 })
 }
 
 // desiredStatus returns the whole status of the parent: the status that the function set,

@@ -48,13 +48,14 @@ type compileFunc func(Kind, context.Context, *object.Object, Environment) (*Comp
 
 // Kinds returns all kinds. The manager watches them.
 func Kinds() []Kind {
+	composite, decorator := metacontroller.CompositeControllerKind, metacontroller.DecoratorControllerKind
 	return []Kind{
 		kindOf(setpoint.GroupVersion, setpoint.CompositeControllerResource, setpoint.CompositeControllerKind, Kind.compileHooks),
 		kindOf(setpoint.GroupVersion, setpoint.DecoratorControllerResource, setpoint.DecoratorControllerKind, Kind.compileHooks),
 		kindOf(setpoint.GroupVersion, setpoint.HandlerControllerResource, setpoint.HandlerControllerKind, Kind.compileHandlers),
 		kindOf(setpoint.GroupVersion, setpoint.AdmissionControllerResource, setpoint.AdmissionControllerKind, Kind.compileAdmission),
-		kindOf(metacontroller.GroupVersion, metacontroller.CompositeControllerResource, metacontroller.CompositeControllerKind, Kind.compileHooks),
-		kindOf(metacontroller.GroupVersion, metacontroller.DecoratorControllerResource, metacontroller.DecoratorControllerKind, Kind.compileHooks),
+		kindOf(metacontroller.GroupVersion, metacontroller.CompositeControllerResource, composite, Kind.compileHooks),
+		kindOf(metacontroller.GroupVersion, metacontroller.DecoratorControllerResource, decorator, Kind.compileHooks),
 	}
 }
 

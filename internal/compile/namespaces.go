@@ -10,6 +10,8 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
+	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -30,11 +32,7 @@ func PerNamespace(p composite.Program, namespaces []string) []composite.Program 
 
 // perNamespace returns programs for the namespaces to which each is limited.
 func perNamespace(programs []composite.Program) []composite.Program {
-	var all []composite.Program
-	for _, p := range programs {
-		all = append(all, PerNamespace(p, p.Namespaces)...)
-	}
-	return all
+	return lists.FlatMap(programs, func(p composite.Program) []composite.Program { return PerNamespace(p, p.Namespaces) })
 }
 
 // InNamespaces adds namespaces, by name, to the namespace selector of a webhook.
@@ -107,13 +105,9 @@ func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
 
 // Namespaces returns the namespaces that the programs are limited to; none mean all.
 func (c *Compiled) Namespaces() []string {
-	var all []string
-	for i := range c.Programs {
-		all = append(all, c.Programs[i].Namespaces...)
-	}
-	for i := range c.Handlers {
-		all = append(all, c.Handlers[i].Namespaces...)
-	}
+	all := slices.Concat(
+		lists.FlatMap(c.Programs, func(p composite.Program) []string { return p.Namespaces }),
+		lists.FlatMap(c.Handlers, func(p handler.Program) []string { return p.Namespaces }))
 	slices.Sort(all)
 	return slices.Compact(all)
 }

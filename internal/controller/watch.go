@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -198,11 +199,8 @@ func (w *Owned) Children(o *object.Object) []record.Child {
 }
 
 // Orphans returns the objects of one of the owned kinds that have no controller and match a selector.
-func (w *Owned) Orphans(kind int, namespace string, matching labels.Selector) (all []*object.Object) {
-	for _, one := range w.watches[kind] {
-		all = append(all, one.View.Orphans(namespace, matching)...)
-	}
-	return all
+func (w *Owned) Orphans(kind int, namespace string, matching labels.Selector) []*object.Object {
+	return lists.FlatMap(w.watches[kind], func(one Watch) []*object.Object { return one.View.Orphans(namespace, matching) })
 }
 
 // CountOwned returns how many owned objects the UID of an object in a namespace controls.

@@ -127,10 +127,7 @@ func (s *session) restartPrograms(paths []string) {
 	if s.Programs == nil {
 		return
 	}
-	var changed []string
-	for _, path := range paths {
-		changed = append(changed, s.Programs.Using(path)...)
-	}
+	changed := lists.FlatMap(paths, s.Programs.Using)
 	slices.Sort(changed)
 	for _, name := range slices.Compact(changed) {
 		s.manager.HookRestarted("exec:" + name)

@@ -150,13 +150,7 @@ func (r *run) withWatchErr(ctx context.Context, err error) error {
 }
 
 // objects returns the stored objects that the controller manages.
-func (r *run) objects() []*object.Object {
-	var all []*object.Object
-	for _, one := range r.loops {
-		all = append(all, one.Objects()...)
-	}
-	return all
-}
+func (r *run) objects() []*object.Object { return lists.FlatMap(r.loops, loop.Objects) }
 
 // isHandler reports whether program i is one of handlers.
 func (r *run) isHandler(i int) bool { return i >= len(r.Programs) }

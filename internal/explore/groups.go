@@ -24,10 +24,7 @@ type group struct {
 }
 
 func (g group) String() string {
-	var names []string
-	for _, o := range g.objects {
-		names = append(names, o.Ref().Identity().String())
-	}
+	names := lists.Map(g.objects, func(o *object.Object) string { return o.Ref().Identity().String() })
 	for i := range g.edits {
 		if g.edits[i].Create != nil {
 			names = append(names, g.edits[i].Object.String())

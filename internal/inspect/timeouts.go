@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 )
@@ -83,11 +84,7 @@ func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 func (p *Timeouts) noteSlow(s Source, late bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for each, at := range p.slow {
-		if now.Sub(at) >= slowMemory {
-			delete(p.slow, each)
-		}
-	}
+	maps.DeleteFunc(p.slow, func(_ Source, at time.Time) bool { return now.Sub(at) >= slowMemory })
 	if !late {
 		delete(p.slow, s)
 	} else if p.slow[s].IsZero() {

@@ -18,6 +18,11 @@ func Map[T, R any](items []T, result func(T) R) []R {
 	return all
 }
 
+// FlatMap returns the results of a function for all items in one list; nil for none.
+func FlatMap[T, R any](items []T, results func(T) []R) []R {
+	return slices.Concat(Map(items, results)...)
+}
+
 // Filter returns the items that fit, in order; nil for none.
 func Filter[T any](items []T, fits func(T) bool) []T {
 	var all []T

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,11 +80,7 @@ func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 			return nil, err
 		}
 	}
-	var all []served.Kind
-	for _, part := range d.groups {
-		all = append(all, part.kinds...)
-	}
-	return all, nil
+	return slices.Concat(d.groups[0].kinds, d.groups[1].kinds), nil
 }
 
 // run notifies of changed kinds until the context ends.

@@ -167,10 +167,7 @@ func noKinds(string, *Selector) ([]object.Kind, error) { return nil, nil }
 // setKinds sets the handled kinds of a spec.
 func setKinds(spec map[string]any, kinds []object.Kind, several bool) {
 	delete(spec, "resource")
-	var resources []any
-	for _, kind := range kinds {
-		resources = append(resources, map[string]any{"apiVersion": kind.APIVersion(), "resource": kind.Plural})
-	}
+	resources := lists.Map(kinds, func(k object.Kind) any { return map[string]any{"apiVersion": k.APIVersion(), "resource": k.Plural} })
 	if spec["resources"] = resources; len(resources) == 1 && !several {
 		spec["resource"] = resources[0]
 		delete(spec, "resources")

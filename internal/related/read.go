@@ -66,11 +66,7 @@ func (r *Registry) Select(ctx context.Context, parent queue.Key, rules []hook.Re
 // ReadsOf returns what rules would read if a parent had them. Its errors are those of Set.
 func (r *Registry) ReadsOf(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) ([]Read, error) {
 	patterns, err := r.validate(ctx, parent.Namespace, rules)
-	var all []Read
-	for i := range patterns {
-		all = append(all, patterns[i].reads()...)
-	}
-	return all, err
+	return lists.FlatMap(patterns, func(p pattern) []Read { return p.reads() }), err
 }
 
 // Reads returns what the rules of a parent read. It depends on the rules, not on the objects that exist.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Definitions are schemas by the name after the last slash of a reference.
@@ -53,10 +55,7 @@ func IsTrue(s *spec.Schema, extension string) bool {
 // Alternatives returns the types of oneOf and anyOf, sorted and joined by spaces. Quantities are
 // "number string".
 func Alternatives(s *spec.Schema) string {
-	var types []string
-	for _, each := range slices.Concat(s.OneOf, s.AnyOf) {
-		types = append(types, each.Type...)
-	}
+	types := lists.FlatMap(slices.Concat(s.OneOf, s.AnyOf), func(each spec.Schema) []string { return each.Type })
 	slices.Sort(types)
 	return strings.Join(types, " ")
 }

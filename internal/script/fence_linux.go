@@ -9,6 +9,8 @@ import (
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // memorySizes are what RLIMIT_DATA and RLIMIT_AS limit.
@@ -81,11 +83,8 @@ func limitSystemCalls() error {
 }
 
 func namesOf(info *arch.Info, names []string) []string {
-	var known []string
-	for _, name := range names {
-		if _, is := info.SyscallNames[name]; is {
-			known = append(known, name)
-		}
-	}
-	return known
+	return lists.Filter(names, func(name string) bool {
+		_, known := info.SyscallNames[name]
+		return known
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
@@ -119,11 +120,7 @@ func (c *Controller) fillIndexes(objects []*object.Object) (ends []func()) {
 }
 
 func (a *App) relatedKinds() []relatedKind {
-	var all []relatedKind
-	for _, c := range a.controllers {
-		all = append(all, c.related...)
-	}
-	return all
+	return lists.FlatMap(a.controllers, func(c *Controller) []relatedKind { return c.related })
 }
 
 // HandledBy returns the objects that the functions of Watches return for an object, as JSON, sorted and once each. It

@@ -10,6 +10,7 @@ import (
 
 	discovery "k8s.io/api/apidiscovery/v2"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -72,9 +73,5 @@ func (k *Kind) Readable() bool {
 
 // FullNames returns the unambiguous names of kinds.
 func FullNames(all []Kind) []string {
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Resource())
-	}
-	return names
+	return lists.Map(all, func(k Kind) string { return k.Resource() })
 }

@@ -69,11 +69,8 @@ type admission struct{ declared }
 
 func resourceOf(r v1alpha1.AdmissionRule) Resource { return Resource{r.APIVersion, r.Resource} }
 
-func (a *admission) resources() (all []Resource) {
-	for i := range a.Webhooks {
-		all = append(all, lists.Map(a.Webhooks[i].Rules, resourceOf)...)
-	}
-	return all
+func (a *admission) resources() []Resource {
+	return lists.FlatMap(a.Webhooks, func(w v1alpha1.AdmissionWebhook) []Resource { return lists.Map(w.Rules, resourceOf) })
 }
 
 func (a *admission) addTypes(b *builder, base string) {

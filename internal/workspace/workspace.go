@@ -136,16 +136,12 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	if err := w.openOperators(ctx); err != nil {
 		return err
 	}
-	if err := w.conflict(); err != nil {
-		return err
-	}
 	addresses := lists.Map(w.Controllers, func(c *Controller) []string { return c.HookAddresses })
 	return w.programs.start(ctx, slices.Concat(addresses...))
 }
 
-// conflict returns the errors of controllers that Setpoint would refuse because of one before them in the files.
-func (w *Workspace) conflict() error {
-	var problems []error
+// Conflicts returns why Setpoint would refuse controllers because of one before them in the files.
+func (w *Workspace) Conflicts() (problems []error) {
 	for i, c := range w.Controllers {
 		for _, older := range w.Controllers[:i] {
 			if found, is := conflicts.Find(older.Compiled, c.Compiled); is {
@@ -154,7 +150,7 @@ func (w *Workspace) conflict() error {
 			}
 		}
 	}
-	return errors.Join(problems...)
+	return problems
 }
 
 // compile compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.

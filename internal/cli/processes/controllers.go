@@ -52,11 +52,8 @@ func (r *Session) ControllersOfReplicas(ctx context.Context) (all []RunningContr
 			return nil, err
 		}
 		process, err := s.Process(ctx)
-		all := make([]RunningController, 0, len(controllers))
-		for _, c := range controllers {
-			all = append(all, RunningController{c, s, err == nil && process.IsStandby()})
-		}
-		return all, nil
+		standby := err == nil && process.IsStandby()
+		return lists.Map(controllers, func(c inspect.Controller) RunningController { return RunningController{c, s, standby} }), nil
 	})
 	for _, a := range results {
 		all = append(all, a.Value...)

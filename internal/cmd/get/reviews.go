@@ -200,10 +200,7 @@ func (l *reviewLister) show(ctx context.Context, t *output.Table, from []process
 		fmt.Fprintln(l.Stderr, "warning: reviews of objects that you cannot get are hidden")
 	}
 	slices.SortStableFunc(reviews, func(a, b reviewItem) int { return a.Time.Compare(b.Time) })
-	var rows []output.Row
-	for i := range reviews {
-		rows = append(rows, l.row(&reviews[i], time.Now()))
-	}
+	rows := lists.Map(reviews, func(r reviewItem) output.Row { return l.row(&r, time.Now()) })
 	if len(rows) == 0 && l.IsTable() {
 		if !l.none && !t.Started {
 			l.warnNone(len(from))

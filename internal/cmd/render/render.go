@@ -107,6 +107,9 @@ func run(ctx context.Context, p *command.Invocation, f *renderFlags, args []stri
 
 // render calls the hooks for all objects in the files, and returns all documents, or all errors.
 func render(ctx context.Context, p *command.Invocation, w *workspace.Workspace) ([]map[string]any, error) {
+	if conflicts := w.Conflicts(); len(conflicts) > 0 {
+		return nil, errors.Join(conflicts...)
+	}
 	cases, skipped, err := testcase.OfFiles(w)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/offline"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -169,7 +170,7 @@ func run(ctx context.Context, p *command.Invocation, f *testFlags, args []string
 			return err
 		}
 	}
-	report.Notes = append(report.Notes, w.Kinds.Notes()...)
+	report.Notes = slices.Concat(report.Notes, w.Kinds.Notes(), lists.Map(w.Conflicts(), error.Error))
 	report.summarize(plan.size(), time.Since(began))
 	return finish(ctx, p, f, report)
 }

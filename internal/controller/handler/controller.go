@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -196,11 +197,8 @@ func (c *Controller) joinBackend() {
 }
 
 // watchForIndex opens watches of the handled objects of their own.
-func (c *Controller) watchForIndex(changed func(cache.Event)) (views []*cache.View) {
-	for _, selection := range c.program.Selections() {
-		views = append(views, c.Tools.Store.Watch(selection, changed))
-	}
-	return views
+func (c *Controller) watchForIndex(changed func(cache.Event)) []*cache.View {
+	return lists.Map(c.program.Selections(), func(s cache.Selection) *cache.View { return c.Tools.Store.Watch(s, changed) })
 }
 
 // backendController is what the process knows of a controller.

@@ -51,11 +51,9 @@ func ShowStandby(all []inspect.ObjectState) {
 
 // Managing returns the controllers that manage a kind.
 func Managing(all []Info, kind object.Kind) []inspect.Controller {
-	var found []inspect.Controller
-	for _, t := range all {
-		found = append(found, lists.Filter(t.Controllers, func(c inspect.Controller) bool { return c.Manages(kind) })...)
-	}
-	return found
+	return lists.FlatMap(all, func(t Info) []inspect.Controller {
+		return lists.Filter(t.Controllers, func(c inspect.Controller) bool { return c.Manages(kind) })
+	})
 }
 
 // MayManage reports whether a process that does not respond may have a controller of a kind.

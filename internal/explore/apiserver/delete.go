@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // delete handles DELETE.
@@ -142,12 +143,9 @@ func (w *write) markDeleting(o *unstructured.Unstructured, seconds int64) {
 // deletionFinalizers returns the finalizers of an object that is deleted: the garbage collector has one of its own
 // for dependents that are orphaned or go first.
 func deletionFinalizers(have []string, options *metav1.DeleteOptions, orphansByDefault bool) []string {
-	var after []string
-	for _, name := range have {
-		if name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
-			after = append(after, name)
-		}
-	}
+	after := lists.Filter(have, func(name string) bool {
+		return name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents
+	})
 	if finalizer := propagationFinalizer(have, options, orphansByDefault); finalizer != "" {
 		after = append(after, finalizer)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,11 +83,7 @@ func NewMemo() *Memo { return &Memo{hooks: map[string]*hookMemo{}} }
 func (m *Memo) Stats() []HookStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make([]HookStats, 0, len(m.hooks))
-	for _, name := range slices.Sorted(maps.Keys(m.hooks)) {
-		all = append(all, m.hooks[name].stats)
-	}
-	return all
+	return lists.Map(lists.Keys(m.hooks), func(name string) HookStats { return m.hooks[name].stats })
 }
 
 // Differences returns the hooks that responded in two ways, each with the first such response, in the order in which

@@ -91,11 +91,7 @@ func (e *Set) plainOf(one Object) map[string]any {
 		}
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for name := range annotations {
-		if strings.HasPrefix(name, "setpoint.dev/") {
-			delete(annotations, name)
-		}
-	}
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, "setpoint.dev/") })
 	status, _ := fields["status"].(map[string]any)
 	delete(status, lasthandled.StatusField)
 	if one.Kind() == plan.ControllerRevisions.Kind {

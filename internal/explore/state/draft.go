@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/world"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -316,13 +317,7 @@ func (e *events) heads() []int {
 
 // ownWrites returns the events of own writes that a cache already has.
 func (e *events) ownWrites() []event {
-	var all []event
-	for _, one := range e.all {
-		if one.writers != nil {
-			all = append(all, one)
-		}
-	}
-	return all
+	return lists.Filter(e.all, func(one event) bool { return one.writers != nil })
 }
 
 // cached returns what the cache of a process has: what events have made, and own writes.

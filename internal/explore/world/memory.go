@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,11 +81,8 @@ func (s *Server) Path(ref object.Ref) string {
 }
 
 // Moves implements Environment.
-func (s *Server) Moves(state *apiserver.State) (all []apiserver.Change) {
-	for _, next := range s.next {
-		all = append(all, next(state)...)
-	}
-	return all
+func (s *Server) Moves(state *apiserver.State) []apiserver.Change {
+	return lists.FlatMap(s.next, func(next Next) []apiserver.Change { return next(state) })
 }
 
 // OutagesIn are those that are stored.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -61,11 +62,7 @@ func (e *Endpoints) RecordCall(controller, address string, call call.Result) {
 func (e *Endpoints) Remove(controller string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for at := range e.unconnected {
-		if at.controller == controller {
-			delete(e.unconnected, at)
-		}
-	}
+	maps.DeleteFunc(e.unconnected, func(at endpoint, _ string) bool { return at.controller == controller })
 }
 
 // Failures returns why the process at one of the addresses is down, and the error of a

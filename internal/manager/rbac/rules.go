@@ -87,11 +87,9 @@ func (p Permissions) RulesByNamespace() []NamespaceRules {
 			byNamespace[n.namespace] = append(byNamespace[n.namespace], n)
 		}
 	}
-	var all []NamespaceRules
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		all = append(all, NamespaceRules{namespace, policyRules(byNamespace[namespace])})
-	}
-	return all
+	return lists.Map(lists.Keys(byNamespace), func(name string) NamespaceRules {
+		return NamespaceRules{name, policyRules(byNamespace[name])}
+	})
 }
 
 // AddRules adds rules in one namespace.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -69,10 +70,7 @@ func check(schema Schema, o *object.Object) error {
 	if err != nil {
 		return err
 	}
-	var problems []error
-	for _, each := range unknown {
-		problems = append(problems, errors.New(each))
-	}
+	problems := lists.Map(unknown, errors.New)
 	for _, each := range schema.Validate(&unstructured.Unstructured{Object: fields}, nil, false) {
 		if each.Field != "<nil>" { // That says that rules were not checked because of the others.
 			problems = append(problems, each)
