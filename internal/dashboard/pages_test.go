@@ -102,8 +102,8 @@ func TestAssetCaching(t *testing.T) {
 			t.Errorf("%s of another version: %d %v", name, w.Code, w.Header())
 		}
 	}
-	if len(s.Assets) < 5 {
-		t.Errorf("only %d assets", len(s.Assets))
+	if page := get(t, s, "/").Body.String(); len(s.Assets) < 5 || !strings.Contains(page, s.Assets.Link("app.css")) {
+		t.Errorf("only %d assets, or a page without them: %s", len(s.Assets), page)
 	}
 }
 

@@ -79,12 +79,12 @@ func New(o Options) (*Server, error) {
 	s.streams.PerUser = maxStreams
 	s.objects = objects.New()
 	s.edit = edit.New(s.objects)
-	functions := s.Functions()
-	maps.Copy(functions, objects.Functions())
 	var err error
 	if s.Assets, err = web.LoadAssets(assetFiles); err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
+	functions := s.Functions() // They link the assets.
+	maps.Copy(functions, objects.Functions())
 	if s.Templates, err = web.ParseTemplates(templates.Files, functions); err != nil {
 		return nil, fmt.Errorf("parse templates: %w", err)
 	}
