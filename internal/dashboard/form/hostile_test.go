@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -25,12 +24,8 @@ func TestBroadSchemas(t *testing.T) {
 	}
 	known["L10"] = schemaOf(t, "{type: string}")
 	f := form.New(schemaOf(t, `{type: object, properties: {spec: {$ref: "#/components/schemas/L0"}}}`), known, form.Options{})
-	began := time.Now()
 	if _, err := f.Read(url.Values{}); !errors.Is(err, form.ErrFormTooLarge) {
 		t.Errorf("got %v", err)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
