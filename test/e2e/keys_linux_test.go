@@ -194,7 +194,7 @@ func TestKeys(t *testing.T) {
 		return nil
 	})
 	k.awaitMode(false)
-	must.Succeed(t, k.cmd.Process.Signal(syscall.SIGCONT))
+	must.Succeed(t, syscall.Kill(-k.cmd.Process.Pid, syscall.SIGCONT)) // The whole group, as a shell does: a child may be stopped, too.
 	k.awaitMode(true)
 	k.press("q")
 	k.awaitEnd(0)
