@@ -3,6 +3,7 @@ package flags
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -18,28 +19,31 @@ const Brief = "brief"
 // NewLog returns the logger of the process in a format and from a level on. client-go's klog
 // writes to it too.
 func NewLog(w io.Writer, format, level string) *slog.Logger {
-	log := newLogger(w, format, level)
-	setLibraryLog(log)
-	return log
+	handler := newHandler(w, format, level)
+	setLibraryLog(handler)
+	return slog.New(handler)
 }
 
 // LimitLibraries makes client-go log from a level on, whatever the level of the process.
-func LimitLibraries(w io.Writer, format, level string) { setLibraryLog(newLogger(w, format, level)) }
+func LimitLibraries(w io.Writer, format, level string) { setLibraryLog(newHandler(w, format, level)) }
 
-func setLibraryLog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
+func setLibraryLog(handler leveledHandler) {
+	handler.library = true
+	klog.SetSlogLogger(slog.New(handler).With("library", "client-go"))
+}
 
-func newLogger(w io.Writer, format, level string) *slog.Logger {
+func newHandler(w io.Writer, format, level string) leveledHandler {
 	lowest := &slog.LevelVar{}
 	_ = lowest.UnmarshalText([]byte(level)) // The flag allows valid levels only.
 	options := &slog.HandlerOptions{Level: lowest, ReplaceAttr: plainLevel}
 	if format == "json" {
-		return slog.New(leveledHandler{Handler: slog.NewJSONHandler(w, options), level: lowest})
+		return leveledHandler{Handler: slog.NewJSONHandler(w, options), level: lowest}
 	}
 	if format == Brief {
 		options.ReplaceAttr = dropTime
 	}
 	out := &recordWriter{to: w}
-	return slog.New(leveledHandler{slog.NewTextHandler(&out.line, options), lowest, out})
+	return leveledHandler{Handler: slog.NewTextHandler(&out.line, options), level: lowest, text: out}
 }
 
 // leveledHandler is a handler whose level can change while the process runs: the inspect endpoint finds it in
@@ -52,6 +56,9 @@ type leveledHandler struct {
 	level *slog.LevelVar
 	// text is where the handler writes text; nil for JSON.
 	text *recordWriter
+	// library says that the records are client-go's. It calls it an error that a request was canceled, as all are when
+	// Setpoint stops; that is logged at the level debug.
+	library bool
 }
 
 // LogLevel returns the level, which all loggers that derive from one share.
@@ -96,6 +103,11 @@ type recordWriter struct {
 
 // Handle implements slog.Handler.
 func (l leveledHandler) Handle(ctx context.Context, r slog.Record) error {
+	if l.library && ofCanceled(r) {
+		if r.Level = slog.LevelDebug; !l.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
 	if l.text == nil {
 		return l.Handler.Handle(ctx, r)
 	}
@@ -118,4 +130,13 @@ func (l leveledHandler) Handle(ctx context.Context, r slog.Record) error {
 	l.text.line.WriteString(strings.Join(below, ""))
 	_, err := l.text.to.Write(l.text.line.Bytes())
 	return err
+}
+
+func ofCanceled(r slog.Record) (canceled bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		canceled = is && errors.Is(err, context.Canceled)
+		return !canceled
+	})
+	return canceled
 }

@@ -2,9 +2,13 @@ package flags_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"k8s.io/klog/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
@@ -38,6 +42,22 @@ func TestTextHandlerKeepsLines(t *testing.T) {
 kind: Role
 rules: []
 level=INFO msg=plain a=1 g.b=c
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s", &out)
+	}
+}
+
+// client-go calls it an error that a request was canceled, as all are when Setpoint stops.
+func TestCanceledRequestsAreNoErrors(t *testing.T) {
+	var out bytes.Buffer
+	log := flags.NewLog(&out, flags.Brief, "info")
+	library := klog.FromContext(t.Context()).WithValues("request", "GET")
+	library.Error(fmt.Errorf("reading: %w", context.Canceled), "body")
+	library.Error(context.DeadlineExceeded, "late")
+	log.Error("ours", "err", context.Canceled)
+	const want = `level=ERROR msg=late library=client-go request=GET err="context deadline exceeded"
+level=ERROR msg=ours err="context canceled"
 `
 	if out.String() != want {
 		t.Errorf("got:\n%s", &out)
