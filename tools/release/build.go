@@ -75,6 +75,9 @@ func (r *release) build(ctx context.Context) ([]binary, error) {
 	return all, nil
 }
 
+// goFlags are the Makefile's. With others the go command would compile everything anew.
+const goFlags = "-trimpath -gcflags=all=-dwarf=false"
+
 // compile builds a binary whose bytes depend on sources, version and toolchain only.
 func (b binary) compile(ctx context.Context, version string) error {
 	output, err := filepath.Abs(b.path)
@@ -83,9 +86,9 @@ func (b binary) compile(ctx context.Context, version string) error {
 	}
 	// The version is that of the release, also if the commit has another tag or none.
 	ldflags := "-s -w -X github.com/setpoint-dev/setpoint/internal/cli/command.version=v" + version
-	cmd := exec.CommandContext(ctx, "go", "-C", b.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
+	cmd := exec.CommandContext(ctx, "go", "-C", b.module, "build", "-buildvcs=false", "-ldflags", ldflags,
 		"-o", output, b.source)
-	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS="+goFlags, "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }

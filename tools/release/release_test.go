@@ -300,7 +300,7 @@ func TestGoInstall(t *testing.T) {
 	// Other modules come from the cache of this machine, where they have been verified. The checksum
 	// database does not know these.
 	env := append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+cached, "GOSUMDB=off", "GOWORK=off",
-		"GOMODCACHE="+t.TempDir(), "GOBIN="+bin, "GOFLAGS=-trimpath", "CGO_ENABLED=0")
+		"GOMODCACHE="+t.TempDir(), "GOBIN="+bin, "GOFLAGS="+goFlags, "CGO_ENABLED=0")
 	install := exec.CommandContext(t.Context(), "go", "install", "-modcacherw", path+"/cmd/setpoint@"+version)
 	install.Dir, install.Env = t.TempDir(), env
 	output(t, install)
