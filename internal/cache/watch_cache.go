@@ -287,9 +287,9 @@ func (c *watchCache) replace(list []*object.Object, version uint64) []notificati
 // reset replaces everything by a list. A list older than known versions means that the
 // storage of the API server was restored, so that all known versions are void.
 func (c *watchCache) reset(list []*object.Object, version uint64) []notification {
-	before := c.objects
-	*c = newWatchCache()
-	c.latestVersion = version
+	before, empty := c.objects, newWatchCache()
+	empty.serverFiltered, empty.perObject, empty.latestVersion = c.serverFiltered, c.perObject, version
+	*c = empty
 	notifications := make([]notification, 0, len(list))
 	for _, o := range list {
 		c.put(nil, o)

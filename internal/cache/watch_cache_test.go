@@ -426,6 +426,11 @@ func TestServerFilteredCache(t *testing.T) {
 	if len(c.objects) != 1 {
 		t.Error("it came back, and is not here")
 	}
+	c.replace([]*object.Object{at(3)}, 3)
+	c.serverDeleted(at(4))
+	if c.writeReturned(at(5), v, true); len(c.objects) != 0 {
+		t.Error("a write brought it back after the storage was restored")
+	}
 }
 
 // A write of a new object may overtake the event that the former one of its name was deleted. The writer is notified of
