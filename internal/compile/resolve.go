@@ -97,7 +97,7 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 		c.rule.Resource = resource
 		before, twice := rules.For(resource.GroupKind())
 		switch {
-		case twice && before.Same(c.rule) && !c.rule.HasExpressions():
+		case twice && before.Same(c.rule) && !before.HasExpressions() && !c.rule.HasExpressions():
 			d.notes = append(d.notes, fmt.Sprintf("%s: lists %s once more, with the same settings", c.field, resource))
 			continue
 		case twice:
