@@ -3,6 +3,7 @@ package dev
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,15 +52,38 @@ func (s *session) accountEnv(ctx context.Context, p project.Process) ([]string, 
 	current := config.Contexts[config.CurrentContext]
 	current.AuthInfo, current.Namespace = account.String(), account.Namespace
 	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{account.String(): {Token: issued.Status.Token}}
+	file, err := writeLocked(s.inspectDir, p.Name, config)
+	if err != nil {
+		return nil, err
+	}
+	s.accounts = append(s.accounts, file)
+	return []string{"KUBECONFIG=" + file.Name(), "POD_NAMESPACE=" + account.Namespace}, nil
+}
+
+// writeLocked writes a kubeconfig with credentials into a private folder. It is locked as long as it is in use.
+func writeLocked(folder, name string, config *clientcmdapi.Config) (*os.File, error) {
 	text, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
-	path := filepath.Join(s.inspectDir, p.Name+".kubeconfig") // The folder is private, and removed at the end.
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return nil, err
+	file, err := os.CreateTemp(folder, name+"-*"+kubeconfigSuffix) // 0600.
+	if err != nil {
+		return nil, fmt.Errorf("create kubeconfig: %w", err)
 	}
-	return []string{"KUBECONFIG=" + path, "POD_NAMESPACE=" + account.Namespace}, nil
+	_, err = file.Write(text)
+	if err := errors.Join(err, locate.Lock(file)); err != nil {
+		return nil, errors.Join(fmt.Errorf("write kubeconfig: %w", err), removeLocked(file))
+	}
+	return file, nil
+}
+
+// removeLocked removes a kubeconfig. A user may have done so before.
+func removeLocked(file *os.File) error {
+	err := os.Remove(file.Name())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, file.Close())
 }
 
 // prepareInspection creates the folder in which processes publish their inspect endpoints, and refers to it in the

@@ -25,7 +25,7 @@ const (
 // is in use.
 var temporaryPrefixes = []string{inspectPrefix, "setpoint-operator-", clusterPrefix}
 
-// kubeconfigSuffix ends the name of the kubeconfig of a session with a Target, which is locked as long as it is in use.
+// kubeconfigSuffix ends the names of kubeconfigs with credentials, which are locked as long as they are in use.
 const kubeconfigSuffix = ".kubeconfig"
 
 // Leftovers returns what sessions of this user that were killed have left on this machine, if it is older: temporary

@@ -50,6 +50,8 @@ type session struct {
 	// inspectDir is the folder in which processes publish their inspect endpoints.
 	inspectDir string
 	withdraw   withdrawals
+	// accounts are the kubeconfigs of processes with the rights of a ServiceAccount.
+	accounts []*os.File
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -255,6 +257,9 @@ func (s *session) stop() {
 		if l.output != nil {
 			l.output.close()
 		}
+	}
+	for _, file := range s.accounts {
+		_ = removeLocked(file) // It is a leftover otherwise.
 	}
 	if s.inspectDir != "" {
 		_ = os.Remove(pageFile(s.inspectDir)) // There may be none.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
@@ -54,17 +53,11 @@ func (c connectedCluster) Err() error              { return nil }
 // AwaitReady waits for nothing: the cluster is in use.
 func (c connectedCluster) AwaitReady(context.Context) error { return nil }
 
-// Stop removes the kubeconfig, which has credentials. A user may have done so before.
-func (c connectedCluster) Stop(context.Context) error {
-	err := os.Remove(c.Kubeconfig())
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, c.kubeconfig.Close())
-}
+// Stop implements Cluster.
+func (c connectedCluster) Stop(context.Context) error { return removeLocked(c.kubeconfig) }
 
 // connect implements Boot: it writes the kubeconfig of the session.
-func (t *Target) connect(ctx context.Context, _ BootOptions) (Cluster, error) {
+func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
 	folder, err := locate.CreateClusterFolder(t.Server)
 	if err == nil {
 		err = locate.SetKubeconfigFolder(t.Kubeconfig, folder)
@@ -73,20 +66,11 @@ func (t *Target) connect(ctx context.Context, _ BootOptions) (Cluster, error) {
 		return nil, err
 	}
 	t.Kubeconfig.Contexts[t.Context].Namespace = t.Namespaces[0]
-	text, err := clientcmd.Write(*t.Kubeconfig)
+	file, err := writeLocked(folder, "dev-"+t.Run.Name, t.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig of the session: %w", err)
 	}
-	file, err := os.CreateTemp(folder, "dev-"+t.Run.Name+"-*"+kubeconfigSuffix) // 0600.
-	if err != nil {
-		return nil, fmt.Errorf("create the kubeconfig of the session: %w", err)
-	}
-	c := connectedCluster{file, t.Server}
-	_, err = file.Write(text)
-	if err := errors.Join(err, locate.Lock(file)); err != nil {
-		return nil, errors.Join(fmt.Errorf("write kubeconfig: %w", err), c.Stop(ctx))
-	}
-	return c, nil
+	return connectedCluster{file, t.Server}, nil
 }
 
 // prepareTarget checks that the session may run in the cluster, and opens the inventory. It writes nothing
