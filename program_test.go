@@ -26,8 +26,6 @@ import (
 
 func handleMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
-func watchMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
-
 // problemsOf are those of an app, and of the options of its run.
 func problemsOf(app *App, o Options) error {
 	_, err := sdk.Of(app).OfflineEnvironment(o.convert())
@@ -73,7 +71,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.Handle("handle", handleMap, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour),
 		Field(`metadata.labels["a.b/c"]`), KeepPreviousState(), Idle(time.Minute), Jitter(time.Second), InitialDelay(time.Minute)).
 		OnCreate().OnUpdate().OnDrift().Every(time.Hour)
-	maps.Daemon("watch", watchMap)
+	maps.Daemon("watch", handleMap)
 
 	core := func(plural, kind string) object.Resource {
 		return object.Resource{Version: "v1", Plural: plural, Kind: kind, Namespaced: true}

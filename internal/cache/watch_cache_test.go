@@ -428,7 +428,8 @@ func TestServerFilteredCache(t *testing.T) {
 	}
 	c.replace([]*object.Object{at(3)}, 3)
 	c.serverDeleted(at(4))
-	if c.writeReturned(at(5), v, true); len(c.objects) != 0 {
+	c.writeReturned(at(5), v, true)
+	if len(c.objects) != 0 {
 		t.Error("a write brought it back after the storage was restored")
 	}
 }

@@ -52,7 +52,8 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	for i := range programs {
-		if copiesAnnotations(spec, programs[i].Resource) {
+		// A ReplicaSet has the annotations of its Deployment, another handled kind: Kubernetes copies them.
+		if len(spec.Resources) > 0 && isReplicaSet(programs[i].Resource) {
 			programs[i].HandledAnnotation = copiedRecordAnnotation(o.Name())
 		}
 		if err := checkAccount(draft.Account, programs[i].Resource); err != nil {
@@ -107,12 +108,6 @@ func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, 
 		all = append(all, string(name))
 	}
 	return all, nil
-}
-
-// copiesAnnotations reports whether Kubernetes copies the record of another handled kind to objects
-// of this one: a ReplicaSet has the annotations of its Deployment.
-func copiesAnnotations(spec *api.HandlerControllerSpec, resource object.Resource) bool {
-	return len(spec.Resources) > 0 && isReplicaSet(resource)
 }
 
 func isReplicaSet(resource object.Resource) bool {

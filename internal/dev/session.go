@@ -261,11 +261,10 @@ func (s *session) stop() {
 	for _, file := range s.accounts {
 		_ = removeLocked(file) // It is a leftover otherwise.
 	}
-	if s.inspectDir != "" {
-		_ = os.Remove(pageFile(s.inspectDir)) // There may be none.
-	}
-	if s.inspectDir != "" && s.Target == nil {
+	if s.Target == nil {
 		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
+	} else if s.inspectDir != "" {
+		_ = os.Remove(pageFile(s.inspectDir)) // There may be none.
 	}
 }
 

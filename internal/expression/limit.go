@@ -14,7 +14,7 @@ import (
 // amounts are upper bounds of what functions make of their arguments, or of their steps, where that can be far
 // more than the arguments. They are checked before the call: cel-go counts its cost after it.
 var amounts = map[string]func(args []ref.Val) uint64{
-	"distinct":    func(args []ref.Val) uint64 { return square(weight(args[0])) },
+	"distinct":    func(args []ref.Val) uint64 { return weight(args[0]) * weight(args[0]) },
 	"flatten":     weightOf,
 	"format":      func(args []ref.Val) uint64 { return weight(args[0]) * weightOf(args[1:]) },
 	"join":        func(args []ref.Val) uint64 { return weight(args[0]) * max(1, weightOf(args[1:])) },
@@ -30,8 +30,6 @@ var amounts = map[string]func(args []ref.Val) uint64{
 // amountLimit is what one call may make of its arguments, in elements and bytes. To read more costs more than
 // an evaluation may.
 const amountLimit = 10 * costLimit
-
-func square(n uint64) uint64 { return n * n }
 
 func product(args []ref.Val) uint64 { return weight(args[0]) * weight(args[1]) }
 

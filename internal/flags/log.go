@@ -132,11 +132,11 @@ func (l leveledHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-func ofCanceled(r slog.Record) (canceled bool) {
-	r.Attrs(func(a slog.Attr) bool {
-		err, is := a.Value.Any().(error)
-		canceled = is && errors.Is(err, context.Canceled)
-		return !canceled
-	})
-	return canceled
+func ofCanceled(r slog.Record) bool {
+	for a := range r.Attrs {
+		if err, is := a.Value.Any().(error); is && errors.Is(err, context.Canceled) {
+			return true
+		}
+	}
+	return false
 }

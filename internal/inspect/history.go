@@ -100,7 +100,7 @@ func (b *History) addNoop(run *Run) {
 func (b *History) controller(controller string) *controllerHistory {
 	s := b.controllers[controller]
 	if s == nil {
-		s = newControllerHistory()
+		s = &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
 		b.controllers[controller] = s
 	}
 	return s
@@ -312,10 +312,6 @@ type controllerHistory struct {
 	calls   map[callKey]*callCounter
 	// remote reports that the webhook client counts the calls.
 	remote bool
-}
-
-func newControllerHistory() *controllerHistory {
-	return &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
 }
 
 // objectHistory is the history of one object, oldest first.

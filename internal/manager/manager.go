@@ -74,7 +74,7 @@ func New(o Options) (*Manager, error) {
 		dependencies: dependencies{
 			Process: cmp.Or(o.Name, programName), Log: o.Log, Client: client, Resolver: &kinds.Resolver{Client: client},
 			InFlight: calls.NewInFlight(), Endpoints: calls.NewEndpoints(), Recorders: &recording.Recorders{},
-			Unrecorded: o.recordsNoSteps(), Inline: o.Inline,
+			Unrecorded: o.History.Off && o.Recording.File == "", Inline: o.Inline,
 			Selector: o.controllerSelector(), GoControllers: o.GoControllers, Namespace: o.Namespace,
 		}}
 	m.Environment = m.compileEnvironment

@@ -62,9 +62,9 @@ func (m reviewObserver) EventAt(user string, event hook.ObjectEvent) { m.Events.
 func reviewRecord(o admission.ReviewRecord) record.Run {
 	call := &record.Call{Name: o.Webhook, Err: o.Err, Unverified: !o.Authenticated, Received: record.Response{ReviewPatch: o.Patch}}
 	run := record.Run{
-		Controller: o.Program, Began: o.Started, Took: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err,
-		Trigger: "a review",
-		Steps:   []record.Step{{Took: o.Duration, Call: call}},
+		Controller: o.Program, Began: o.Started, Took: o.Duration, TraceID: o.TraceID,
+		Outcome: record.Outcome(o.Result), Err: o.Err, Trigger: "a review",
+		Steps: []record.Step{{Took: o.Duration, Call: call}},
 	}
 	if o.Result == admission.Errored {
 		run.Outcome = record.Failed

@@ -174,9 +174,6 @@ type Recording struct {
 	MaxBytes int
 }
 
-// recordsNoSteps reports whether nothing could use the steps of runs.
-func (o *Options) recordsNoSteps() bool { return o.History.Off && o.Recording.File == "" }
-
 func (m *Manager) segment() recording.Segment {
 	return recording.Segment{Process: m.Process, Version: m.options.Version, Began: time.Now()}
 }

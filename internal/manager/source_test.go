@@ -84,7 +84,7 @@ func TestReviewRecord(t *testing.T) {
 		occasion admission.ReviewRecord
 		want     string
 	}{
-		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "failed of : a review, called w, no"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no"), TraceID: " 7"}, "failed of : a review, called w, no 7"},
 		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Denied, Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Request: &hook.ReviewRequest{
 			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
 		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, called w, <nil>"},
@@ -111,7 +111,7 @@ func TestReviewRecord(t *testing.T) {
 		if kind != "" {
 			kind = " " + kind
 		}
-		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v", run.Outcome, kind, queue.Key{Namespace: run.Object.Namespace, Name: run.Object.Name}, run.Trigger, run.Steps[0].Call.Name, run.Err); got != c.want {
+		if got := fmt.Sprintf("%s%s of %s: %s, called %s, %v%s", run.Outcome, kind, queue.Key{Namespace: run.Object.Namespace, Name: run.Object.Name}, run.Trigger, run.Steps[0].Call.Name, run.Err, run.TraceID); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

@@ -63,6 +63,7 @@ func (c *controller) compileGroup(ctx context.Context, env compile.Environment, 
 	if err != nil {
 		return nil, err
 	}
+	noKinds := func(string, *Selector) ([]object.Kind, error) { return nil, nil }
 	if spec, err = merged.expand(merged.field, c.operator.endpoint.base, noKinds); err != nil {
 		return nil, err
 	}
@@ -160,9 +161,6 @@ func (c *declaredController) finalizer() string {
 	}
 	return compile.HandlerFinalizer(c.Metadata.Name)
 }
-
-// noKinds resolves no selector.
-func noKinds(string, *Selector) ([]object.Kind, error) { return nil, nil }
 
 // setKinds sets the handled kinds of a spec.
 func setKinds(spec map[string]any, kinds []object.Kind, several bool) {

@@ -79,7 +79,7 @@ func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited func()) (*Running, 
 
 // killChildren kills what is left of the program's group.
 func (r *Running) killChildren(reaper *Reaper) {
-	if r.target.isGroup() { // The PID of a single process may be reused.
+	if r.target < 0 { // It is a group. The PID of a single process may be reused.
 		r.target.kill(syscall.SIGKILL)
 	}
 	reaper.release(r.target)
@@ -103,8 +103,6 @@ func (r *Running) Stop(sig syscall.Signal, grace time.Duration) {
 type target int
 
 func group(leader int) target { return target(-leader) }
-
-func (t target) isGroup() bool { return t < 0 }
 
 // leader returns the PID of a group's leader.
 func (t target) leader() int { return -int(t) }

@@ -49,9 +49,6 @@ func (k *Key) Token(value string) string {
 	return tokenPrefix + hex.EncodeToString(h.Sum(nil))[:tokenDigits]
 }
 
-// encodeToken returns a token as the data of a Secret has it.
-func encodeToken(token string) string { return base64.StdEncoding.EncodeToString([]byte(token)) }
-
 // HasTokens reports whether a text has a token.
 func HasTokens(text string) bool {
 	return plainToken.MatchString(text) || encodedToken.MatchString(text)

@@ -146,7 +146,7 @@ func (v *Values) replacementOf(value string) (plain, encoded string) {
 		return Mask, Mask
 	}
 	token := v.key.Token(value)
-	return token, encodeToken(token)
+	return token, base64.StdEncoding.EncodeToString([]byte(token))
 }
 
 // MayHaveSecret reports whether JSON may contain a Secret. The kind may be written with escapes.

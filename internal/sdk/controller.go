@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
 	"github.com/setpoint-dev/setpoint/internal/lists"
-	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
 )
@@ -86,10 +85,6 @@ func (c *Controller) register(app *App, goType reflect.Type, l logic) {
 
 // App returns the app of the controller.
 func (c *Controller) App() *App { return c.app }
-
-func (c *Controller) goController() controllers.GoController {
-	return controllers.GoController{Name: c.name(), Compile: c.logic.compile}
-}
 
 // runs reports whether the controller does something itself, and is not only watched by another
 // one.
@@ -176,9 +171,6 @@ func (c *Controller) markerName() string {
 }
 
 // The names of the controller on objects.
-func (c *Controller) recordAnnotation() string {
-	return lasthandled.AnnotationPrefix + c.markerName()
-}
 func (c *Controller) finalizer() string    { return "setpoint.dev/" + c.markerName() }
 func (c *Controller) fieldManager() string { return "setpoint-" + c.app.name + "-" + c.shortName() }
 

@@ -185,7 +185,8 @@ func (h *Handlers) handlerProgram(ctx context.Context, found *resolvedResources,
 	program := loop.Program{
 		Name: h.name(), Resource: found.resource, Labels: h.Labels, Fields: h.Fields,
 		Namespaces: h.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
-		HandledAnnotation: h.recordAnnotation(), Finalizer: h.finalizer(), Manager: h.fieldManager(), Workers: h.Workers,
+		HandledAnnotation: lasthandled.AnnotationPrefix + h.markerName(), Finalizer: h.finalizer(), Manager: h.fieldManager(),
+		Workers:    h.Workers,
 		Conditions: known.StatusHas(h.Kind, "conditions"),
 	}
 	records := known.StatusHas(h.Kind, lasthandled.StatusField)

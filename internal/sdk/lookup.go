@@ -119,10 +119,6 @@ func (c *Controller) fillIndexes(objects []*object.Object) (ends []func()) {
 	return ends
 }
 
-func (a *App) relatedKinds() []relatedKind {
-	return lists.FlatMap(a.controllers, func(c *Controller) []relatedKind { return c.related })
-}
-
 // HandledBy returns the objects that the functions of Watches return for an object, as JSON, sorted and once each. It
 // returns an error if the app watches no objects of the kind.
 func (a *App) HandledBy(related json.RawMessage) ([]types.NamespacedName, error) {
@@ -135,7 +131,7 @@ func (a *App) HandledBy(related json.RawMessage) ([]types.NamespacedName, error)
 	}
 	var names []types.NamespacedName
 	known := false
-	for _, k := range a.relatedKinds() {
+	for _, k := range lists.FlatMap(a.controllers, func(c *Controller) []relatedKind { return c.related }) {
 		if k.of.Kind.Group() != o.GroupKind() {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/controllers"
 	"github.com/setpoint-dev/setpoint/internal/manager/uninstall"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/sdk/kinds"
@@ -141,7 +142,7 @@ func (a *App) complete(o manager.Options, inside bool) manager.Options {
 	}
 	for _, c := range a.controllers {
 		if c.runs() {
-			o.GoControllers = append(o.GoControllers, c.goController())
+			o.GoControllers = append(o.GoControllers, controllers.GoController{Name: c.name(), Compile: c.logic.compile})
 		}
 	}
 	return o

@@ -83,7 +83,8 @@ type indexedSelector struct {
 
 // New returns an empty Index.
 func New() *Index {
-	return &Index{generated: newUIDIndex(), byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
+	return &Index{generated: uidIndex{byUID: map[uint64]queue.Key{}, uidOf: map[queue.Key]uint64{}},
+		byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
 }
 
 // Set indexes the selector of a parent. Parents that are being deleted or have an invalid selector
@@ -179,10 +180,6 @@ func (s *Index) remove(key queue.Key) {
 type uidIndex struct {
 	byUID map[uint64]queue.Key
 	uidOf map[queue.Key]uint64
-}
-
-func newUIDIndex() uidIndex {
-	return uidIndex{byUID: map[uint64]queue.Key{}, uidOf: map[queue.Key]uint64{}}
 }
 
 // set indexes a parent, in the place of a former one with its name.

@@ -40,7 +40,8 @@ type Tracer struct {
 func New(provider oteltrace.TracerProvider, version string, annotate bool) *Tracer {
 	return &Tracer{
 		tracer:   provider.Tracer(scope, oteltrace.WithInstrumentationVersion(version)),
-		annotate: annotate, writes: newWrites(), failures: lru.New(maxRuns), annotations: lru.New(maxRuns),
+		writes:   &writes{byStored: lru.New(maxWrites), inFlight: map[Object][]*write{}},
+		annotate: annotate, failures: lru.New(maxRuns), annotations: lru.New(maxRuns),
 	}
 }
 

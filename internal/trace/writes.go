@@ -33,10 +33,6 @@ type writes struct {
 	inFlight map[Object][]*write
 }
 
-func newWrites() *writes {
-	return &writes{byStored: lru.New(maxWrites), inFlight: map[Object][]*write{}}
-}
-
 func (w *writes) begin(one *write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,7 +53,7 @@ func sessionUI() string { return os.Getenv("SETPOINT_DASHBOARD") }
 func newPage(t *testing.T, base string) *page {
 	t.Helper()
 	address := valueOf(url.Parse(base))(t)
-	p := &page{t: t, base: base, errors: newPageErrors(address.Host)}
+	p := &page{t: t, base: base, errors: &pageErrors{host: address.Host, urls: map[network.RequestID]string{}}}
 	ctx, closeWindow := chromedp.NewContext(chromium,
 		chromedp.WithNewBrowserContext(), chromedp.WithListener(p.errors.listen))
 	p.ctx = ctx
@@ -310,10 +310,6 @@ type pageErrors struct {
 	found   []string
 	allowed []*regexp.Regexp
 	urls    map[network.RequestID]string
-}
-
-func newPageErrors(host string) *pageErrors {
-	return &pageErrors{host: host, urls: map[network.RequestID]string{}}
 }
 
 // allow allows an expected error.

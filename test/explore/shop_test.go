@@ -202,8 +202,6 @@ type story struct {
 	edited string
 }
 
-func newStory(seed uint64) *story { return &story{Rand: rand.New(rand.NewPCG(seed, 1))} }
-
 // next returns the next response. Most have other values in the same fields.
 func (w *story) next() (response []json.RawMessage) {
 	if w.desired == nil || w.IntN(5) == 0 {

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -126,7 +127,7 @@ func TestUpdatesEqualApplies(t *testing.T) {
 const turnsPerSeed = 25
 
 func compareWrites(t *testing.T, cluster *clusterServer, seed uint64) {
-	w := newStory(seed)
+	w := &story{Rand: rand.New(rand.NewPCG(seed, 1))}
 	cheap, plain := newShop(t, cluster, fmt.Sprint("updates-", seed)), newShop(t, cluster, fmt.Sprint("applies-", seed))
 	plain.onlyApply = true
 	var history []string

@@ -37,8 +37,6 @@ type camper struct {
 	last int
 }
 
-func (s *soakRun) newCamper() *camper { return &camper{soakRun: s, rand: newRand(s.seed, "camper")} }
-
 // work goes on until ctx is done.
 func (c *camper) work(ctx context.Context) {
 	for pause(ctx, time.Duration(300+c.rand.IntN(900))*time.Millisecond) == nil {
@@ -394,9 +392,9 @@ func (s *soakRun) injectFaults(d time.Duration) {
 	var busy sync.WaitGroup
 	busy.Go(func() { s.newUser("second").work(ctx) })
 	busy.Go(func() { s.newUser("third").work(ctx) })
-	busy.Go(func() { s.newTamperer().work(ctx) })
+	busy.Go(func() { (&tamperer{soakRun: s, rand: newRand(s.seed, "vandal")}).work(ctx) })
 	busy.Go(func() { s.newReleaser().work(ctx) })
-	busy.Go(func() { s.newCamper().work(ctx) })
+	busy.Go(func() { (&camper{soakRun: s, rand: newRand(s.seed, "camper")}).work(ctx) })
 	busy.Go(func() { (&faultInjector{soakRun: s, rand: newRand(s.seed, "storm"), busy: &busy}).run(ctx) })
 	busy.Wait()
 	s.restoreCamps()
@@ -495,10 +493,6 @@ const uidLabel = "controller-uid"
 type tamperer struct {
 	*soakRun
 	rand *rand.Rand
-}
-
-func (s *soakRun) newTamperer() *tamperer {
-	return &tamperer{soakRun: s, rand: newRand(s.seed, "vandal")}
 }
 
 func (v *tamperer) work(ctx context.Context) {

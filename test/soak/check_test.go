@@ -246,10 +246,6 @@ type expectations struct {
 	rung, dismissed map[string]bool
 }
 
-func newExpectations() *expectations {
-	return &expectations{parents: map[string]bool{}, notes: map[string]string{}, unowned: map[string]bool{}, rung: map[string]bool{}, dismissed: map[string]bool{}}
-}
-
 func (l *expectations) update(how func(*expectations)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,8 +257,6 @@ type counters struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
-
-func newCounters() *counters { return &counters{counts: map[string]int{}} }
 
 func (c *counters) add(what string) {
 	c.mu.Lock()

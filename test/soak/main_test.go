@@ -85,9 +85,9 @@ type soakRun struct {
 
 func newSoakRun(t *testing.T, binary string, seed uint64) *soakRun {
 	dir := t.TempDir()
-	count := newCounters()
+	count := &counters{counts: map[string]int{}}
 	plane := bootControlPlane(t, binary, dir)
-	known, rolledOut := newExpectations(), newRollouts()
+	known, rolledOut := &expectations{parents: map[string]bool{}, notes: map[string]string{}, unowned: map[string]bool{}, rung: map[string]bool{}, dismissed: map[string]bool{}}, newRollouts()
 	s := &soakRun{
 		t: t, seed: seed, dir: dir, tally: count, plane: plane,
 		cluster: connect(t, plane.kubeconfig, count),

@@ -27,8 +27,6 @@ type prober struct {
 	now signal
 }
 
-func newProbes(r *Registrar) *probes { return &probes{registrar: r, byKey: map[probeKey]*prober{}} }
-
 // sync probes the registered programs, and no others.
 func (p *probes) sync(ctx context.Context) {
 	programs, _ := p.registrar.desired()

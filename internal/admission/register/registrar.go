@@ -89,8 +89,9 @@ func (r *Registrar) isRetained(o *object.Object) bool {
 // Run syncs the configurations until ctx ends. Only the leader runs it.
 func (r *Registrar) Run(ctx context.Context) {
 	t := &syncLoop{
-		Registrar: r, states: map[configurationKey]*configurationState{}, probes: newProbes(r),
-		views: watchConfigurations(r.options.Store, groupLabel+"="+r.options.Group, r.wake),
+		Registrar: r, states: map[configurationKey]*configurationState{},
+		probes: &probes{registrar: r, byKey: map[probeKey]*prober{}},
+		views:  watchConfigurations(r.options.Store, groupLabel+"="+r.options.Group, r.wake),
 	}
 	defer t.close()
 	for _, view := range t.views {

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ func startChild(p *Pool) (*child, error) {
 	}
 	defer stdout.Close()
 	lines := &stderr{log: p.config.Log, budget: &p.budget, quiet: p.config.QuietStderr}
-	one := &child{conn: newConn(in, out, lines.write), stderr: lines, started: time.Now()}
+	conn := &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer), log: lines.write}
+	one := &child{conn: conn, stderr: lines, started: time.Now()}
 	command := p.config.Command
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, one.stderr
 	if one.run, err = command.Start(); err != nil {

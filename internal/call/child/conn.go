@@ -21,10 +21,6 @@ type Conn struct {
 // readBuffer holds a common response.
 const readBuffer = 16 << 10
 
-func newConn(in, out *os.File, log func(line string)) *Conn {
-	return &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer), log: log}
-}
-
 // Log logs a line about the object of the call.
 func (c *Conn) Log(line string) { c.log(line) }
 

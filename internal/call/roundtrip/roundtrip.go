@@ -32,7 +32,8 @@ func Do(transport http.RoundTripper, req *http.Request) (*http.Response, error) 
 		_ = response.Body.Close()
 		return nil, &InterimError{Code: response.StatusCode}
 	}
-	response.Body = newBody(req.Context(), response.Body)
+	inner := response.Body
+	response.Body = &body{inner, context.AfterFunc(req.Context(), func() { _ = inner.Close() })}
 	return response, nil
 }
 
@@ -49,10 +50,6 @@ func (o finalResponseTransport) RoundTrip(req *http.Request) (*http.Response, er
 type body struct {
 	io.ReadCloser
 	stop func() bool
-}
-
-func newBody(ctx context.Context, inner io.ReadCloser) *body {
-	return &body{inner, context.AfterFunc(ctx, func() { _ = inner.Close() })}
 }
 
 // Close closes the body and releases the context's callback.

@@ -17,13 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
-
-func jsonList(all ...string) []json.RawMessage {
-	return lists.Map(all, func(one string) json.RawMessage { return json.RawMessage(one) })
-}
 
 func TestIndexRequest(t *testing.T) {
 	var got string
@@ -43,7 +38,7 @@ func TestIndexRequest(t *testing.T) {
 	}{
 		{&hook.IndexRequest{APIVersion: "v1", Kind: "Rate", First: true, Complete: true},
 			`{"controller":null,"apiVersion":"v1","kind":"Rate","first":true,"objects":[],"deleted":[],"complete":true}`, 0},
-		{&hook.IndexRequest{Controller: []byte(`{"a":1}`), APIVersion: "v1", Kind: "unknown", Objects: jsonList(`{"b":1}`, `{"c":2}`), Deleted: []hook.DeletedObject{{Namespace: "x", Name: "y", UID: "z"}, {Name: "n", UID: "u"}}},
+		{&hook.IndexRequest{Controller: []byte(`{"a":1}`), APIVersion: "v1", Kind: "unknown", Objects: []json.RawMessage{[]byte(`{"b":1}`), []byte(`{"c":2}`)}, Deleted: []hook.DeletedObject{{Namespace: "x", Name: "y", UID: "z"}, {Name: "n", UID: "u"}}},
 			`{"controller":{"a":1},"apiVersion":"v1","kind":"unknown","first":false,"objects":[{"b":1},{"c":2}],` +
 				`"deleted":[{"namespace":"x","name":"y","uid":"z"},{"namespace":"","name":"n","uid":"u"}],"complete":false}`, http.StatusNotFound},
 	} {

@@ -114,11 +114,6 @@ func (h *Processes) AddTo(o *manager.Options) error {
 // engineName is the name of the command that runs the code of inline hooks. It is not for users.
 const engineName = "hook-engine"
 
-// engines are the languages of inline hooks.
-func engines() map[string]script.Engine {
-	return map[string]script.Engine{"JavaScript": javascript.Engine{}, "Starlark": starlark.Engine{}}
-}
-
 // EngineCommand returns the command that runs the code of inline hooks.
 func EngineCommand() *cobra.Command {
 	var memory int64
@@ -128,7 +123,8 @@ func EngineCommand() *cobra.Command {
 		Hidden: true,
 		Args:   command.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return (&script.Server{Engines: engines(), MemoryBytes: memory}).Serve()
+			engines := map[string]script.Engine{"JavaScript": javascript.Engine{}, "Starlark": starlark.Engine{}}
+			return (&script.Server{Engines: engines, MemoryBytes: memory}).Serve()
 		},
 	}
 	c.Flags().Int64Var(&memory, "memory", 0, "`bytes` of memory that the code may use")

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // RunningWords says which running controllers and objects a command completes; all by default.
@@ -47,11 +46,6 @@ func completeSession(f *ReadFlags, find func(context.Context, *Session, []string
 		}
 		return command.WithPrefix(word, find(ctx, r, args, word)), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// completeProcesses completes the names of processes.
-func completeProcesses(_ context.Context, r *Session, _ []string, _ string) []string {
-	return lists.Map(r.Sources, inspect.Source.Name)
 }
 
 // completeControllers completes controller names; if none has the prefix, it returns their

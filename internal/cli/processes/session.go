@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate/portforward"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -74,7 +75,10 @@ func (f *ReadFlags) RegisterProcesses(c *cobra.Command) {
 	set.StringVarP(&f.LeaseNamespace, "setpoint-namespace", "N", client.InstallNamespace,
 		"`namespace` of the Leases, if you cannot list those of all namespaces")
 	client.CompleteNamespaces(c, &f.Cluster, "setpoint-namespace")
-	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, completeProcesses)) // It fails only for an undefined flag.
+	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, // It fails only for an undefined flag.
+		func(_ context.Context, r *Session, _ []string, _ string) []string {
+			return lists.Map(r.Sources, inspect.Source.Name)
+		}))
 }
 
 // Session is one run of a reading command: the cluster, and the processes found.

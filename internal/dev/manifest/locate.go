@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"regexp"
 	"strconv"
 
@@ -56,9 +55,4 @@ func child(of *yaml.Node, key, index string) (*yaml.Node, int) {
 		}
 	}
 	return nil, 0
-}
-
-// padded returns the text of a document below blank lines, so that its lines are those of the file.
-func padded(text []byte, line int) []byte {
-	return append(bytes.Repeat([]byte("\n"), line-1), text...)
 }

@@ -184,7 +184,7 @@ func parse(file string, data []byte) ([]Document, error) {
 
 // decode reads one document; a List is replaced by its items.
 func decode(at Document) ([]Document, error) {
-	at.text = padded(at.text, at.Line)
+	at.text = append(bytes.Repeat([]byte("\n"), at.Line-1), at.text...) // Now its lines are those of the file.
 	asJSON, err := yaml.YAMLToJSONStrict(at.text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: error converting YAML to JSON: %w", at, err)

@@ -105,16 +105,12 @@ func candidates(table *metav1.Table) []*metav1.PartialObjectMetadata {
 		if images >= 0 && images < len(row.Cells) {
 			printed, _ = row.Cells[images].(string)
 		}
-		if hasMetacontrollerLabel(o.Labels) || slices.ContainsFunc(strings.Split(printed, ","), isMetacontrollerImage) {
+		labeled := o.Labels["app.kubernetes.io/name"] == MetacontrollerName // As in its own manifests.
+		if labeled || slices.ContainsFunc(strings.Split(printed, ","), isMetacontrollerImage) {
 			found = append(found, &o)
 		}
 	}
 	return found
-}
-
-// hasMetacontrollerLabel reports whether an object has the label of Metacontroller's manifests.
-func hasMetacontrollerLabel(labels map[string]string) bool {
-	return labels["app.kubernetes.io/name"] == MetacontrollerName
 }
 
 // isMetacontrollerImage reports whether an image is Metacontroller's, in any registry.

@@ -20,12 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func forbiddenError() error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "x" cannot list resource "pods"`))
-}
-
-func notFoundError() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "") }
-
 func TestConditions(t *testing.T) {
 	running := controller.Health{Synced: true, Parents: 4}
 	with := func(change func(*controller.Health)) controller.Health {
@@ -74,11 +68,14 @@ func TestConditions(t *testing.T) {
 		"starting": {
 			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{false, setpoint.ReasonStarting, "caches are syncing"}},
 		"forbidden": {health: with(func(h *controller.Health) {
-			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbiddenError(), "z": errors.New("refused")}
+			forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "x" cannot list resource "pods"`))
+			h.Synced, h.WatchErrors = false, map[string]error{"pods.v1": forbidden, "z": errors.New("refused")}
 		}),
 			accepted: conditionState{false, setpoint.ReasonForbidden, `cannot list and watch pods.v1: pods is forbidden: User "x" cannot list resource "pods"; grant it to Setpoint`},
 			ready:    conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
-		"no longer served": {health: with(func(h *controller.Health) { h.WatchErrors = map[string]error{"pods.v1": notFoundError()} }),
+		"no longer served": {health: with(func(h *controller.Health) {
+			h.WatchErrors = map[string]error{"pods.v1": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "")}
+		}),
 			accepted: conditionState{false, setpoint.ReasonResourceNotFound, "pods.v1 is no longer served"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"API server unreachable": {health: with(func(h *controller.Health) {
 			h.WatchErrors = map[string]error{"pods.v1": errors.New("connection refused"), "configmaps.v1": errors.New("timed out")}
