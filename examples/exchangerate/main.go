@@ -47,13 +47,9 @@ type ExchangeRateSpec struct {
 	Currency string `json:"currency"`
 }
 
-// ExchangeRateStatus is the last good rate, and what Setpoint records.
+// ExchangeRateStatus is the last good rate.
 type ExchangeRateStatus struct {
 	LastRate `json:",inline"`
-
-	// setpointHandledBy is what the handlers have handled. Setpoint writes it with the rest.
-	// +optional
-	SetpointHandledBy map[string]string `json:"setpointHandledBy,omitempty"`
 
 	// conditions: Handled is False while calls of the rate service fail.
 	// +optional

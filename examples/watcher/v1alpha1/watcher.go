@@ -105,8 +105,4 @@ type WatcherStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// setpointHandledBy is what the operator has dealt with.
-	// +optional
-	SetpointHandledBy map[string]string `json:"setpointHandledBy,omitempty"`
 }
