@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -62,11 +63,10 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 		}
 		d.running.object.Notify(r.Stored)
 	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Tools.Now())):
-		d.start(ctx, r)
+		d.start(ctx, r, time.Time{})
 	case !desired && d.lost:
 		// Only the process knows whether it runs.
-		d.start(ctx, r)
-		d.running.cancel(r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
+		d.start(ctx, r, r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
 	}
 }
 
@@ -87,7 +87,8 @@ func (d *daemonState) checkExit(r *run) {
 		return
 	}
 	ended := d.running
-	d.running, d.lost = nil, false
+	// It may have ended by a failed call just before it was stopped.
+	d.running, d.lost = nil, daemon.IsLost(ended.err)
 	if ended.stopped && errors.Is(ended.err, daemon.ErrRuns) {
 		d.reportStuck(r, ended)
 	}
@@ -96,7 +97,6 @@ func (d *daemonState) checkExit(r *run) {
 		d.Succeed()
 		return
 	}
-	d.lost = daemon.IsLost(ended.err)
 	d.restartLater(r, ended.err)
 	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
 }
@@ -127,19 +127,20 @@ func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 			d.Title(), daemon.StopTimeout(d.Handler), effect)))
 }
 
-// start starts the daemon.
-func (d *daemonState) start(ctx context.Context, r *run) {
-	h := d.Handler
-	hostCtx := ctx
-	ctx, stop := context.WithCancel(ctx)
-	existing := daemon.NewLive(ctx, hostCtx, r.daemonHost, h, r.Stored)
+// start starts the daemon, or only stops it within a time: then it calls the process for nothing else.
+func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
+	running, stop := context.WithCancel(ctx)
+	existing := daemon.NewLive(running, ctx, r.daemonHost, d.Handler, r.Stored)
 	w := &daemonRun{object: existing, stop: stop, started: r.Tools.Now(), done: make(chan struct{})}
-	n := r.newRequest(h, r.Stored, r.dependents.byKind)
+	if !stopUntil.IsZero() {
+		w.cancel(stopUntil)
+	}
+	n := r.newRequest(d.Handler, r.Stored, r.dependents.byKind)
 	n.Attempt = d.Attempt.Count
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
-		w.err = c.runDaemon(ctx, n, h, existing)
+		w.err = c.runDaemon(running, n, d.Handler, existing)
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
