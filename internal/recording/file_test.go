@@ -66,8 +66,7 @@ func readAll(t *testing.T, in io.Reader) (texts []string, r *Reader, err error) 
 		if err != nil {
 			return texts, r, err
 		}
-		text, _ := json.Marshal(request)
-		texts = append(texts, string(text)+" → "+string(response))
+		texts = append(texts, string(request)+" → "+string(response))
 	}
 }
 

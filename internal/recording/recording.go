@@ -57,9 +57,9 @@ func (c *Call) Response() (json.RawMessage, error) {
 }
 
 // Request returns the request as a hook gets it in version v2.
-func (c *Call) Request() (map[string]json.RawMessage, error) {
+func (c *Call) Request() (json.RawMessage, error) {
 	var problems []error
-	fields, err := editObjects(c.Template, func(raw json.RawMessage) json.RawMessage {
+	request, err := editObjects(c.Template, func(raw json.RawMessage) json.RawMessage {
 		var digest string
 		if json.Unmarshal(raw, &digest) != nil || digest == "" {
 			return raw
@@ -71,32 +71,29 @@ func (c *Call) Request() (map[string]json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the request of %s: %w", c, err)
 	}
-	return fields, errors.Join(problems...)
+	return request, errors.Join(problems...)
 }
 
-// editObjects returns the fields of a request with other values in place of its objects.
-func editObjects(request json.RawMessage, edit func(json.RawMessage) json.RawMessage) (map[string]json.RawMessage, error) {
+// editObjects returns a request with other values in place of its objects.
+func editObjects(request json.RawMessage, edit func(json.RawMessage) json.RawMessage) (json.RawMessage, error) {
 	return editMembers(request, func(name string, value json.RawMessage) (json.RawMessage, error) {
 		switch {
 		case string(value) == "null":
 		case slices.Contains(objectFields[:], name):
 			return edit(value), nil
 		case slices.Contains(groupFields[:], name):
-			groups, err := editMembers(value, func(_ string, group json.RawMessage) (json.RawMessage, error) {
-				objects, err := editMembers(group, func(_ string, o json.RawMessage) (json.RawMessage, error) { return edit(o), nil })
-				return marshal(objects), err
+			return editMembers(value, func(_ string, group json.RawMessage) (json.RawMessage, error) {
+				return editMembers(group, func(_ string, o json.RawMessage) (json.RawMessage, error) { return edit(o), nil })
 			})
-			return marshal(groups), err
 		}
 		return value, nil
 	})
 }
 
-// editMembers returns the members of an object of JSON with other values.
-func editMembers(in json.RawMessage, edit func(name string, value json.RawMessage) (json.RawMessage, error)) (map[string]json.RawMessage,
-	error) {
+// editMembers returns an object of JSON with other values.
+func editMembers(in json.RawMessage, edit func(name string, value json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
-	return members, object.Members(in, func(quoted, value []byte) error {
+	err := object.Members(in, func(quoted, value []byte) error {
 		var name string
 		err := json.Unmarshal(quoted, &name)
 		if err == nil {
@@ -104,12 +101,8 @@ func editMembers(in json.RawMessage, edit func(name string, value json.RawMessag
 		}
 		return err
 	})
-}
-
-// marshal returns members as JSON, which they are.
-func marshal(members map[string]json.RawMessage) json.RawMessage {
-	text, _ := json.Marshal(members) //nolint:errchkjson // As above.
-	return text
+	text, _ := json.Marshal(members) //nolint:errchkjson // They are JSON.
+	return text, err
 }
 
 // find returns a value of the file.

@@ -77,11 +77,11 @@ func (w *Writer) Add(call *Call, request, response json.RawMessage) error {
 		}
 		return w.value(raw)
 	}
-	fields, err := editObjects(request, func(raw json.RawMessage) json.RawMessage { return quoted(digestOf(oneLine(raw))) })
+	template, err := editObjects(request, func(raw json.RawMessage) json.RawMessage { return quoted(digestOf(oneLine(raw))) })
 	if err != nil {
 		return w.drop(start, Totals{Dropped: 1})
 	}
-	call.Template, _ = json.Marshal(fields) //nolint:errchkjson // They are JSON.
+	call.Template = template
 	if response != nil {
 		call.ResponseDigest = digestOf(oneLine(response))
 	}
@@ -129,11 +129,7 @@ func (w *Writer) Copy(call *Call) error {
 	if err != nil {
 		return err
 	}
-	fields, err := call.Request()
-	if err != nil {
-		return err
-	}
-	request, err := json.Marshal(fields)
+	request, err := call.Request()
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package record
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,11 +76,7 @@ func caseOf(call *recording.Call, number int) (string, error) {
 
 // callOf returns a recorded call as the history has it.
 func callOf(call *recording.Call) (*inspect.Call, error) {
-	fields, err := call.Request()
-	if err != nil {
-		return nil, err
-	}
-	request, err := json.Marshal(fields)
+	request, err := call.Request()
 	if err != nil {
 		return nil, err
 	}
