@@ -49,14 +49,10 @@ func reasonsOf(h *v1alpha1.Handler) []v1alpha1.HandlerReason {
 // response returns the types of what handlers write. Objects of the kinds in owns are typed, and
 // any object may be applied with {object, unowned}.
 func (h *handlers) response(b *builder) map[string]*Type {
-	var patches, status, apply []*Type
-	for _, r := range h.parents() {
-		kind := b.kindOf(r)
-		patches, status = append(patches, b.patchOfKind(kind)), append(status, b.patchOf(kind.status()))
-	}
-	for _, r := range h.Owns {
-		apply = append(apply, reference(b.kindOf(r).object))
-	}
+	kinds := lists.Map(h.parents(), b.kindOf)
+	patches := lists.Map(kinds, b.patchOfKind)
+	status := lists.Map(kinds, func(k *typedKind) *Type { return b.patchOf(k.status()) })
+	apply := lists.Map(h.Owns, b.typeOfKind)
 	if len(h.Permissions) > 0 || len(apply) == 0 {
 		apply = append(apply, b.wireType("KubernetesObject"))
 	}
@@ -105,10 +101,8 @@ func nullable(t *Type, sometimes, null bool) *Type {
 	return t
 }
 
-func operationsOf(w *v1alpha1.AdmissionWebhook) (all []v1alpha1.AdmissionOperation) {
-	for i := range w.Rules {
-		all = append(all, w.Rules[i].Operations...)
-	}
+func operationsOf(w *v1alpha1.AdmissionWebhook) []v1alpha1.AdmissionOperation {
+	all := lists.FlatMap(w.Rules, func(r v1alpha1.AdmissionRule) []v1alpha1.AdmissionOperation { return r.Operations })
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -123,20 +122,14 @@ func adaptResponse(response *Object, ours bool, children int) {
 
 // desiredState returns the types of a controller with parents and children.
 func (b *builder) desiredState(base string, parents []Resource, childField string, children []Resource) map[string]*Type {
-	var desired, status []*Type
-	for _, r := range children {
-		desired = append(desired, reference(b.kindOf(r).object))
-	}
-	for _, r := range parents {
-		status = append(status, b.statusOf(b.kindOf(r)))
-	}
+	status := lists.Map(parents, func(r Resource) *Type { return b.statusOf(b.kindOf(r)) })
 	related := mapOf(mapOf(b.wireType("KubernetesObject")))
 	if len(b.related) > 0 {
 		related = b.groups(base+"Related", b.related, false)
 	}
 	return map[string]*Type{
 		"parent": b.anyOf(parents), "children": b.groups(base+childField, children, true),
-		"desired": listOf(union(desired...)), "status": union(status...), "related": related,
+		"desired": listOf(b.anyOf(children)), "status": union(status...), "related": related,
 	}
 }
 
@@ -151,23 +144,20 @@ func (b *builder) statusOf(k *typedKind) *Type {
 
 func (b *builder) kindOf(r Resource) *typedKind { return b.kinds[b.resources[r]] }
 
+func (b *builder) typeOfKind(r Resource) *Type { return reference(b.kindOf(r).object) }
+
 // anyOf returns the type of objects of several kinds.
-func (b *builder) anyOf(all []Resource) *Type {
-	kinds := lists.Map(all, func(r Resource) *Type { return reference(b.kindOf(r).object) })
-	return union(kinds...)
-}
+func (b *builder) anyOf(all []Resource) *Type { return union(lists.Map(all, b.typeOfKind)...) }
 
 // groups returns the type of objects by kind and name.
 func (b *builder) groups(name string, all []Resource, required bool) *Type {
 	o := b.declare(name)
 	o.doc = "Objects by their kind, and by namespace/name, or the name of a cluster-scoped one. In v1, the name alone if the parent is " +
 		"namespaced too."
-	byKey := map[string]*Object{}
-	for _, r := range all {
-		byKey[b.resources[r]] = b.kindOf(r).object
-	}
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		o.fields = append(o.fields, field{name: key, typ: mapOf(reference(byKey[key])), required: required})
+	keys := lists.Map(all, func(r Resource) string { return b.resources[r] })
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		o.fields = append(o.fields, field{name: key, typ: mapOf(reference(b.kinds[key].object)), required: required})
 	}
 	return reference(o)
 }

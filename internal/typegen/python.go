@@ -30,7 +30,7 @@ func (m *Module) Python() []byte {
 		switch {
 		case o.open:
 			// A TypedDict cannot have other fields.
-			fmt.Fprintf(&out, "%s%s = Dict[str, Any]\n", pyComment(o.doc), o.name)
+			fmt.Fprintf(&out, "%s%s = Dict[str, Any]\n", pyComment("", o.doc), o.name)
 		case slices.ContainsFunc(o.fields, func(f field) bool { return !isPythonName(f.name) }):
 			pyCall(&out, o)
 		default:
@@ -52,12 +52,10 @@ func pyClass(out *bytes.Buffer, o *Object) {
 
 // pyCall writes an object with fields that are no names in Python.
 func pyCall(out *bytes.Buffer, o *Object) {
-	fmt.Fprintf(out, "%s%s = TypedDict(\n    %q,\n    {\n", pyComment(o.doc), o.name, o.name)
+	const indent = "        "
+	fmt.Fprintf(out, "%s%s = TypedDict(\n    %q,\n    {\n", pyComment("", o.doc), o.name, o.name)
 	for _, f := range o.fields {
-		for _, line := range wrap(f.doc, maxLine-len("        # ")) {
-			fmt.Fprintf(out, "        # %s\n", line)
-		}
-		fmt.Fprintf(out, "        %s: %s,\n", jsonText(f.name), jsonText(pyField(&f)))
+		fmt.Fprintf(out, "%s%s%s: %s,\n", pyComment(indent, f.doc), indent, jsonText(f.name), jsonText(pyField(&f)))
 	}
 	out.WriteString("    },\n)\n")
 }
@@ -151,10 +149,10 @@ func docString(text string) string {
 	return indent + `"""` + strings.Join(lines, "\n"+indent) + "\n" + indent + "\"\"\"\n"
 }
 
-func pyComment(text string) string {
+func pyComment(indent, text string) string {
 	var b strings.Builder
-	for _, line := range wrap(text, maxLine-len("# ")) {
-		b.WriteString("# " + line + "\n")
+	for _, line := range wrap(text, maxLine-len(indent)-len("# ")) {
+		b.WriteString(indent + "# " + line + "\n")
 	}
 	return b.String()
 }
