@@ -9,20 +9,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // fileServer responds to the watches of Secrets and ConfigMaps that connections to hooks and code need, with
 // the objects of the files. It implements http.RoundTripper.
 type fileServer struct{ objects []*object.Object }
-
-// client returns a client that reads the files.
-func (f *fileServer) client() (rest.Interface, error) {
-	return request.NewClient(&rest.Config{Host: "http://files.invalid", Transport: f, QPS: -1})
-}
 
 // RoundTrip streams the objects at the path of a request, then nothing until the request ends.
 func (f *fileServer) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -45,13 +45,9 @@ func NewKinds(objects []*object.Object) (*Kinds, error) {
 		}
 		k.definitions, k.defined = append(k.definitions, o), append(k.defined, served...)
 	}
-	for _, defined := range k.defined {
-		k.known = append(k.known, defined.Resource())
-	}
+	k.known = lists.Map(k.defined, func(s crdschema.Served) object.Resource { return s.Resource() })
 	k.known = append(k.known, crds.Resource) // No scheme of client-go has it.
-	for _, kind := range builtIn() {
-		k.known = append(k.known, kind.resource())
-	}
+	k.known = append(k.known, lists.Map(builtIn(), (*BuiltIn).resource)...)
 	return k, nil
 }
 
@@ -104,26 +100,22 @@ func (k *Kinds) find(apiVersion, plural, kind string, is func(object.Resource) b
 	if err != nil {
 		return object.Resource{}, err
 	}
-	if i := slices.IndexFunc(k.known, func(r object.Resource) bool { return r.APIVersion() == apiVersion && is(r) }); i >= 0 {
+	isMeant := func(r object.Resource) bool { return r.APIVersion() == apiVersion && is(r) }
+	if i := slices.IndexFunc(k.known, isMeant); i >= 0 {
 		return k.known[i], nil
 	}
 	if scheme.Scheme.IsVersionRegistered(version) {
 		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, compile.ErrNotServed)
 	}
-	return k.assume(object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true,
-		Status: true, Custom: true}, is), nil
-}
-
-// assume returns the kind that was assumed first for the same name.
-func (k *Kinds) assume(resource object.Resource, is func(object.Resource) bool) object.Resource {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i := slices.IndexFunc(k.assumed, func(r object.Resource) bool { return r.APIVersion() == resource.APIVersion() && is(r) })
-	if i >= 0 {
-		return k.assumed[i]
+	if i := slices.IndexFunc(k.assumed, isMeant); i >= 0 {
+		return k.assumed[i], nil // It was assumed first for the same name.
 	}
-	k.assumed = append(k.assumed, resource)
-	return resource
+	assumed := object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true,
+		Status: true, Custom: true}
+	k.assumed = append(k.assumed, assumed)
+	return assumed, nil
 }
 
 // StatusOf implements the field of compile.Environment by the schemas of the CRDs.

@@ -147,16 +147,7 @@ func (ps *programs) routed(address string) bool {
 	return ps.serving(address) != nil || ps.options.Routed != nil && ps.options.Routed(address)
 }
 
-// openOperators starts the operators in Python of the files, and adds the controllers that they declare.
-func (w *Workspace) openOperators(ctx context.Context) error {
-	for _, p := range w.programs.operators {
-		if err := w.openOperator(ctx, p); err != nil {
-			return fmt.Errorf("%s: %s: %w", p.file, p.Describe(), err)
-		}
-	}
-	return nil
-}
-
+// openOperator starts an operator in Python of the files, and adds the controllers that it declares.
 func (w *Workspace) openOperator(ctx context.Context, p *program) error {
 	o, err := w.options.Operator(ctx, p.Process, w.Kinds.All())
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"net"
 	"slices"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -25,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
@@ -133,11 +136,13 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	if err := w.openOperators(ctx); err != nil {
-		return err
+	for _, p := range w.programs.operators {
+		if err := w.openOperator(ctx, p); err != nil {
+			return fmt.Errorf("%s: %s: %w", p.file, p.Describe(), err)
+		}
 	}
-	addresses := lists.Map(w.Controllers, func(c *Controller) []string { return c.HookAddresses })
-	return w.programs.start(ctx, slices.Concat(addresses...))
+	addresses := lists.FlatMap(w.Controllers, func(c *Controller) []string { return c.HookAddresses })
+	return w.programs.start(ctx, addresses)
 }
 
 // Conflicts returns why Setpoint would refuse controllers because of one before them in the files.
@@ -217,7 +222,7 @@ const namespace = "default"
 // prepare sets what the controllers are compiled with: the defaults of `setpoint run`, and the rights of this
 // process for all of them.
 func (w *Workspace) prepare() error {
-	client, err := (&fileServer{w.Objects}).client()
+	client, err := request.NewClient(&rest.Config{Host: "http://files.invalid", Transport: &fileServer{w.Objects}, QPS: -1})
 	if err != nil {
 		return err
 	}
