@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -137,14 +138,8 @@ var reservedFiles = []string{"setpoint.yaml", "kustomization.yaml", "kustomizati
 
 func manifestsIn(dir string) []string {
 	entries, _ := os.ReadDir(dir) // A missing folder has no manifests.
-	var files []string
-	for _, entry := range entries {
-		name := entry.Name()
-		if entry.Type().IsRegular() && IsManifest(name) {
-			files = append(files, filepath.Join(dir, name))
-		}
-	}
-	return files
+	entries = lists.Filter(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && IsManifest(e.Name()) })
+	return lists.Map(entries, func(e os.DirEntry) string { return filepath.Join(dir, e.Name()) })
 }
 
 // IsManifest reports whether a file in a folder is a manifest. Schemas for editors are none.

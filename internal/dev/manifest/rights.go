@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // rightsKinds are what the rights of a ServiceAccount consist of, in the order of their creation. Secrets
@@ -50,16 +51,11 @@ func rightsTarget(config *rest.Config, shared *Shared) (target, error) {
 
 // accountIn returns the ServiceAccount among manifests.
 func accountIn(file string, all []Document) (types.NamespacedName, error) {
-	var accounts []*unstructured.Unstructured
-	for _, d := range all {
-		if d.Object.GetKind() == "ServiceAccount" {
-			accounts = append(accounts, d.Object)
-		}
-	}
+	accounts := lists.Filter(all, func(d Document) bool { return d.Object.GetKind() == "ServiceAccount" })
 	if len(accounts) != 1 {
 		return types.NamespacedName{}, fmt.Errorf("%s: has %d ServiceAccounts, not one", shorten(file), len(accounts))
 	}
-	name := types.NamespacedName{Namespace: accounts[0].GetNamespace(), Name: accounts[0].GetName()}
+	name := types.NamespacedName{Namespace: accounts[0].Object.GetNamespace(), Name: accounts[0].Object.GetName()}
 	if name.Namespace == "" {
 		return name, fmt.Errorf("%s: the ServiceAccount %s has no namespace", shorten(file), name.Name)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -128,9 +129,7 @@ func (s *Set) applyStages(ctx context.Context, work changeSet) (Changes, error) 
 		changes.Applied = append(changes.Applied, landed...)
 		problems = append(problems, err)
 	}
-	for _, d := range work.deleted {
-		changes.Missing = append(changes.Missing, RefOf(d.Object))
-	}
+	changes.Missing = lists.Map(work.deleted, func(d Document) object.Ref { return RefOf(d.Object) })
 	return changes, errors.Join(problems...)
 }
 
@@ -154,11 +153,9 @@ func (s *Set) deleteAll(ctx context.Context, all []Document) (Changes, error) {
 // refuseEmpty refuses to delete objects because a file is empty: many programs empty a file before they
 // write it, and a CRD would take all objects of its kind with it.
 func refuseEmpty(files []string) error {
-	var problems []error
-	for _, file := range files {
-		problems = append(problems,
-			fmt.Errorf("%s: the file is empty, so nothing was changed; to delete its objects, leave a comment in it", file))
-	}
+	problems := lists.Map(files, func(file string) error {
+		return fmt.Errorf("%s: the file is empty, so nothing was changed; to delete its objects, leave a comment in it", file)
+	})
 	return errors.Join(problems...)
 }
 
