@@ -100,11 +100,11 @@ func (o *CleanupOptions) removeAll(ctx context.Context, shared *manifest.Shared)
 		kept, err := shared.Remove(ctx, e)
 		switch {
 		case err != nil:
-			problems = append(problems, fmt.Errorf("delete %s: %w", entryName(e), err))
+			problems = append(problems, fmt.Errorf("delete %s: %w", e, err))
 		case kept != "":
-			o.Report("%s kept: it %s", entryName(e), kept)
+			o.Report("%s kept: it %s", e, kept)
 		default:
-			o.Report("%s deleted", entryName(e))
+			o.Report("%s deleted", e)
 		}
 	}
 	return errors.Join(problems...)

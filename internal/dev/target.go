@@ -225,16 +225,8 @@ func (s *session) leaveTarget() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThese objects stay in the cluster, listed in %s:\n", i)
 	for _, e := range i.Entries {
-		fmt.Fprintf(&b, "  %s\n", entryName(e))
+		fmt.Fprintf(&b, "  %s\n", e)
 	}
 	fmt.Fprintf(&b, "To remove them: %s\n", s.Target.CleanupCommand)
 	s.Reporter.Line("%s", b.String())
-}
-
-func entryName(e inventory.Entry) string {
-	name := e.Kind + " "
-	if e.Namespace != "" {
-		name += e.Namespace + "/"
-	}
-	return name + e.Name
 }

@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/lists"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // namePrefix is that of the ConfigMaps and of the Leases of runs.
@@ -61,6 +63,11 @@ type Entry struct {
 	UID types.UID `json:"uid,omitempty"`
 	// Source is the project whose files have the object; "" for what Setpoint needs itself.
 	Source string `json:"source,omitempty"`
+}
+
+// String returns such as "Pod shop/web".
+func (e Entry) String() string {
+	return object.Ref{Kind: object.Kind{Kind: e.Kind}, Namespace: e.Namespace, Name: e.Name}.String()
 }
 
 // sameObject reports whether two entries name one object.
@@ -200,11 +207,9 @@ func (i *Inventory) CheckOwner(run Run) error {
 
 // Limit adds namespaces of controllers.
 func (i *Inventory) Limit(ctx context.Context, namespaces []string) error {
-	for _, name := range namespaces {
-		if !slices.Contains(i.Namespaces, name) {
-			i.Namespaces, i.changed = append(i.Namespaces, name), true
-		}
-	}
+	before := len(i.Namespaces)
+	i.Namespaces = lists.Union(i.Namespaces, namespaces)
+	i.changed = i.changed || len(i.Namespaces) > before
 	return i.Store(ctx)
 }
 
