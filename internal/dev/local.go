@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
@@ -163,11 +164,17 @@ func (l *localProcess) unreachable(err error) error {
 // locals are the processes of all projects.
 type locals []*localProcess
 
+// replacing returns the processes in place of a Service.
+func (ls locals) replacing() locals {
+	return lists.Filter(ls, func(l *localProcess) bool { return l.Service != nil })
+}
+
 // serving returns the process for an address, or nil.
 func (ls locals) serving(address string) *localProcess {
-	serves := func(l *localProcess) bool { return l.Service != nil && l.Service.Matches(address) }
-	if i := slices.IndexFunc(ls, serves); i >= 0 {
-		return ls[i]
+	for _, l := range ls.replacing() {
+		if l.Service.Matches(address) {
+			return l
+		}
 	}
 	return nil
 }
@@ -196,12 +203,7 @@ func (ls locals) dial(ctx context.Context, network, address string) (net.Conn, e
 
 // known lists the Services with a process, for an error about another host.
 func (ls locals) known() string {
-	var known []string
-	for _, l := range ls {
-		if l.Service != nil {
-			known = append(known, l.Service.String())
-		}
-	}
+	known := lists.Map(ls.replacing(), func(l *localProcess) string { return l.Service.String() })
 	if len(known) == 0 {
 		return "no process in setpoint.yaml has a service: add `service: NAME.NAMESPACE` to one"
 	}
@@ -210,13 +212,9 @@ func (ls locals) known() string {
 
 // routes maps Services to the processes in their place.
 func (ls locals) routes() []string {
-	var routes []string
-	for _, l := range ls {
-		if l.Service != nil {
-			routes = append(routes, l.Service.String()+"="+net.JoinHostPort("localhost", strconv.Itoa(l.Port)))
-		}
-	}
-	return routes
+	return lists.Map(ls.replacing(), func(l *localProcess) string {
+		return l.Service.String() + "=" + net.JoinHostPort("localhost", strconv.Itoa(l.Port))
+	})
 }
 
 // exits returns the processes that have exited and do not run again yet, for the dashboard.

@@ -81,20 +81,15 @@ func (s *session) reloadAll(ctx context.Context, bursts <-chan []string) {
 // in a home folder, there may be anything: these folders are watched without their subfolders.
 func (s *session) watched() (dirs, flat []string) {
 	for _, w := range s.projects {
-		of := &flat
+		manifests := lists.Map(w.Apply, filepath.Dir)
 		if w.HasFile() {
-			of = &dirs
-			dirs = append(dirs, w.Dir)
+			dirs = lists.Union(dirs, append(manifests, w.Dir))
+		} else {
+			flat = lists.Union(flat, manifests)
 		}
-		*of = append(*of, lists.Map(w.Apply, filepath.Dir)...)
 	}
 	for _, l := range s.locals {
-		dirs = append(dirs, l.Dir)
-		dirs = append(dirs, lists.Map(l.sources.paths, filepath.Dir)...)
-	}
-	for _, all := range []*[]string{&dirs, &flat} {
-		slices.Sort(*all)
-		*all = slices.Compact(*all)
+		dirs = lists.Union(dirs, append(lists.Map(l.sources.paths, filepath.Dir), l.Dir))
 	}
 	return dirs, flat
 }
