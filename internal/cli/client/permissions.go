@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -119,11 +120,7 @@ func (r *Client) State(ctx context.Context, state inspect.ObjectState) VisibleSt
 
 // States applies state to a list.
 func (r *Client) States(ctx context.Context, all []inspect.ObjectState) []VisibleState {
-	found := []VisibleState{}
-	for _, state := range all {
-		found = append(found, r.State(ctx, state))
-	}
-	return found
+	return lists.Map(all, func(state inspect.ObjectState) VisibleState { return r.State(ctx, state) })
 }
 
 // VisibleState is an object's state, limited to what the user may read.

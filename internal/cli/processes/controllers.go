@@ -17,12 +17,8 @@ import (
 
 // Controllers returns the controllers of all processes.
 func (r *Session) Controllers(ctx context.Context) ([]inspect.Controller, error) {
-	all := []inspect.Controller{}
 	run, err := r.RunningControllers(ctx)
-	for _, each := range run {
-		all = append(all, each.Controller)
-	}
-	return all, err
+	return lists.Map(run, func(c RunningController) inspect.Controller { return c.Controller }), err
 }
 
 // RunningController is a controller and the process that runs it.

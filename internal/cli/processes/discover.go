@@ -129,10 +129,12 @@ func (r *Session) podLocations(ctx context.Context, config *rest.Config) ([]port
 	places, notes, err := portforward.Discover(ctx, config, r.LeaseNamespace)
 	problems := lists.Map(notes, errors.New)
 	if r.Replicas {
-		more, err := findReplicas(ctx, config, places)
-		places = append(places, more...)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("what other replicas have served is missing: %w", err))
+		for _, holder := range slices.Clone(places) {
+			replicas, err := portforward.Replicas(ctx, config, holder)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("what other replicas have served is missing: %w", err))
+			}
+			places = append(places, replicas...)
 		}
 	}
 	r.podNotes.Print(r.Stderr, problems...)
@@ -140,20 +142,6 @@ func (r *Session) podLocations(ctx context.Context, config *rest.Config) ([]port
 		return nil, command.WithHint(err, "-N selects the namespace of the Leases, --pod the pod itself")
 	}
 	return places, nil
-}
-
-// findReplicas returns the other replicas of the holders of Leases.
-func findReplicas(ctx context.Context, config *rest.Config, holders []portforward.Location) ([]portforward.Location, error) {
-	var found []portforward.Location
-	var problems []error
-	for _, holder := range holders {
-		replicas, err := portforward.Replicas(ctx, config, holder)
-		if err != nil {
-			problems = append(problems, err)
-		}
-		found = append(found, replicas...)
-	}
-	return found, errors.Join(problems...)
 }
 
 // PodsRead returns the pods with a process that is read.

@@ -62,17 +62,6 @@ func (m *Managed) SelectController(ctx context.Context, word string) (err error)
 	return err
 }
 
-// checkKind rejects KIND/NAME of a kind that the controller does not manage.
-func (m *Managed) checkKind(ctx context.Context) error {
-	refs, err := m.refs(ctx)
-	if err != nil || len(refs) > 0 {
-		return err
-	}
-	word, _, _ := strings.Cut(m.Name, "/")
-	return command.WithHint(fmt.Errorf("%s does not manage %s", output.Clean(m.Selected.Name), output.Clean(word)), "it manages "+
-		output.Clean(client.KindNames(m.Selected.Kinds)))
-}
-
 // AppendNew appends objects that are not among the others.
 func AppendNew(all, more []client.VisibleState) []client.VisibleState {
 	return append(all, slices.DeleteFunc(more, func(s client.VisibleState) bool {
@@ -98,7 +87,11 @@ func (m *Managed) query() inspect.Query {
 // List returns the matching objects that the user may list, and their total number.
 func (m *Managed) List(ctx context.Context) ([]client.VisibleState, int, error) {
 	if m.Name != "" {
-		all, err := m.named(ctx)
+		refs, err := m.refs(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		all, err := m.named(ctx, refs)
 		return all, len(all), err
 	}
 	q := m.query()
@@ -141,14 +134,10 @@ func (m *Managed) warn(listable []object.Kind) {
 	fmt.Fprintf(m.Stderr, "warning: skipped %s: you cannot list them\n", output.Clean(client.KindNames(left)))
 }
 
-// named returns the objects with that name, of any kind or of the one before the slash.
-func (m *Managed) named(ctx context.Context) ([]client.VisibleState, error) {
+// named returns the objects with the name that the user may get.
+func (m *Managed) named(ctx context.Context, refs []object.Ref) ([]client.VisibleState, error) {
 	all := []client.VisibleState{}
 	var refused error
-	refs, err := m.refs(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, ref := range refs {
 		if !m.Client.Can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
 			refused = userclient.Permission{Verb: "get", Resource: ref.Plural, Group: ref.Group,
@@ -175,12 +164,18 @@ func (m *Managed) named(ctx context.Context) ([]client.VisibleState, error) {
 		"-n selects another namespace; `setpoint get "+output.Clean(m.Selected.Name)+" -A` lists all objects")
 }
 
-// NamedKind is named, but rejects KIND/NAME of a kind that the controller does not manage.
+// NamedKind returns the objects with the name. It rejects KIND/NAME of a kind that the controller does not manage.
 func (m *Managed) NamedKind(ctx context.Context) ([]client.VisibleState, error) {
-	if err := m.checkKind(ctx); err != nil {
+	refs, err := m.refs(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return m.named(ctx)
+	if len(refs) == 0 {
+		word, _, _ := strings.Cut(m.Name, "/")
+		return nil, command.WithHint(fmt.Errorf("%s does not manage %s", output.Clean(m.Selected.Name), output.Clean(word)), "it manages "+
+			output.Clean(client.KindNames(m.Selected.Kinds)))
+	}
+	return m.named(ctx, refs)
 }
 
 // objectName returns the name without the kind before the slash.
