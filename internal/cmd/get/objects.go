@@ -163,29 +163,25 @@ func (g *objectGetter) row(c client.VisibleState, now time.Time) output.Row {
 	if g.Output.Value != output.AsWide {
 		problem = diff.Shorten(problem, maxErrorWidth)
 	}
-	headers, cells := g.columns(c.Namespace,
-		output.Column{Header: "NAME", Cell: name},
-		output.Column{Header: "STATE", Cell: state},
-		output.Column{Header: "CHILDREN", Cell: strconv.Itoa(c.Children)},
-		output.Column{Header: "NEXT RUN", Cell: output.In(c.Next, now)},
-		output.Column{Header: "AGE", Cell: output.Ago(c.Created, now)},
-		output.Column{Header: "LAST RUN", Cell: output.Ago(c.Ran, now), Wide: true},
-		output.Column{Header: "ATTEMPTS", Cell: strconv.Itoa(c.Attempts), Wide: true},
-		output.Column{Header: "DELETING", Cell: strconv.FormatBool(c.Deleting), Wide: true},
-		output.Column{Header: "UID", Cell: c.UID, Wide: true},
-		output.Column{Header: "ERROR", Cell: problem},
-	)
+	columns := []output.Column{
+		{Header: "NAME", Cell: name},
+		{Header: "STATE", Cell: state},
+		{Header: "CHILDREN", Cell: strconv.Itoa(c.Children)},
+		{Header: "NEXT RUN", Cell: output.In(c.Next, now)},
+		{Header: "AGE", Cell: output.Ago(c.Created, now)},
+		{Header: "LAST RUN", Cell: output.Ago(c.Ran, now), Wide: true},
+		{Header: "ATTEMPTS", Cell: strconv.Itoa(c.Attempts), Wide: true},
+		{Header: "DELETING", Cell: strconv.FormatBool(c.Deleting), Wide: true},
+		{Header: "UID", Cell: c.UID, Wide: true},
+		{Header: "ERROR", Cell: problem},
+	}
+	if g.Flags.Everywhere {
+		columns = slices.Insert(columns, 0, output.Column{Header: "NAMESPACE", Cell: c.Namespace})
+	}
+	headers, cells := g.Columns(columns...)
 	return output.Row{
 		Headers: headers, Cells: cells, Value: c, Name: client.Arg(c.Ref),
 		Key:     cmp.Or(c.UID, c.Kind.Kind+"/"+c.Namespace+"/"+c.Name),
 		Version: fmt.Sprint(state, c.Error, c.Conflict, c.Children, c.Deleting, c.Name),
 	}
-}
-
-// columns returns the headers and cells, with the namespace if objects of several are listed.
-func (g *objectGetter) columns(namespace string, all ...output.Column) (headers, cells []string) {
-	if g.Flags.Everywhere {
-		all = slices.Insert(all, 0, output.Column{Header: "NAMESPACE", Cell: namespace})
-	}
-	return g.Columns(all...)
 }
