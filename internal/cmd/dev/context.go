@@ -55,19 +55,14 @@ var (
 )
 
 func (f *devContextFlags) check(set *pflag.FlagSet, args, command []string) error {
-	for _, name := range onlyWithContext {
-		if set.Changed(name) && !set.Changed("context") {
-			return fmt.Errorf("--%s requires --context: it is for a cluster that one already has", name)
-		}
-	}
-	for _, name := range onlyWithoutContext {
-		if set.Changed(name) && set.Changed("context") {
-			return fmt.Errorf("--%s is for a cluster that setpoint dev boots; omit it with --context", name)
-		}
-	}
-	switch {
-	case !set.Changed("context"):
+	needing, excluded := slices.IndexFunc(onlyWithContext, set.Changed), slices.IndexFunc(onlyWithoutContext, set.Changed)
+	switch with := set.Changed("context"); {
+	case !with && needing >= 0:
+		return fmt.Errorf("--%s requires --context: it is for a cluster that one already has", onlyWithContext[needing])
+	case !with:
 		return nil
+	case excluded >= 0:
+		return fmt.Errorf("--%s is for a cluster that setpoint dev boots; omit it with --context", onlyWithoutContext[excluded])
 	case f.name == "":
 		return errors.New("--context names no context; the current one is not used by default")
 	case f.cleanup && len(command) > 0:

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,10 +187,8 @@ var (
 
 // checkWithout rejects flags that need an operator.
 func (f *operatorFlags) checkWithout(set *pflag.FlagSet) error {
-	for _, name := range operatorOnly {
-		if set.Changed(name) {
-			return fmt.Errorf("--%s requires --python, --module or --operator", name)
-		}
+	if i := slices.IndexFunc(operatorOnly, set.Changed); i >= 0 {
+		return fmt.Errorf("--%s requires --python, --module or --operator", operatorOnly[i])
 	}
 	return nil
 }
@@ -229,10 +228,8 @@ func (f *operatorFlags) apply(run *runFlags) ([]flagNote, error) {
 
 // check rejects flags that exclude each other.
 func (f *operatorFlags) check(run *runFlags) error {
-	for _, name := range notForOperators {
-		if run.set.Changed(name) {
-			return fmt.Errorf("--%s is for the controllers of the cluster, which do not run beside an operator", name)
-		}
+	if i := slices.IndexFunc(notForOperators, run.set.Changed); i >= 0 {
+		return fmt.Errorf("--%s is for the controllers of the cluster, which do not run beside an operator", notForOperators[i])
 	}
 	switch {
 	case f.Remote.URL != "" && len(f.Python)+len(f.Modules) > 0:
