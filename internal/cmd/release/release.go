@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -183,10 +184,7 @@ func (r *releaser) sayChildren(ctx context.Context, stored *object.Object, ref o
 	if len(found) == 0 {
 		return
 	}
-	names := make([]string, 0, len(found))
-	for i := range found {
-		names = append(names, client.NameOf(found[i].Ref))
-	}
+	names := lists.Map(found, func(n *ownertree.Node) string { return client.NameOf(n.Ref) })
 	slices.Sort(names)
 	if more := len(names) - maxChildren; more > 0 {
 		names = append(names[:maxChildren], fmt.Sprintf("%d more", more))
