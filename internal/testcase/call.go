@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lists"
@@ -44,9 +43,9 @@ func (c *Case) about(field string) (*object.Object, error) {
 	return c.target.complete("request."+field, raw, defaults{resource: c.target.resource(), name: defaultName, namespace: "default"})
 }
 
-// parentField is the field of the parent in requests of the target.
+// parentField is the field of the object that requests of the target are about.
 func (t *target) parentField() string {
-	if t.isDecorator() {
+	if t.compose == nil || t.isDecorator() {
 		return "object"
 	}
 	return "parent"
@@ -115,7 +114,7 @@ func (c *Case) callSync(ctx context.Context) (fields, error) {
 	}
 	got, err := c.target.responseFields(record.Response{Sync: response}, parent.Namespace())
 	if _, expected := c.spec.Expect[fieldWrites]; err == nil && expected {
-		got[fieldWrites], err = c.writes(parent, got)
+		got[fieldWrites], err = c.writes(parent, request.Children, got)
 	}
 	return got, err
 }
@@ -171,9 +170,7 @@ func (c *Case) related(ctx context.Context, parent *object.Object) ([]hook.Group
 		if err != nil {
 			return nil, &responseError{fmt.Errorf("customize: relatedResources[%d]: %w", i, err)}
 		}
-		if !slices.Contains(kinds, resource) {
-			kinds = append(kinds, resource)
-		}
+		kinds = lists.Union(kinds, []object.Resource{resource})
 	}
 	all, err := c.all("related", raw, defaults{namespace: cmp.Or(parent.Namespace(), "default")})
 	if err != nil {

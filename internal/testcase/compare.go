@@ -69,16 +69,9 @@ func (c *Case) completeExpected(item map[string]any) {
 		setDefault(item, "kind", p.Children[0].Resource.Kind)
 		setDefault(item, "apiVersion", p.Children[0].Resource.APIVersion())
 	}
-	if parent, err := c.about(c.aboutField()); err == nil {
+	if parent, err := c.about(c.target.parentField()); err == nil {
 		difference.DropNamespace(item, parent.Namespace())
 	}
-}
-
-func (c *Case) aboutField() string {
-	if c.target.compose == nil {
-		return "object"
-	}
-	return c.target.parentField()
 }
 
 func isObjects(name string) bool {
@@ -136,15 +129,13 @@ func orNil(value any) any {
 func yamlDiff(want, got fields) (string, error) {
 	var sides [2]string
 	for i, side := range []fields{want, got} {
-		for _, name := range slices.Sorted(maps.Keys(side)) {
-			if side[name] == nil {
-				continue
-			}
-			text, err := yaml.Marshal(map[string]any{name: side[name]})
-			if err != nil {
-				return "", err
-			}
-			sides[i] += string(text)
+		maps.DeleteFunc(side, func(_ string, value any) bool { return value == nil })
+		text, err := yaml.Marshal(side)
+		if err != nil {
+			return "", err
+		}
+		if len(side) > 0 {
+			sides[i] = string(text)
 		}
 	}
 	return diff.Texts(sides[0], sides[1]).Signed(), nil

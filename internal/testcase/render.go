@@ -78,7 +78,7 @@ func (c *Case) located(err error) error {
 
 // accepted returns the response to an object that the API server would store, unless Setpoint would reject it.
 func (c *Case) accepted(ctx context.Context) (fields, error) {
-	o, err := c.about(c.aboutField())
+	o, err := c.about(c.target.parentField())
 	if err == nil {
 		err = c.target.schemas.Check(o)
 	}

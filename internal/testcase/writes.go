@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -26,12 +27,8 @@ func encoded(value any) json.RawMessage {
 	return text
 }
 
-// observed returns the children in the request.
-func (c *Case) observed(parent *object.Object) (all []*object.Object, err error) {
-	groups, err := c.children(parent)
-	if err != nil {
-		return nil, err
-	}
+// parseAll returns the objects of groups.
+func parseAll(groups []hook.Group) (all []*object.Object, err error) {
 	for _, group := range groups {
 		for _, entry := range group.Objects {
 			o, err := object.Parse(entry.Object)
@@ -45,8 +42,8 @@ func (c *Case) observed(parent *object.Object) (all []*object.Object, err error)
 }
 
 // writes returns what would be written of the children in words, such as "create ConfigMap example".
-func (c *Case) writes(parent *object.Object, response fields) ([]any, error) {
-	observed, err := c.observed(parent)
+func (c *Case) writes(parent *object.Object, children []hook.Group, response fields) ([]any, error) {
+	observed, err := parseAll(children)
 	if err != nil {
 		return nil, err
 	}
