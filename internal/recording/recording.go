@@ -101,8 +101,10 @@ func editMembers(in json.RawMessage, edit func(name string, value json.RawMessag
 		}
 		return err
 	})
-	text, _ := json.Marshal(members) //nolint:errchkjson // They are JSON.
-	return text, err
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
 }
 
 // find returns a value of the file.
