@@ -94,7 +94,7 @@ exits with 2 if there are changes.`,
 	root.AddCommand(run.Command(p), get.Command(p), why.Command(p), record.Command(p), tree.Command(p), plan.Command(p), rbac.Command(p),
 		reconcile.Command(p), allowdeletions.Command(p), rollout.Command(p), release.Command(p), uninstall.Command(p), loglevel.Command(p),
 		doctor.Command(p, about), supportbundle.Command(p), devcommand.Command(p, e.Boot, reconcile.All), kubectlCommand(p, e.Kubectl),
-		initialize.Command(p, types.TypeScript), types.Command(p), render.Command(p, run.OperatorOptions),
+		initialize.Command(p, types.Declarations), types.Command(p), render.Command(p, run.OperatorOptions),
 		test.Command(p, run.OperatorOptions),
 		version.Command(p, about, e.Boot != nil), hooks.EngineCommand())
 	return root

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,10 +20,13 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/manifests"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
@@ -39,10 +43,10 @@ type initFlags struct {
 	local                 string
 }
 
-// typeWriter returns the declarations of types for TypeScript, and the name of their file.
-type typeWriter func(ctx context.Context, objects []*object.Object) (file string, text []byte, err error)
+// typeWriter returns the declarations of types in a language, and the name of their file.
+type typeWriter func(ctx context.Context, language string, objects []*object.Object) (file string, text []byte, err error)
 
-// Command returns `setpoint init`. It writes the types of TypeScript with the function.
+// Command returns `setpoint init`. It writes the types of kinds with the function.
 func Command(p *command.Invocation, types typeWriter) *cobra.Command {
 	f := &initFlags{types: types}
 	c := &cobra.Command{
@@ -111,10 +115,8 @@ func run(p *command.Invocation, c *cobra.Command, f *initFlags, name string) err
 	if err != nil {
 		return err
 	}
-	if o.Language == "typescript" {
-		if err := f.addTypes(c.Context(), files); err != nil {
-			return err
-		}
+	if err := f.addTypes(c.Context(), files); err != nil {
+		return err
 	}
 	dir := cmp.Or(f.output, name)
 	if err := scaffold.Write(dir, files); err != nil {
@@ -234,7 +236,7 @@ func readKind(o *scaffold.Options, file string) error {
 
 // setManifests sets the CRD and an object of its kind.
 func setManifests(o *scaffold.Options, definition *object.Object, kind *schema.Served) error {
-	crd, err := yaml.JSONToYAML(definition.JSON())
+	manifest, err := yaml.JSONToYAML(definition.JSON())
 	if err != nil {
 		return err
 	}
@@ -246,29 +248,54 @@ func setManifests(o *scaffold.Options, definition *object.Object, kind *schema.S
 	example["apiVersion"], example["kind"] = kind.APIVersion(), kind.Kind.Kind
 	example["metadata"] = map[string]any{"name": "example"}
 	sample, err := yaml.Marshal(example)
-	o.CRD, o.Sample = string(crd), string(sample)
+	o.CRD, o.Sample = string(manifest), string(sample)
 	return err
 }
 
-// addTypes adds the types of the CRD and of the controller among files.
+// addTypes adds the types of the CRD and of the controller among files: for editors with those of the controller itself.
 func (f *initFlags) addTypes(ctx context.Context, files map[string][]byte) error {
 	var objects []*object.Object
-	for _, name := range []string{"crd.yaml", "controller.yaml"} {
-		documents, err := manifest.ReadFrom(name, bytes.NewReader(files[name]))
-		if err != nil {
-			return err
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Ext(name) != ".yaml" || name == project.FileName {
+			continue
 		}
-		some, err := manifests.ParseDocuments(documents)
+		some, err := readObjects(name, files[name])
 		if err != nil {
 			return err
 		}
 		objects = append(objects, some...)
 	}
-	file, text, err := f.types(ctx, objects)
-	if err == nil {
+	described := slices.Clone(objects)
+	for _, text := range crd.All() {
+		own, err := readObjects("CRD", text)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(objects, func(o *object.Object) bool {
+			kind, is := compile.KindOf(o)
+			return is && crds.NameOf(kind.Resource) == own[0].Name()
+		}) {
+			described = append(described, own...)
+		}
+	}
+	file, text, err := f.types(ctx, "jsonschema", described)
+	if err != nil {
+		return err
+	}
+	files[file] = text
+	if f.language == "typescript" {
+		file, text, err = f.types(ctx, f.language, objects)
 		files[file] = text
 	}
 	return err
+}
+
+func readObjects(name string, text []byte) ([]*object.Object, error) {
+	documents, err := manifest.ReadFrom(name, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return manifests.ParseDocuments(documents)
 }
 
 // prompt reads what the flags leave open. An empty line is the default in brackets. It prompts again for what is wrong.

@@ -112,13 +112,16 @@ func run(ctx context.Context, p *command.Invocation, f *typesFlags, args []strin
 
 var errNoKinds = errors.New("no CRD and no controller")
 
-// TypeScript returns the declarations of the types of CRDs and controllers in TypeScript, without a cluster, and the name of their file.
-func TypeScript(ctx context.Context, objects []*object.Object) (file string, text []byte, err error) {
+// Declarations returns the declarations of the types of CRDs and controllers in a language, without a cluster, and the name of
+// their file.
+func Declarations(ctx context.Context, language string, objects []*object.Object) (file string, text []byte, err error) {
+	at := slices.IndexFunc(typesLanguages(), func(l typesLanguage) bool { return l.name == language })
 	module, _, err := typesOfObjects(ctx, &typesFlags{offline: true}, objects)
 	if err != nil {
 		return "", nil, err
 	}
-	return typesLanguages()[0].file, module.TypeScript(), nil
+	text, err = typesLanguages()[at].write(module)
+	return typesLanguages()[at].file, text, err
 }
 
 // typesOfObjects generates the types of CRDs and controllers.
