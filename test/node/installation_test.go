@@ -1,0 +1,176 @@
+//go:build linux
+
+package node_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/must"
+)
+
+const (
+	system   = "setpoint-system"
+	replicas = "app.kubernetes.io/name=setpoint"
+	// dist is what `make release` has written, without most platforms.
+	dist = "bin/node/release"
+)
+
+// TestInstallation follows docs/install.md where there is no registry, from the image to the uninstallation.
+func TestInstallation(t *testing.T) {
+	before := objects(t)
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"the image has one name", importImage},
+		{"both replicas are ready", install},
+		{"an inline controller runs", runImmortal},
+		{"the other replica leads when the leader is deleted", deleteLeader},
+		{"nothing is left", uninstall},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.FailNow()
+		}
+	}
+	if left := without(objects(t), before); len(left) > 0 {
+		t.Errorf("after the uninstallation there are\n%s", strings.Join(left, "\n"))
+	}
+}
+
+// importImage is the command of docs/install.md. The kubelet takes any name of the image, so it may have only this one.
+func importImage(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "setpoint.tar")
+	must.Succeed(t, exec.Command("tar", "-C", filepath.Join("../..", dist, "image"), "-cf", archive, ".").Run())
+	must.Get(machine.Ctr(t.Context(), "images", "import", archive)).In(t)
+	const name = "docker.io/library/setpoint:0.1.0"
+	for image := range strings.FieldsSeq(must.Get(machine.Ctr(t.Context(), "images", "list", "-q")).In(t)) {
+		if image != name && !strings.HasPrefix(image, "sha256:") && !strings.Contains(image, "/test/") && !strings.HasPrefix(image, "registry.example.com/") {
+			t.Errorf("the image is also %s", image)
+		}
+	}
+}
+
+func install(t *testing.T) {
+	begin := time.Now()
+	kubectl(t, "apply", "--server-side", "-k", dist+"/install")
+	pods := must.Get(machine.AwaitPods(within(t, time.Minute), system, replicas, 2)).In(t)
+	kubectl(t, "-n", system, "rollout", "status", "deployment/setpoint", "--timeout=60s")
+	t.Logf("both replicas are ready %.1fs after kubectl apply", time.Since(begin).Seconds())
+	for i := range pods {
+		inside := pods[i].Spec.Containers[0].SecurityContext
+		if !*inside.ReadOnlyRootFilesystem || *inside.AllowPrivilegeEscalation || pods[i].Spec.SecurityContext.SeccompProfile == nil {
+			t.Errorf("pod %s is not restricted: %v", pods[i].Name, inside)
+		}
+	}
+}
+
+// immortal is examples/immortalcontainer with an image that is here.
+func immortal(t *testing.T) string {
+	t.Helper()
+	text := string(must.Get(os.ReadFile("../../examples/immortalcontainer/inline.yaml")).In(t))
+	file := filepath.Join(t.TempDir(), "inline.yaml")
+	must.Succeed(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, `"nginx:1.27"`, "docker.io/test/pause:1")), 0o600))
+	return file
+}
+
+const immortalPod = "example-immortalpod"
+
+// runImmortal grants Setpoint what `setpoint rbac` prints, and deletes the pod, which comes back.
+func runImmortal(t *testing.T) {
+	file := immortal(t)
+	roles := filepath.Join(t.TempDir(), "roles.yaml")
+	must.Succeed(t, os.WriteFile(roles, []byte(must.Get(machine.Setpoint(t.Context(), "rbac", file)).In(t)), 0o600))
+	kubectl(t, "apply", "-f", roles)
+	// The kind of the object in the file is defined in the file.
+	await(t, func() error {
+		_, err := machine.Setpoint(t.Context(), "kubectl", "apply", "-f", file)
+		return err
+	})
+	await(t, func() error { return isRunning(t, "") })
+	first := must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
+	kubectl(t, "delete", "pod", immortalPod, "--grace-period=1")
+	await(t, func() error { return isRunning(t, string(first.UID)) })
+}
+
+// isRunning says that the immortal pod runs, and is not the one with a UID.
+func isRunning(t *testing.T, not string) error {
+	pod, err := machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return err
+	case string(pod.UID) == not || pod.DeletionTimestamp != nil:
+		return errors.New("the immortal pod has not come back")
+	case pod.Status.Phase != corev1.PodRunning:
+		return fmt.Errorf("the immortal pod does not run: %s", machine.Explain(t.Context(), []corev1.Pod{*pod}))
+	}
+	return nil
+}
+
+func deleteLeader(t *testing.T) {
+	old := leader(t)
+	begin := time.Now()
+	kubectl(t, "-n", system, "delete", "pod", old, "--wait=false")
+	await(t, func() error {
+		if now := leader(t); now == old || now == "" {
+			return fmt.Errorf("pod %q leads", now)
+		}
+		return nil
+	})
+	t.Logf("the other replica leads %.1fs after the deletion", time.Since(begin).Seconds())
+	must.Get(machine.AwaitPods(within(t, time.Minute), system, replicas, 2)).In(t)
+	now := must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
+	kubectl(t, "delete", "pod", immortalPod, "--grace-period=1")
+	await(t, func() error { return isRunning(t, string(now.UID)) })
+}
+
+// leader is the pod that holds the Lease, or "".
+func leader(t *testing.T) string {
+	t.Helper()
+	lease := must.Get(machine.Client.CoordinationV1().Leases(system).Get(t.Context(), "setpoint", metav1.GetOptions{})).In(t)
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return pod
+}
+
+// uninstall is that of docs/install.md, and the end of what this test has installed itself.
+func uninstall(t *testing.T) {
+	kubectl(t, "delete", "-f", dist+"/install/install.yaml")
+	must.Get(machine.Setpoint(within(t, time.Minute), "uninstall", "--crds")).In(t)
+	must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
+	kubectl(t, "delete", "crd", "immortalcontainers.immortalcontainers.flugel.it")
+	kubectl(t, "delete", "clusterrole", "-l", "rbac.setpoint.dev/aggregate-to-setpoint=true")
+	await(t, func() error {
+		if _, err := machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{}); err == nil {
+			return errors.New("the pod of a deleted ImmortalContainer is still there")
+		}
+		return nil
+	})
+}
+
+// objects lists all objects of the cluster but events, and what its own programs keep for themselves.
+func objects(t *testing.T) []string {
+	t.Helper()
+	kinds := strings.Fields(kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool {
+		return strings.HasPrefix(kind, "events") || strings.HasPrefix(kind, "leases") || strings.HasPrefix(kind, "componentstatuses")
+	})
+	const names = `go-template={{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}}{{"\n"}}{{end}}`
+	return strings.Split(kubectl(t, "get", strings.Join(kinds, ","), "--all-namespaces", "-o", names), "\n")
+}
+
+func without(list, others []string) []string {
+	return slices.DeleteFunc(list, func(one string) bool { return slices.Contains(others, one) })
+}
