@@ -112,6 +112,15 @@ browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, again
 screenshots: bin/setpoint | need-python need-node ## Take the pictures of docs/pictures anew
 	SETPOINT=$(CURDIR)/bin/setpoint $(BROWSER) -run '^TestPictures$$' . -pictures $(CURDIR)/docs/pictures
 
+# What is built is in bin/node, as is what is downloaded: Debian's packages, which are unpacked there and not installed.
+NODE := bin/node
+
+.PHONY: test-node
+test-node: | need-go ## Run pods on a real node (kubelet, kube-proxy, containerd), and install Setpoint there; root on Debian, nothing stays
+	@go -C test/node run ./need $(CURDIR)/$(NODE)
+	@$(MAKE) --no-print-directory bin/setpoint $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install config-restart)
+	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -timeout 15m $(NODEFLAGS)
+
 SOAK      := 10m
 SOAKFLAGS :=
 
@@ -194,6 +203,26 @@ STAMPED := k8s.io/component-base/version
 bin/kubernetes-%/kube-apiserver: test/kubernetes/%/go.mod test/kubernetes/%/go.sum | need-go
 	@tools/build-with-progress.sh $(@D)/ test/kubernetes/$* tool -ldflags \
 	  '-s -w -X $(STAMPED).gitVersion=$(STAMP) -X $(STAMPED).gitMajor=1 -X $(STAMPED).gitMinor=$(word 2,$(subst ., ,$*))'
+	@touch $@
+
+# One program stands for all that a module of tools has.
+$(NODE)/programs/kubelet: STAMP = $(shell sed -nE 's|^[[:space:]]*k8s.io/kubernetes (v[0-9.]+).*|\1|p' test/node/kubelet/go.mod)
+$(NODE)/programs/kubelet: test/node/kubelet/go.mod test/node/kubelet/go.sum | need-go
+	@tools/build-with-progress.sh $(@D)/ test/node/kubelet tool -ldflags \
+	  '-s -w -X $(STAMPED).gitVersion=$(STAMP) -X $(STAMPED).gitMajor=1 -X $(STAMPED).gitMinor=$(word 2,$(subst ., ,$(STAMP)))'
+	@touch $@
+
+$(NODE)/programs/containerd: test/node/containerd/go.mod test/node/containerd/go.sum | need-go
+	@tools/build-with-progress.sh $(@D)/ test/node/containerd tool -ldflags '-s -w'
+	@touch $@
+
+# The version is that of docs/install.md.
+$(NODE)/release/install: $(LIGHT_INPUTS) $(call inputs,tools/release) | need-go
+	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/$(@D) -version 0.1.0 -platforms linux/$(shell go env GOARCH)
+	@touch $@
+
+$(NODE)/config-restart: $(LIGHT_INPUTS) $(call inputs,examples/config-restart) | need-go
+	go build -ldflags '-s -w' -o $@ ./examples/config-restart
 	@touch $@
 
 bin/setpoint-controller: $(LIGHT_INPUTS) | need-go

@@ -103,6 +103,7 @@ var restricted = []struct {
 	{"controlplane/apptest", []string{"controlplane", ".", "internal/sdk"}, "the test kit runs an app on a control plane through the public API of both, and asks it for the kinds of Go types"},
 	{"controlplane/...", []string{"controlplane/...", "internal/cli", "internal/dev/...", "internal/memory", "internal/process"}, "the control plane imports the light module at four places"},
 	{"test/explore", []string{"internal/apply", "internal/explore/apiserver/...", "internal/explore/environment", "internal/object", "internal/plan"}, "it compares them, and their writes, with the real control plane"},
+	{"test/node", []string{"controlplane", "test/node/..."}, "a kubelet needs an API server with flags that `setpoint dev` does not have"},
 	{"test/...", []string{"test/...", ".", "api/...", "hook"}, "tests use what a user uses"},
 	{"tools/...", []string{"tools/...", "api/..."}, "generators read the API types and nothing else"},
 }
@@ -133,7 +134,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/go-logr/logr", []string{"internal/manager/...", "test/bench/..."}},
 	{"github.com/google/cel-go", []string{"internal/expression"}},
 	{"github.com/google/go-cmp", nil},
-	{"github.com/google/go-containerregistry", []string{"tools/release"}},
+	{"github.com/google/go-containerregistry", []string{"tools/release", "test/node/..."}},
 	{"github.com/prometheus", []string{"internal/manager/...", "."}},
 	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
 	{"github.com/rogpeppe/go-internal", []string{"internal/diff"}},
@@ -159,7 +160,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/sdk/...", "internal/workspace",
 		"internal/dev/...", "internal/explore/apiserver/...", "internal/explore/loop", "internal/cli/...", "internal/cmd/...", "internal/dashboard", "internal/inspect/locate/...", "internal/dashboard/userclient", "internal/dashboard/access",
-		"controlplane/...", "test/bench/...",
+		"controlplane/...", "test/bench/...", "test/node",
 	}},
 	{"k8s.io/cli-runtime", nil},
 	{"k8s.io/component-base", []string{"controlplane/..."}},
