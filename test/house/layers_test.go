@@ -81,6 +81,7 @@ var siblings = []struct{ from, to, why string }{
 	{"internal/explore/document", "internal/explore", "documents become options of explorations"},
 	{"internal/script/scripttest", "internal/script/...", "the tests that all engines pass"},
 	{"internal/script/...", "internal/script/scripttest", "the tests of one engine call it as the tests of all do"},
+	{"test/node", "controlplane", "a real node joins a control plane with flags that `setpoint dev` does not have"},
 	{"test/...", "test/...", "a harness and the tests that use it"},
 	{"tools/...", "tools/...", "a nested module orders its own packages"},
 }
@@ -103,7 +104,7 @@ var restricted = []struct {
 	{"controlplane/apptest", []string{"controlplane", ".", "internal/sdk"}, "the test kit runs an app on a control plane through the public API of both, and asks it for the kinds of Go types"},
 	{"controlplane/...", []string{"controlplane/...", "internal/cli", "internal/dev/...", "internal/memory", "internal/process"}, "the control plane imports the light module at four places"},
 	{"test/explore", []string{"internal/apply", "internal/explore/apiserver/...", "internal/explore/environment", "internal/object", "internal/plan"}, "it compares them, and their writes, with the real control plane"},
-	{"test/node", []string{"controlplane", "test/node/..."}, "a kubelet needs an API server with flags that `setpoint dev` does not have"},
+	{"test/node", []string{"controlplane", "test/node/..."}, "its control plane has flags for a real node"},
 	{"test/...", []string{"test/...", ".", "api/...", "hook"}, "tests use what a user uses"},
 	{"tools/...", []string{"tools/...", "api/..."}, "generators read the API types and nothing else"},
 }

@@ -23,14 +23,17 @@ const (
 	PythonImage  = "docker.io/test/python:3"
 )
 
+// nftables is the program behind iptables that Debian chooses.
+const nftables = "xtables-nft-multi"
+
 // unpacked are the folders of Debian's packages in bin/node.
 var unpacked = []debian.Packages{
 	// The programs that containerd, kubelet and kube-proxy call.
 	{
 		Folder: "system", Names: []string{"runc", "containernetworking-plugins", "iptables", "iproute2"},
 		Links: map[string]string{
-			"usr/sbin/iptables": "xtables-nft-multi", "usr/sbin/iptables-save": "xtables-nft-multi", "usr/sbin/iptables-restore": "xtables-nft-multi",
-			"usr/sbin/ip6tables": "xtables-nft-multi", "usr/sbin/ip6tables-save": "xtables-nft-multi", "usr/sbin/ip6tables-restore": "xtables-nft-multi",
+			"usr/sbin/iptables": nftables, "usr/sbin/iptables-save": nftables, "usr/sbin/iptables-restore": nftables,
+			"usr/sbin/ip6tables": nftables, "usr/sbin/ip6tables-save": nftables, "usr/sbin/ip6tables-restore": nftables,
 		},
 	},
 	{Folder: "busybox", Names: []string{"busybox-static"}, System: true},

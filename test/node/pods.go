@@ -79,7 +79,8 @@ func (n *Node) explain(ctx context.Context, text *strings.Builder, pod *corev1.P
 		if status.Ready {
 			continue
 		}
-		fmt.Fprintf(text, "  container %s of image %s: %s, restarted %d times\n", status.Name, status.Image, state(status.State), status.RestartCount)
+		fmt.Fprintf(text, "  container %s of image %s: %s, restarted %d times\n",
+			status.Name, status.Image, state(status.State), status.RestartCount)
 		if status.RestartCount > 0 {
 			fmt.Fprintf(text, "    before: %s\n", state(status.LastTerminationState))
 		}
