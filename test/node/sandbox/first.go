@@ -57,7 +57,30 @@ func (s Sandbox) furnish() error {
 	if err := syscall.Mount(s.Folder, Home, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", Home, err)
 	}
+	if err := coverSettings(); err != nil {
+		return err
+	}
 	return syscall.Sethostname([]byte(Hostname))
+}
+
+// settings are those of the whole machine that a kubelet changes unless they are as it wants them.
+var settings = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// coverSettings shows the inside files of its own in their place.
+func coverSettings() error {
+	for name, value := range settings {
+		file := filepath.Join("/run", strings.ReplaceAll(name, "/", "."))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := syscall.Mount(file, filepath.Join("/proc/sys", name), "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("cover %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // escape is what a path needs in the options of an overlay.
