@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/operator"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 // operatorManifests prints what an operator needs that runs with a ServiceAccount of its own:
@@ -36,7 +40,10 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 	if r.needs, err = manager.NewObjectPermissions(o, nil); err != nil {
 		return err
 	}
-	all, err := op.Compile(ctx, r.needs.Environment())
+	env := r.needs.Environment()
+	kinds := &workspace.Kinds{}
+	env.Resolve = orAssume(env.Resolve, kinds)
+	all, err := op.Compile(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -49,8 +56,25 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Stdout.Write(append([]byte(operatorCaveat), text...))
+	caveats := operatorCaveat
+	if assumed := kinds.Assumed(); len(assumed) > 0 {
+		caveats += "# Not served yet, and assumed to be namespaced: " + strings.Join(assumed, ", ") + ".\n"
+	}
+	_, err = r.Stdout.Write(append([]byte(caveats), text...))
 	return err
+}
+
+type resolve = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+
+// orAssume also resolves kinds that are not served yet, as an operator may create its CRDs when it starts.
+func orAssume(served resolve, kinds *workspace.Kinds) resolve {
+	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+		resource, err := served(ctx, apiVersion, plural)
+		if errors.Is(err, compile.ErrNotServed) {
+			return kinds.Resolve(ctx, apiVersion, plural)
+		}
+		return resource, err
+	}
 }
 
 // operatorCaveat is what the manifests may lack.
