@@ -117,9 +117,9 @@ NODE := bin/node
 
 .PHONY: test-node
 test-node: | need-go ## Run pods on a real node (kubelet, kube-proxy, containerd), and install Setpoint there; root on Debian, nothing stays
-	@go -C test/node run ./need $(CURDIR)/$(NODE)
-	@$(MAKE) --no-print-directory bin/setpoint $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install config-restart)
-	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -timeout 15m $(NODEFLAGS)
+	@go -C test/node run ./need $(CURDIR)
+	@$(MAKE) --no-print-directory bin/setpoint bin/setpoint-controller $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install operators)
+	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -p 1 -timeout 15m $(NODEFLAGS) ./...
 
 SOAK      := 10m
 SOAKFLAGS :=
@@ -221,8 +221,8 @@ $(NODE)/release/install: $(LIGHT_INPUTS) $(call inputs,tools/release) | need-go
 	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/$(@D) -version 0.1.0 -platforms linux/$(shell go env GOARCH)
 	@touch $@
 
-$(NODE)/config-restart: $(LIGHT_INPUTS) $(call inputs,examples/config-restart) | need-go
-	go build -ldflags '-s -w' -o $@ ./examples/config-restart
+$(NODE)/operators: $(LIGHT_INPUTS) $(call inputs,examples) | need-go
+	go build -ldflags '-s -w' -o $@/ $(addprefix ./examples/,config-restart exchangerate exchangerate/rates guitar watcher)
 	@touch $@
 
 bin/setpoint-controller: $(LIGHT_INPUTS) | need-go

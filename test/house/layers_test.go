@@ -147,6 +147,7 @@ var thirdPartyLibraries = []struct {
 	{"go.starlark.net", []string{"internal/script/starlark"}},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
 	{"golang.org/x/mod", nil},
+	{"golang.org/x/net/dns", []string{"test/node"}},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/dev/...", "controlplane/..."}},
 	{"golang.org/x/term", []string{"internal/cli/output", "internal/dev/..."}},

@@ -65,8 +65,8 @@ func (n *Node) failure() error {
 	return nil
 }
 
-// await waits until check succeeds. If that takes too long, the error is what check has said last; if a component ends, its log.
-func (n *Node) await(ctx context.Context, check func() error) error {
+// Await waits until check succeeds. If that takes too long, the error is what check has said last; if a component ends, its log.
+func (n *Node) Await(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -89,7 +89,7 @@ func (n *Node) startContainerd(ctx context.Context) error {
 	if err := n.startComponent("containerd", "--config="+home("config", "containerd.toml")); err != nil {
 		return err
 	}
-	return n.await(ctx, func() error {
+	return n.Await(ctx, func() error {
 		connection, err := net.Dial("unix", "/run/containerd/containerd.sock")
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (n *Node) startNode(ctx context.Context) error {
 	if err := n.startComponent("kube-proxy", "--config="+home("config", "kube-proxy.yaml")); err != nil {
 		return err
 	}
-	return n.await(ctx, func() error { return n.ready(ctx) })
+	return n.Await(ctx, func() error { return n.ready(ctx) })
 }
 
 // authorizeAPIServer lets the API server, as the front proxy that it is to the kubelet, read logs and run commands.

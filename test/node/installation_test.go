@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
@@ -35,7 +36,8 @@ func TestInstallation(t *testing.T) {
 	}{
 		{"the image has one name", importImage},
 		{"both replicas are ready", install},
-		{"an inline controller runs", runImmortal},
+		{"an inline controller runs", runInline},
+		{"a hook in a pod is called", runHook},
 		{"the other replica leads when the leader is deleted", deleteLeader},
 		{"nothing is left", uninstall},
 	} {
@@ -50,16 +52,19 @@ func TestInstallation(t *testing.T) {
 
 // importImage is the command of docs/install.md. The kubelet takes any name of the image, so it may have only this one.
 func importImage(t *testing.T) {
+	before := imageNames(t)
 	archive := filepath.Join(t.TempDir(), "setpoint.tar")
 	must.Succeed(t, exec.Command("tar", "-C", filepath.Join("../..", dist, "image"), "-cf", archive, ".").Run())
 	must.Get(machine.Ctr(t.Context(), "images", "import", archive)).In(t)
-	names := strings.Fields(must.Get(machine.Ctr(t.Context(), "images", "list", "-q")).In(t))
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return strings.HasPrefix(name, "sha256:") || strings.Contains(name, "/test/") || strings.HasPrefix(name, "registry.example.com/")
-	})
+	names := slices.DeleteFunc(without(imageNames(t), before), func(name string) bool { return strings.HasPrefix(name, "sha256:") })
 	if !slices.Equal(names, []string{"docker.io/library/setpoint:0.1.0"}) {
 		t.Errorf("the image has the names %v", names)
 	}
+}
+
+func imageNames(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(must.Get(machine.Ctr(t.Context(), "images", "list", "-q")).In(t))
 }
 
 func install(t *testing.T) {
@@ -76,46 +81,73 @@ func install(t *testing.T) {
 	}
 }
 
-// immortal is examples/immortalcontainer with an image that is here.
-func immortal(t *testing.T) string {
-	t.Helper()
-	text := string(must.Get(os.ReadFile("../../examples/immortalcontainer/inline.yaml")).In(t))
-	file := filepath.Join(t.TempDir(), "inline.yaml")
-	must.Succeed(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, `"nginx:1.27"`, "docker.io/test/pause:1")), 0o600))
-	return file
-}
+// example is examples/immortalcontainer.
+const (
+	example     = "examples/immortalcontainer"
+	immortalPod = "example-immortalpod"
+)
 
-const immortalPod = "example-immortalpod"
-
-// runImmortal grants Setpoint what `setpoint rbac` prints, and deletes the pod, which comes back.
-func runImmortal(t *testing.T) {
-	file := immortal(t)
-	roles := filepath.Join(t.TempDir(), "roles.yaml")
-	must.Succeed(t, os.WriteFile(roles, []byte(must.Get(machine.Setpoint(t.Context(), "rbac", file)).In(t)), 0o600))
-	kubectl(t, "apply", "-f", roles)
+// runInline has the operator in one file, with the roles that `setpoint rbac` prints.
+func runInline(t *testing.T) {
+	const file = example + "/inline.yaml"
+	rights(t, "apply", file)
 	// The kind of the object in the file is defined in the file.
 	await(t, func() error {
 		_, err := machine.Setpoint(t.Context(), "kubectl", "apply", "-f", file)
 		return err
 	})
-	await(t, func() error { return isRunning(t, "") })
-	first := must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
-	kubectl(t, "delete", "pod", immortalPod, "--grace-period=1")
-	await(t, func() error { return isRunning(t, string(first.UID)) })
+	awaitImmortal(t, "", "nginx:1.27")
+	deleteImmortal(t)
+	rights(t, "delete", file)
+	kubectl(t, "delete", "-f", file)
 }
 
-// isRunning says that the immortal pod runs, and is not the one with a UID.
-func isRunning(t *testing.T, not string) error {
-	pod, err := machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})
-	switch {
-	case err != nil:
-		return err
-	case string(pod.UID) == not || pod.DeletionTimestamp != nil:
-		return errors.New("the immortal pod has not come back")
-	case pod.Status.Phase != corev1.PodRunning:
-		return fmt.Errorf("the immortal pod does not run: %s", machine.Explain(t.Context(), []corev1.Pod{*pod}))
-	}
-	return nil
+// runHook has the hook in Python in a pod, behind a Service.
+func runHook(t *testing.T) {
+	kubectl(t, "apply", "-k", example)
+	must.Get(machine.AwaitPods(within(t, time.Minute), "immortalcontainers", "app=immortalcontainers-controller", 1)).In(t)
+	rights(t, "apply", example+"/controller.yaml")
+	kubectl(t, "apply", "-f", example+"/example.yaml")
+	pod := awaitImmortal(t, "", "nginx:1.27")
+	killContainer(t, pod)
+	deleteImmortal(t)
+	kubectl(t, "patch", "immortalcontainer", "example", "--type=merge", "-p", `{"spec": {"image": "nginx:1.28"}}`)
+	awaitImmortal(t, "", "nginx:1.28")
+}
+
+// rights applies, or deletes, the roles that Setpoint needs for the controllers in a file.
+func rights(t *testing.T, verb, file string) {
+	t.Helper()
+	roles := filepath.Join(t.TempDir(), "roles.yaml")
+	must.Succeed(t, os.WriteFile(roles, []byte(must.Get(machine.Setpoint(t.Context(), "rbac", file)).In(t)), 0o600))
+	kubectl(t, verb, "-f", roles)
+}
+
+// deleteImmortal deletes the immortal pod, which comes back.
+func deleteImmortal(t *testing.T) {
+	t.Helper()
+	old := must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
+	kubectl(t, "delete", "pod", immortalPod)
+	awaitImmortal(t, old.UID, old.Spec.Containers[0].Image)
+}
+
+// awaitImmortal waits until the immortal pod runs an image, and is not the one with a UID.
+func awaitImmortal(t *testing.T, not types.UID, image string) *corev1.Pod {
+	t.Helper()
+	var pod *corev1.Pod
+	await(t, func() (err error) {
+		pod, err = machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return err
+		case pod.UID == not || pod.DeletionTimestamp != nil || pod.Spec.Containers[0].Image != image:
+			return fmt.Errorf("the immortal pod of image %s has not come back", image)
+		case pod.Status.Phase != corev1.PodRunning:
+			return fmt.Errorf("the immortal pod does not run: %s", machine.Explain(t.Context(), []corev1.Pod{*pod}))
+		}
+		return nil
+	})
+	return pod
 }
 
 func deleteLeader(t *testing.T) {
@@ -130,29 +162,23 @@ func deleteLeader(t *testing.T) {
 	})
 	t.Logf("the other replica leads %.1fs after the deletion", time.Since(begin).Seconds())
 	must.Get(machine.AwaitPods(within(t, time.Minute), system, replicas, 2)).In(t)
-	now := must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
-	kubectl(t, "delete", "pod", immortalPod, "--grace-period=1")
-	await(t, func() error { return isRunning(t, string(now.UID)) })
+	deleteImmortal(t)
 }
 
 // leader is the pod that holds the Lease, or "".
 func leader(t *testing.T) string {
 	t.Helper()
-	lease := must.Get(machine.Client.CoordinationV1().Leases(system).Get(t.Context(), "setpoint", metav1.GetOptions{})).In(t)
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	pod, _, _ := strings.Cut(kubectl(t, "-n", system, "get", "lease", "setpoint", "-o", "jsonpath={.spec.holderIdentity}"), "_")
 	return pod
 }
 
 // uninstall is that of docs/install.md, and the end of what this test has installed itself.
 func uninstall(t *testing.T) {
+	rights(t, "delete", example+"/controller.yaml")
 	kubectl(t, "delete", "-f", dist+"/install/install.yaml")
 	must.Get(machine.Setpoint(within(t, time.Minute), "uninstall", "--crds")).In(t)
 	must.Get(machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{})).In(t)
-	kubectl(t, "delete", "crd", "immortalcontainers.immortalcontainers.flugel.it")
-	kubectl(t, "delete", "clusterrole", "-l", "rbac.setpoint.dev/aggregate-to-setpoint=true")
+	kubectl(t, "delete", "-k", example, "--ignore-not-found") // Its controller went with the CRDs.
 	await(t, func() error {
 		if _, err := machine.Client.CoreV1().Pods("default").Get(t.Context(), immortalPod, metav1.GetOptions{}); err == nil {
 			return errors.New("the pod of a deleted ImmortalContainer is still there")

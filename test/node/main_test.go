@@ -4,7 +4,9 @@ package node_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,18 @@ func within(t *testing.T, limit time.Duration) context.Context {
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	return must.Get(machine.Setpoint(within(t, 2*time.Minute), append([]string{"kubectl"}, args...)...)).In(t)
+}
+
+// awaitOutput waits until kubectl prints a text.
+func awaitOutput(t *testing.T, want string, args ...string) {
+	t.Helper()
+	await(t, func() error {
+		got, err := machine.Setpoint(t.Context(), append([]string{"kubectl"}, args...)...)
+		if err == nil && !strings.Contains(got, want) {
+			err = fmt.Errorf("kubectl %s prints %q, not %q", strings.Join(args, " "), got, want)
+		}
+		return err
+	})
 }
 
 // namespace makes a namespace for a test, and deletes it after that.

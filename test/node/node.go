@@ -9,7 +9,6 @@ package node
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/controlplane"
-	"github.com/setpoint-dev/setpoint/test/node/machine"
 	"github.com/setpoint-dev/setpoint/test/node/sandbox"
 )
 
@@ -39,8 +37,8 @@ type Node struct {
 // startLimit ends a start that hangs; one that works takes half a minute.
 const startLimit = 3 * time.Minute
 
-// Main runs the tests of a package on the node; it is what TestMain does. It checks the machine, prepares what is missing in
-// bin/node, and runs this program once more in the sandbox, where it starts the node and then the tests.
+// Main runs the tests of a package on the node; it is what TestMain does. It prepares what is missing in bin/node, and
+// runs this program once more in the sandbox, where it starts the node and then the tests.
 func (n *Node) Main(run func() int) int {
 	code, err := n.main(run)
 	if err != nil {
@@ -53,13 +51,14 @@ func (n *Node) main(run func() int) (code int, err error) {
 	if n.Root, err = filepath.Abs(n.Root); err != nil {
 		return 1, err
 	}
-	if sandbox.Outside() {
-		if err := errors.Join(machine.Check(n.folder()), n.prepare()); err != nil {
+	if !sandbox.Inside() {
+		if err := n.prepare(); err != nil {
 			return 1, err
 		}
-	}
-	if !sandbox.Inside() {
 		return n.sandbox().Run()
+	}
+	if err := n.sandbox().Furnish(); err != nil {
+		return 1, err
 	}
 	if err := n.start(); err != nil {
 		return 1, err
@@ -151,7 +150,7 @@ const address = "10.244.0.1"
 func (n *Node) startControlPlane(ctx context.Context) (err error) {
 	proxy := home("cluster", "pki", "front-proxy")
 	n.cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Executable: n.binary(), DataDir: home("cluster"), Nodes: -1,
+		Executable: n.Binary(), DataDir: home("cluster"), Nodes: -1,
 		Args: map[string][]string{
 			"etcd": {"--unsafe-no-fsync"},
 			"kube-apiserver": {

@@ -11,11 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 )
 
-// binary is the setpoint binary.
-func (n *Node) binary() string {
+// Binary is the setpoint binary.
+func (n *Node) Binary() string {
 	if named := os.Getenv("SETPOINT"); named != "" {
 		return named
 	}
@@ -24,14 +23,18 @@ func (n *Node) binary() string {
 
 // Setpoint runs a command of setpoint, such as kubectl, as an admin of the cluster in the folder of the repository.
 func (n *Node) Setpoint(ctx context.Context, args ...string) (string, error) {
-	cmd := append([]string{"env", "-C", n.Root, "KUBECONFIG=" + n.cluster.Kubeconfig(), n.binary()}, args...)
-	return output(ctx, cmd...)
+	return n.Run(ctx, append([]string{n.Binary()}, args...)...)
+}
+
+// Run runs a program as an admin of the cluster in the folder of the repository.
+func (n *Node) Run(ctx context.Context, args ...string) (string, error) {
+	return output(ctx, append([]string{"env", "-C", n.Root, "KUBECONFIG=" + n.cluster.Kubeconfig()}, args...)...)
 }
 
 // AwaitPods waits until as many pods as wanted have the labels, all ready and none in deletion. The error explains why a pod is not.
 func (n *Node) AwaitPods(ctx context.Context, namespace, selector string, wanted int) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
-	err := n.await(ctx, func() error {
+	err := n.Await(ctx, func() error {
 		list, err := n.Client.CoreV1().Pods(namespace).List(context.WithoutCancel(ctx), metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return err
@@ -62,65 +65,21 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// Explain says of each pod that is not ready which container is the reason, what the kubelet says about it, and what it logged.
+// Explain has what kubectl says of each pod that is not ready, and the end of the logs of its containers, also of those that ended.
 func (n *Node) Explain(ctx context.Context, pods []corev1.Pod) string {
 	var text strings.Builder
 	for i := range pods {
-		if pod := &pods[i]; !isReady(pod) {
-			n.explain(ctx, &text, pod)
+		if isReady(&pods[i]) {
+			continue
+		}
+		for _, command := range []string{"describe pod", "logs --all-containers --prefix --tail 15", "logs --all-containers --prefix --tail 15 --previous"} {
+			args := append([]string{"kubectl", "-n", pods[i].Namespace}, append(strings.Fields(command), pods[i].Name)...)
+			said, err := n.Setpoint(ctx, args...)
+			if err != nil {
+				said = err.Error() // There may be none.
+			}
+			fmt.Fprintf(&text, "%s\n%s\n", strings.Join(args, " "), said)
 		}
 	}
 	return text.String()
-}
-
-func (n *Node) explain(ctx context.Context, text *strings.Builder, pod *corev1.Pod) {
-	fmt.Fprintf(text, "pod %s/%s: %s\n", pod.Namespace, pod.Name, pod.Status.Phase)
-	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-		if status.Ready {
-			continue
-		}
-		fmt.Fprintf(text, "  container %s of image %s: %s, restarted %d times\n",
-			status.Name, status.Image, state(status.State), status.RestartCount)
-		if status.RestartCount > 0 {
-			fmt.Fprintf(text, "    before: %s\n", state(status.LastTerminationState))
-		}
-		n.quoteLog(ctx, text, pod, status.Name, status.RestartCount > 0 && status.State.Running == nil)
-	}
-	events, err := n.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String(),
-	})
-	if err != nil {
-		fmt.Fprintf(text, "  events: %v\n", err)
-		return
-	}
-	for _, event := range events.Items {
-		fmt.Fprintf(text, "  %s %s: %s\n", event.Type, event.Reason, event.Message)
-	}
-}
-
-// quoteLog adds the end of the log of a container, or of the one before its last restart.
-func (n *Node) quoteLog(ctx context.Context, text *strings.Builder, pod *corev1.Pod, container string, previous bool) {
-	lines := int64(tailLines)
-	log, err := n.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: container, Previous: previous, TailLines: &lines,
-	}).DoRaw(ctx)
-	if err != nil {
-		fmt.Fprintf(text, "    no log: %v\n", err)
-		return
-	}
-	for line := range strings.Lines(string(log)) {
-		fmt.Fprintf(text, "    | %s\n", strings.TrimRight(line, "\n"))
-	}
-}
-
-func state(s corev1.ContainerState) string {
-	switch {
-	case s.Waiting != nil:
-		return strings.TrimSuffix("waiting, "+s.Waiting.Reason+": "+s.Waiting.Message, ": ")
-	case s.Terminated != nil:
-		return fmt.Sprintf("ended with code %d, %s %s", s.Terminated.ExitCode, s.Terminated.Reason, s.Terminated.Message)
-	case s.Running != nil:
-		return "running since " + s.Running.StartedAt.Format("15:04:05")
-	}
-	return "not created"
 }

@@ -1,12 +1,14 @@
-// Package image writes images without a container engine: a folder becomes a file that containerd imports.
+// Package image writes images without a container engine: a folder and single files become a file that containerd imports.
 package image
 
 import (
 	"archive/tar"
-	"fmt"
+	"errors"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	registry "github.com/google/go-containerregistry/pkg/v1"
@@ -15,23 +17,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is made of one folder.
+// Image has everything in a folder, and files.
 type Image struct {
-	Name   string
+	Names  []string
 	Folder string
+	// Files are paths here, by their paths in the image. All may read and run them.
+	Files  map[string]string
 	Config registry.Config
 }
 
 // Write writes the image to a file.
 func (i Image) Write(file string) error {
-	tag, err := name.NewTag(i.Name)
-	if err != nil {
-		return err
-	}
 	layerFile := file + ".layer"
 	defer os.Remove(layerFile)
-	if err := writeTar(layerFile, i.Folder); err != nil {
-		return fmt.Errorf("pack %s: %w", i.Folder, err)
+	if err := i.writeLayer(layerFile); err != nil {
+		return err
 	}
 	layer, err := tarball.LayerFromFile(layerFile)
 	if err != nil {
@@ -49,26 +49,47 @@ func (i Image) Write(file string) error {
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	return tarball.WriteToFile(file, tag, image)
+	named := map[name.Tag]registry.Image{}
+	for _, one := range i.Names {
+		tag, err := name.NewTag(one)
+		if err != nil {
+			return err
+		}
+		named[tag] = image
+	}
+	return tarball.MultiWriteToFile(file, named)
 }
 
-func writeTar(file, folder string) (err error) {
+func (i Image) writeLayer(file string) error {
 	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := out.Close(); err == nil {
-			err = closeErr
+	archive := tar.NewWriter(out)
+	if i.Folder != "" {
+		err = archive.AddFS(os.DirFS(i.Folder))
+	}
+	for _, path := range slices.Sorted(maps.Keys(i.Files)) {
+		if err == nil {
+			err = add(archive, path, i.Files[path])
 		}
-	}()
-	return pack(out, folder)
+	}
+	return errors.Join(err, archive.Close(), out.Close())
 }
 
-func pack(out io.Writer, folder string) error {
-	archive := tar.NewWriter(out)
-	if err := archive.AddFS(os.DirFS(folder)); err != nil {
+func add(archive *tar.Writer, path, file string) error {
+	in, err := os.Open(file)
+	if err != nil {
 		return err
 	}
-	return archive.Close()
+	defer in.Close()
+	about, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := archive.WriteHeader(&tar.Header{Name: path, Size: about.Size(), Mode: 0o755}); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, in)
+	return err
 }

@@ -1,11 +1,10 @@
-// Command need says what this machine lacks for the tests with a real node, and exits with 1. It changes nothing.
+// Command need says in one sentence what this machine lacks for a real node whose files are in a folder, and exits with 1. It
+// changes nothing.
 package main
 
 import (
 	"fmt"
 	"os"
-
-	"github.com/setpoint-dev/setpoint/test/node/machine"
 )
 
 func main() {
@@ -13,8 +12,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: need FOLDER")
 		os.Exit(2)
 	}
-	if err := machine.Check(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, check := range checks {
+		if err := check(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "a real node needs", err)
+			os.Exit(1)
+		}
 	}
 }

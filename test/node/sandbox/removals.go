@@ -10,17 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // removals are all that a run leaves outside, in the order in which it is removed: at the end of the run, or by the next one if it
-// was killed. With the first process go all others, their mounts, their interfaces and their rules.
+// was killed.
 var removals = []struct {
 	what   string
 	remove func(Sandbox) error
 }{
-	{"processes", Sandbox.endFirst},
 	{"cgroups", Sandbox.removeCgroups},
 	{"files", Sandbox.removeFiles},
 }
@@ -36,47 +34,6 @@ func (s Sandbox) remove() error {
 
 // patience is how long the kernel may take to let go.
 const patience = 10 * time.Second
-
-// endFirst kills the first process of a run whose outside was killed, and waits until it is gone, and so all others there.
-func (s Sandbox) endFirst() error {
-	text, err := os.ReadFile(s.record())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var pid int
-	var started string
-	if _, err := fmt.Sscan(string(text), &pid, &started); err != nil {
-		return nil // It was killed while it wrote this, and the first process has not begun.
-	}
-	return eventually(func() error {
-		// Another process may have got its number.
-		if now, err := startOf(pid); err != nil || now != started {
-			return nil
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return err
-		}
-		return fmt.Errorf("process %d does not end", pid)
-	})
-}
-
-// startOf is when a process was started, in the kernel's own words.
-func startOf(pid int) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", err
-	}
-	// The name of the program, in parentheses, may have spaces.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const start = 19
-	if len(fields) <= start {
-		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	return fields[start], nil
-}
 
 func (s Sandbox) removeCgroups() error {
 	mounted, err := cgroupMounts()

@@ -15,7 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"syscall"
 )
 
@@ -33,23 +33,14 @@ type Sandbox struct {
 	Usr string
 }
 
-// The stages of a run, by the variable: the outside, the first process inside, and what that runs.
-const (
-	stageVariable = "SETPOINT_NODE_STAGE"
-	stageFirst    = "first"
-	stageInside   = "inside"
-)
+// insideVariable is set in the sandbox.
+const insideVariable = "SETPOINT_NODE_INSIDE"
 
-// Inside says that this process runs in a sandbox, and Outside that it is the one that a user has started.
-func Inside() bool  { return os.Getenv(stageVariable) == stageInside }
-func Outside() bool { return os.Getenv(stageVariable) == "" }
+// Inside says that this process runs in a sandbox, as its first one.
+func Inside() bool { return os.Getenv(insideVariable) != "" }
 
-// Run runs this program, with its arguments, in the sandbox, and returns its exit code. The program must call Run wherever it is
-// not Inside.
+// Run runs this program, with its arguments, in the sandbox, and returns its exit code.
 func (s Sandbox) Run() (code int, err error) {
-	if !Outside() {
-		return s.first()
-	}
 	lock, err := s.lock()
 	if err != nil {
 		return 1, err
@@ -58,7 +49,7 @@ func (s Sandbox) Run() (code int, err error) {
 	if err := s.remove(); err != nil {
 		return 1, fmt.Errorf("remove what a killed run left: %w", err)
 	}
-	code, err = s.runFirst()
+	code, err = s.runInside()
 	return code, errors.Join(err, s.remove())
 }
 
@@ -84,37 +75,28 @@ func (s Sandbox) lock() (*os.File, error) {
 	return file, nil
 }
 
-// runFirst starts the first process and waits for it. That begins when it is recorded, and ends when this process does: both are
-// seen by the pipe. Signals end it.
-func (s Sandbox) runFirst() (code int, err error) {
+// runInside runs the first process there. The kernel kills it when this one ends, however that does.
+func (s Sandbox) runInside() (code int, err error) {
 	if err := s.create(); err != nil {
 		return 1, err
 	}
-	inner, outer, err := os.Pipe()
-	if err != nil {
-		return 1, err
-	}
-	defer outer.Close()
+	runtime.LockOSThread() // To the kernel, a parent is a thread.
+	defer runtime.UnlockOSThread()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), stageVariable+"="+stageFirst)
+	cmd.Env = append(os.Environ(), insideVariable+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{inner}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start a process in namespaces: %w", err)
 	}
-	inner.Close()
 	go func() {
 		for range signals {
 			_ = cmd.Process.Kill()
 		}
 	}()
-	if err := s.begin(cmd.Process.Pid, outer); err != nil {
-		return 1, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
-	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() < 0 {
 		return 1, fmt.Errorf("the first process in the namespaces: %w", err)
 	}
@@ -136,18 +118,3 @@ func (s Sandbox) create() error {
 	}
 	return os.MkdirAll(filepath.Join(s.Folder, "tmp"), 0o755)
 }
-
-// begin records the process, then has it go on.
-func (s Sandbox) begin(pid int, pipe *os.File) error {
-	started, err := startOf(pid)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(s.record(), []byte(strconv.Itoa(pid)+" "+started), 0o600); err != nil {
-		return err
-	}
-	_, err = pipe.Write([]byte{1})
-	return err
-}
-
-func (s Sandbox) record() string { return filepath.Join(s.Folder, "first-process") }

@@ -11,30 +11,8 @@ import (
 	"syscall"
 )
 
-// controlFile is the pipe from the outside: a byte when the inside may begin, and its end when it must end.
-const controlFile = 3
-
-// first is the first process inside. It sets up the file systems, runs the program again, and waits for every process that has
-// lost its parent.
-func (s Sandbox) first() (code int, err error) {
-	syscall.CloseOnExec(controlFile)
-	control := os.NewFile(controlFile, "control")
-	begin := make([]byte, 1)
-	if _, err := control.Read(begin); err != nil {
-		return 1, fmt.Errorf("wait for the outside: %w", err)
-	}
-	go func() {
-		_, _ = control.Read(begin)
-		os.Exit(1)
-	}()
-	if err := s.furnish(); err != nil {
-		return 1, err
-	}
-	return runAgain()
-}
-
-// furnish makes the inside look like a machine with its packages installed.
-func (s Sandbox) furnish() error {
+// Furnish makes the inside look like a machine with its packages installed. The program must call it there once.
+func (s Sandbox) Furnish() error {
 	for _, m := range []struct {
 		source, target, kind string
 		flags                uintptr
@@ -60,7 +38,7 @@ func (s Sandbox) furnish() error {
 	if err := coverSettings(); err != nil {
 		return err
 	}
-	return syscall.Sethostname([]byte(Hostname))
+	return errors.Join(syscall.Sethostname([]byte(Hostname)), os.Setenv("TMPDIR", filepath.Join(Home, "tmp")))
 }
 
 // settings are those of the whole machine that a kubelet changes unless they are as it wants them.
@@ -85,33 +63,3 @@ func coverSettings() error {
 
 // escape is what a path needs in the options of an overlay.
 var escape = strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`)
-
-func runAgain() (code int, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return 1, err
-	}
-	for name, value := range map[string]string{stageVariable: stageInside, "TMPDIR": filepath.Join(Home, "tmp")} {
-		if err := os.Setenv(name, value); err != nil {
-			return 1, err
-		}
-	}
-	process, err := os.StartProcess(program, os.Args, &os.ProcAttr{
-		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-	})
-	if err != nil {
-		return 1, err
-	}
-	for {
-		var status syscall.WaitStatus
-		switch ended, err := syscall.Wait4(-1, &status, 0, nil); {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return 1, fmt.Errorf("wait for processes: %w", err)
-		case ended == process.Pid && status.Signaled():
-			return 1, fmt.Errorf("the tests were ended by a signal: %s", status.Signal())
-		case ended == process.Pid:
-			return status.ExitStatus(), nil
-		}
-	}
-}
