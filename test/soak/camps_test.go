@@ -61,7 +61,7 @@ func (c *camper) act(ctx context.Context) {
 	case n < 25:
 		patch("a user edits a tent", fmt.Sprintf(`{"spec":{"value":"v%08x"}}`, c.rand.Uint32()))
 	case n < 40:
-		patch("a tent leaves the scope of its controller, or returns", fmt.Sprintf(`{"metadata":{"labels":{"camp":%q}}}`, c.openOrClosed()))
+		patch("a tent leaves the scope of its controller, or returns", fmt.Sprintf(`{"metadata":{"labels":{"camp":%q}}}`, []string{"open", "closed"}[c.rand.IntN(2)]))
 	case n < 55:
 		c.cluster.noteRequest("a user deletes a tent", tents.Delete(ctx, tent, metav1.DeleteOptions{}))
 	case n < 65:
@@ -76,8 +76,6 @@ func (c *camper) act(ctx context.Context) {
 		c.cluster.noteRequest("a namespace with the account of its controller is deleted", err)
 	}
 }
-
-func (c *camper) openOrClosed() string { return []string{"open", "closed"}[c.rand.IntN(2)] }
 
 // camps are the names of the namespaces that are not being deleted.
 func (c *camper) camps(ctx context.Context) []string {

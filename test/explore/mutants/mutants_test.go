@@ -99,7 +99,7 @@ func (m *mutant) check(t *testing.T, x exploration) string {
 			found = v
 		}
 	}
-	row := m.columns()
+	row := strings.ReplaceAll(fmt.Sprintf("| %s | %s | %s ", m.Class, m.Name, m.Expected), "|  ", "| ")
 	if m.Missed != "" {
 		if len(properties) > 0 {
 			t.Errorf("found by %q: it is no longer missed", properties)
@@ -112,11 +112,6 @@ func (m *mutant) check(t *testing.T, x exploration) string {
 	b := found.bounds()
 	return fmt.Sprintf("%s| %s | %d, %d, %d | %d | %d | %.1f |\n", row, strings.Join(properties, ", "),
 		b.Edits, b.Crashes, b.Faults, len(found.Steps)+len(found.Other), x.Report.States, x.Report.Seconds)
-}
-
-// columns returns the first columns of the mutant in the table.
-func (m *mutant) columns() string {
-	return strings.ReplaceAll(fmt.Sprintf("| %s | %s | %s ", m.Class, m.Name, m.Expected), "|  ", "| ")
 }
 
 // property returns what the mutant violates.
