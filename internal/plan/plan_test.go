@@ -170,12 +170,6 @@ func checkConverges(t *testing.T, f *Planner, observed []*object.Object, desired
 	}
 }
 
-// overlay returns what an apply makes of an object, without removals.
-func overlay(t *testing.T, apply Action) *object.Object {
-	t.Helper()
-	return must.Get(Overlay(apply.Before, apply.After)).In(t)
-}
-
 func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object {
 	now := map[Key]*object.Object{}
 	var order []Key
@@ -195,7 +189,7 @@ func applyPlan(t *testing.T, observed []*object.Object, p Plan) []*object.Object
 				continue
 			}
 			if action.Verb == Apply {
-				set(overlay(t, action))
+				set(must.Get(Overlay(action.Before, action.After)).In(t)) // Without removals.
 				continue
 			}
 			set(action.After)
@@ -223,16 +217,11 @@ func describe(t *testing.T, p Plan) string {
 	for _, stage := range p.Stages {
 		for _, action := range stage {
 			if action.After != nil && action.Verb != Delete {
-				text += "---\n" + sent(t, action.After)
+				text += "---\n" + string(must.Get(yaml.JSONToYAML(action.After.JSON())).In(t))
 			}
 		}
 	}
 	return text
-}
-
-func sent(t *testing.T, o *object.Object) string {
-	t.Helper()
-	return string(must.Get(yaml.JSONToYAML(o.JSON())).In(t))
 }
 
 // Whole numbers of a child become integers.
@@ -285,7 +274,7 @@ func TestClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := plannerOf(t, []byte(c.family))
 			claim := must.Get(f.Claim(declared()[0].Resource, owned, orphans)).In(t)
-			if diff := cmp.Diff(unindent(c.want), describeClaim(claim)); diff != "" {
+			if diff := cmp.Diff(strings.TrimSpace(strings.ReplaceAll(c.want, "\n\t\t\t", "\n")), describeClaim(claim)); diff != "" {
 				t.Error(diff)
 			}
 			for _, change := range claim.Changes {
@@ -307,10 +296,6 @@ func describeClaim(c Claim) string {
 		lines = append(lines, change.String(), "  "+owners)
 	}
 	return strings.Join(lines, "\n")
-}
-
-func unindent(text string) string {
-	return strings.TrimSpace(strings.ReplaceAll(text, "\n\t\t\t", "\n"))
 }
 
 func TestClaimNamesOwnersItCannotRead(t *testing.T) {

@@ -57,11 +57,6 @@ func treeOf(t *testing.T, text []byte) any {
 	return wrapped["it"]
 }
 
-func yamlOf(t *testing.T, value any) string {
-	t.Helper()
-	return string(must.Get(yaml.Marshal(value)).In(t))
-}
-
 func jsonOf(t testing.TB, value any) string {
 	t.Helper()
 	return string(must.Get(json.Marshal(value)).In(t))

@@ -183,7 +183,7 @@ func TestConcurrently(t *testing.T) {
 
 func (c *crowd) work(ctx context.Context, random *rand.Rand) {
 	for item, ok := c.q.Next(ctx); ok; item, ok = c.q.Next(ctx) {
-		n := indexOf(item.Key)
+		n := int(item.Key.Name[0] - 'a')
 		if c.held[n].Swap(true) {
 			c.t.Errorf("%v is with two workers", item.Key)
 		}
@@ -202,8 +202,6 @@ func (c *crowd) add(random *rand.Rand) {
 }
 
 func keyOf(n int) queue.Key { return key(string(rune('a'+n%3)), string(rune('a'+n))) }
-
-func indexOf(k queue.Key) int { return int(k.Name[0] - 'a') }
 
 func anyOutcome(random *rand.Rand) queue.Outcome {
 	switch random.IntN(4) {

@@ -334,8 +334,9 @@ const maxInterrupted = 2
 func (l *load) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && l.ending && l.interrupted < maxInterrupted && metEndOfConnection(err) {
-		l.interrupted++
+	if err != nil && l.ending && l.interrupted < maxInterrupted &&
+		(strings.Contains(err.Error(), "write: broken pipe") || strings.Contains(err.Error(), `: EOF"`)) {
+		l.interrupted++ // The connection closed while the review was written to it, or right after.
 		return
 	}
 	if err != nil {
@@ -343,12 +344,6 @@ func (l *load) note(err error) {
 		return
 	}
 	l.created++
-}
-
-// metEndOfConnection says whether a connection closed while a review was written to it, or
-// right after.
-func metEndOfConnection(err error) bool {
-	return strings.Contains(err.Error(), "write: broken pipe") || strings.Contains(err.Error(), `: EOF"`)
 }
 
 // done is how many pods were created.

@@ -71,7 +71,8 @@ func TestAttacks(t *testing.T) {
 			good := call.New(call.Config{Transport: p.Function("good", time.Minute), Limits: limits})
 			must.Get(good.Call(t.Context(), request())).In(t)
 			before := limiter.Figures()["test"].MemoryBytes
-			if _, err := bad.Call(t.Context(), request()); !isOneOf(err, attack.want) {
+			_, err := bad.Call(t.Context(), request())
+			if !slices.ContainsFunc(strings.Split(attack.want, "|"), func(want string) bool { return err != nil && strings.Contains(err.Error(), want) }) {
 				t.Errorf("got %v, want %s", err, attack.want)
 			}
 			must.Get(good.Call(t.Context(), request())).In(t)
@@ -106,8 +107,4 @@ func TestAttacksAtLoad(t *testing.T) {
 			}
 		})
 	}
-}
-
-func isOneOf(err error, wanted string) bool {
-	return err != nil && slices.ContainsFunc(strings.Split(wanted, "|"), func(want string) bool { return strings.Contains(err.Error(), want) })
 }

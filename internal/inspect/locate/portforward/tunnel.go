@@ -109,14 +109,14 @@ func (t *tunnel) open() (*stream, error) {
 	_ = problems.Close() // Only the server writes to the error stream.
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := t.connection.CreateStream(header)
-	if err != nil {
-		t.connection.RemoveStreams(problems)
-		return nil, err
-	}
 	s := &stream{Stream: data, location: t.location, errorRead: make(chan struct{})}
+	go s.readError(problems)
+	if err != nil { // The server may have reset it before it was there.
+		defer t.connection.RemoveStreams(problems)
+		return nil, s.streamError(err)
+	}
 	connection := t.connection
 	s.remove = sync.OnceFunc(func() { connection.RemoveStreams(problems, data) })
-	go s.readError(problems)
 	return s, nil
 }
 
@@ -170,12 +170,12 @@ func (s *stream) readError(problems io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(problems, maxErrorBytes))
 	switch {
 	case len(text) > 0:
-		s.remoteErr = fmt.Errorf("port-forward to pod %s: %s", s.location, text)
+		s.remoteErr = errors.New(string(text))
 	case err != nil && !errors.Is(err, io.EOF):
-		s.remoteErr = fmt.Errorf("port-forward to pod %s: %w", s.location, err)
+		s.remoteErr = err
 	}
 	close(s.errorRead)
-	if s.remoteErr != nil {
+	if s.remoteErr != nil && s.Stream != nil {
 		_ = s.Reset() // It unblocks readers and writers.
 	}
 }
@@ -186,16 +186,24 @@ func (s *stream) Read(into []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, err
 	}
-	return 0, s.streamError(err)
+	return 0, s.at(s.streamError(err))
 }
 
 // Write writes to the pod. If the connection fails, it returns the error of the server.
 func (s *stream) Write(from []byte) (int, error) {
 	n, err := s.Stream.Write(from)
 	if err != nil {
-		err = s.streamError(err)
+		err = s.at(s.streamError(err))
 	}
 	return n, err
+}
+
+// at says where an error happened. Readers need to know the end as it is.
+func (s *stream) at(err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return fmt.Errorf("port-forward to pod %s: %w", s.location, err)
 }
 
 // streamError returns the error of the server, or end if there is none.
