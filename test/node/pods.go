@@ -72,7 +72,8 @@ func (n *Node) Explain(ctx context.Context, pods []corev1.Pod) string {
 		if isReady(&pods[i]) {
 			continue
 		}
-		for _, command := range []string{"describe pod", "logs --all-containers --prefix --tail 15", "logs --all-containers --prefix --tail 15 --previous"} {
+		const logs = "logs --all-containers --prefix --tail 15"
+		for _, command := range []string{"describe pod", logs, logs + " --previous"} {
 			args := append([]string{"kubectl", "-n", pods[i].Namespace}, append(strings.Fields(command), pods[i].Name)...)
 			said, err := n.Setpoint(ctx, args...)
 			if err != nil {

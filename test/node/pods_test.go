@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,12 +98,7 @@ func served(ctx context.Context, url string) (string, error) {
 // isPodOf says that a body is the name of one of the pods.
 func isPodOf(pods []corev1.Pod) func(string) bool {
 	return func(body string) bool {
-		for i := range pods {
-			if strings.TrimSpace(body) == pods[i].Name {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return strings.TrimSpace(body) == pod.Name })
 	}
 }
 

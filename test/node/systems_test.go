@@ -170,7 +170,7 @@ func TestGuitar(t *testing.T) {
 	awaitOutput(t, "this one is decent", "get", "-n", shop, "guitar", "homemade", "-o", "jsonpath={.spec.comment}")
 }
 
-// A job prints the rate in the ConfigMap that it mounts, whoever has written it: the operator in Go, or the script for Kopf.
+// A Job prints the rate in the ConfigMap that it mounts, which the operator in Go writes, and then the one in Python.
 func TestExchangeRate(t *testing.T) {
 	const rates = "rates"
 	importProgram(t, rates)
@@ -215,7 +215,8 @@ func deployScript(t *testing.T) {
 	kubectl(t, "apply", "-f", "test/node/testdata/kopf.yaml")
 	t.Cleanup(func() { kubectl(t, "delete", "-f", "test/node/testdata/kopf.yaml") })
 	roles := filepath.Join(t.TempDir(), "roles.yaml")
-	text := must.Get(machine.Run(t.Context(), "env", "RATES=x", "PYTHONPATH="+must.Get(filepath.Abs("../../bin/node/python/usr/lib/python3/dist-packages")).In(t),
+	modules := must.Get(filepath.Abs("../../bin/node/python/usr/lib/python3/dist-packages")).In(t)
+	text := must.Get(machine.Run(t.Context(), "env", "RATES=x", "PYTHONPATH="+modules,
 		machine.Binary(), "rbac", "--python", script, "--name", "operator", "--service-account", "kopf/operator")).In(t)
 	must.Succeed(t, os.WriteFile(roles, []byte(text), 0o600))
 	kubectl(t, "apply", "-f", roles)

@@ -84,7 +84,8 @@ func cgroups(string) error {
 func overlay(folder string) error {
 	const try = `dir=$(mktemp -d -p "$0") && cd "$dir" && mkdir lower upper work all &&
 		mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay all && umount all; code=$?; rm -rf "$dir"; exit $code`
-	output, err := exec.Command("unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", try, folder).CombinedOutput()
+	namespaces := []string{"--mount", "--net", "--uts", "--ipc", "--pid", "--fork"}
+	output, err := exec.Command("unshare", append(namespaces, "sh", "-c", try, folder)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("namespaces and overlayfs on %s: %w: %s", folder, err, bytes.TrimSpace(output))
 	}
