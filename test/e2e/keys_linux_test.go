@@ -175,7 +175,7 @@ func TestKeys(t *testing.T) {
 	k.until(func() error { return contains(at("page"), "url=http://127.0.0.1:") })
 
 	k.press("k")
-	k.await(`/bin/sh with KUBECONFIG=\S+; exit or Ctrl-D returns\r\n`)
+	k.await(`(?s)/bin/sh with KUBECONFIG=\S+; exit or Ctrl-D returns\r\n.*shell> `) // Else the prompt may follow the keys.
 	k.awaitMode(false)
 	k.press("echo \"[$KUBECONFIG]\"\n")
 	k.await(`\r\n\[/\S+\]\r\n`)
