@@ -125,7 +125,7 @@ func (k *testController) apply(p plan.Plan) (landed bool) {
 		case result.Err != nil:
 			landed = false
 			k.heldField, _ = errors.AsType[*apply.HeldFieldError](result.Err)
-			k.log = append(k.log, keyOf(action.Resource, action.Ref.Name)+": "+result.Err.Error())
+			k.log = append(k.log, keyOf(action.Resource, action.Ref.Name)+": "+outcome(result))
 		case result.Stored != nil && action.Desired != 0:
 			k.upToDate[result.Stored.UID()] = [2]uint64{result.Stored.Digest(), action.Desired}
 		}
@@ -145,12 +145,12 @@ func (k *testController) dryRun(p plan.Plan) (outcomes []string) {
 	return outcomes
 }
 
-var entryIndex = regexp.MustCompile(`managedFields/\d+/`)
+var entryIndex = regexp.MustCompile(`managedFields/\d+`)
 
 func outcome(result apply.Result) string {
 	switch {
 	case result.Err != nil: // The server sorts managed fields by time.
-		return entryIndex.ReplaceAllString(result.Err.Error(), "managedFields/N/")
+		return entryIndex.ReplaceAllString(result.Err.Error(), "managedFields/N")
 	case result.Stored == nil:
 		return "gone"
 	}
