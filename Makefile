@@ -85,13 +85,13 @@ BROWSERFLAGS :=
 
 .PHONY: explore-test
 explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane; explore mutants
-	go test -count=1 -timeout 60m ./test/explore $(EXPLOREFLAGS)
+	go test -count=1 -timeout 60m ./test/explore
 	SETPOINT=$(CURDIR)/bin/setpoint go test -count=1 -timeout 30m ./test/explore/mutants
 
 .PHONY: explore-test-long
-explore-test-long:
+explore-test-long: bin/setpoint
 	go test -count=1 -timeout 30m ./internal/apply -seeds 300 -first 0
-	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
+	go test -count=1 -timeout 60m ./test/explore -seeds 100 -first 1000
 
 # Prometheus' packages are in a module of their own.
 .PHONY: monitoring

@@ -112,16 +112,12 @@ func invalidPaths(err error) (paths [][]string) {
 			_, quoted, _ := strings.Cut(cause.Message, `: "`)
 			path, _, _ = strings.Cut(quoted, `" must validate`)
 		}
-		if names := splitPath(path); len(names) > 0 && names[0] != "metadata" && names[0] != "status" {
+		names := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) // Of spec.ports[0].name, say.
+		if len(names) > 0 && names[0] != "metadata" && names[0] != "status" {
 			paths = append(paths, names)
 		}
 	}
 	return paths
-}
-
-// splitPath splits a path such as spec.ports[0].name into names; that of an index is a number.
-func splitPath(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 }
 
 // step leads from a value to one below it: to a member, or to an item of a list.

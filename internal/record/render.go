@@ -117,13 +117,9 @@ func (w *Write) render(whole bool) *Write {
 	switch {
 	case !whole:
 		write.Changes = nil
-	case w.After != nil && !w.Unchanged && !w.isUnknownChange():
+	case w.After != nil && !w.Unchanged && (w.Before != nil || w.Verb != string(plan.Apply)): // Else an applied object was not cached.
 		write.Changes, _ = plan.Compare(w.Before, w.After) // As above.
 	}
 	write.Before, write.After = nil, nil
 	return &write
 }
-
-// isUnknownChange reports that the effect of a write is unknown: an applied object was not in
-// the cache.
-func (w *Write) isUnknownChange() bool { return w.Verb == string(plan.Apply) && w.Before == nil }

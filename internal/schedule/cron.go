@@ -69,7 +69,7 @@ func (c Cron) Next(t time.Time) time.Time {
 	for at, limit := t.In(c.zone), t.AddDate(years, 0, 0); at.Before(limit); {
 		begin, end := at.ZoneBounds()
 		if !begin.IsZero() && !c.continuous {
-			if shownTwice := shownBefore(begin).Add(-moment); shownTwice.After(from) {
+			if shownTwice := shown(begin.Add(-moment)); shownTwice.After(from) {
 				from = shownTwice
 			}
 		}
@@ -93,6 +93,3 @@ func shown(at time.Time) time.Time {
 	_, offset := at.Zone()
 	return at.Add(time.Duration(offset) * time.Second).UTC()
 }
-
-// shownBefore returns what the clock would show at the time of a change without that change.
-func shownBefore(change time.Time) time.Time { return shown(change.Add(-time.Second)).Add(time.Second) }

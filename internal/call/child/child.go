@@ -82,15 +82,10 @@ func (c *child) do(ctx context.Context, limits Call, exchange func(*Conn) error)
 		return nil
 	case c.isKilled():
 		return *c.killed.Load()
-	case isClosed(err):
+	case errors.Is(err, errEnd), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed): // It closed its streams.
 		return c.exitError()
 	}
 	return err
-}
-
-// isClosed reports whether the process closed its streams.
-func isClosed(err error) bool {
-	return errors.Is(err, errEnd) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed)
 }
 
 // exitError is the error of a process that exited in a call.

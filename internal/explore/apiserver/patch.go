@@ -127,7 +127,7 @@ func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
 	return w.insert(o)
 }
 
-// merged returns the live object with the applied fields, read again: the merge is no typed value.
+// merged returns the live object with the applied fields. It is read again: the merge is no typed value.
 func (w *write) merged(live, config *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	force := w.query.Get("force") == "true"
 	merged, err := w.kind.Managers[w.subresource].Apply(live.DeepCopy(), config, w.query.Get("fieldManager"), force)
@@ -145,9 +145,11 @@ func (w *write) merged(live, config *unstructured.Unstructured) (*unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	read, err := w.decode(data)
-	if err != nil {
-		return nil, err
+	if custom, is := w.kind.Schema.(interface {
+		Merged(data []byte) (map[string]any, error)
+	}); is {
+		o.Object, err = custom.Merged(data)
+		return o, err
 	}
-	return read, nil
+	return w.decode(data)
 }

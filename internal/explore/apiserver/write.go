@@ -144,11 +144,8 @@ func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstru
 	}
 	changed, err := manager.Update(live, o, w.fieldManager())
 	if err != nil {
-		// Validation will refuse it. Without an error the object has no managed fields, as in kube-apiserver.
-		o.SetManagedFields(nil)
-		return o
-	}
-	if with, is := changed.(*unstructured.Unstructured); is {
+		o.SetManagedFields(live.GetManagedFields()) // Unless validation refuses it, they stay as they were.
+	} else if with, is := changed.(*unstructured.Unstructured); is {
 		return with
 	}
 	return o

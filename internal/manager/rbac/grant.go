@@ -71,7 +71,8 @@ func (g *Grant) roles() []Role {
 		if c.Identity.Name != "" {
 			identities[c.Identity] = append(identities[c.Identity], c.Permissions.Of(Identity)...)
 		}
-		if slices.ContainsFunc(c.Permissions, permission.writesRBAC) && !slices.Contains(comments, caveat) {
+		writesRBAC := func(n permission) bool { return n.verb == "create" && n.resource.Group == rbac.GroupName }
+		if slices.ContainsFunc(c.Permissions, writesRBAC) && !slices.Contains(comments, caveat) {
 			comments = append(comments, caveat)
 		}
 	}
@@ -80,11 +81,6 @@ func (g *Grant) roles() []Role {
 		roles = append(roles, g.identityRoles(account, identities[account].RulesByNamespace())...)
 	}
 	return withComments(roles, comments)
-}
-
-// writesRBAC reports whether a permission creates roles or bindings.
-func (n permission) writesRBAC() bool {
-	return n.verb == "create" && n.resource.Group == rbac.GroupName
 }
 
 func compareNames(a, b identity.Account) int {

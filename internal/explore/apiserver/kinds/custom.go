@@ -122,6 +122,16 @@ func (c *custom) Decode(data []byte) (map[string]any, []string, error) {
 
 func (c *custom) Stored(fields map[string]any) (map[string]any, error) { return fields, nil }
 
+// Merged reads what an apply patch was merged into. Nothing is pruned: a field that the merge has made null is invalid.
+func (c *custom) Merged(data []byte) (map[string]any, error) {
+	fields, _, err := decodeFields(data)
+	if err == nil {
+		_, err = coerceMetadata(fields)
+	}
+	defaulting.Default(fields, c.structural)
+	return fields, err
+}
+
 // coerce prunes and sets defaults. It returns the paths of unknown fields.
 func (c *custom) coerce(fields map[string]any) ([]string, error) {
 	unknown, err := coerceMetadata(fields)
