@@ -310,7 +310,7 @@ $(PLATFORMS:%=cross/%): | need-go
 # tree stands: a commit in the making is checked as well as a finished one.
 .PHONY: gen-check
 gen-check: | need-go
-	@tools/unchanged-by.sh go generate ./... -- api config docs examples js
+	@tools/unchanged-by.sh go generate ./... -- api config docs examples internal/failure js
 
 # The go command sees no files outside of a module: -count=1 runs the tests again when they change.
 # The chart is rendered and linted by Helm's packages; the artifacts for Linux are made twice.

@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/served"
@@ -351,7 +352,8 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	}
 	all := d.hooks.all()
 	compiled := c.compiled(o, all, d.suspended)
-	compiled.Programs, compiled.Rollout, compiled.Unserved = perNamespace(programs), rollout, d.unserved
+	compiled.Programs = lists.FlatMap(programs, func(p composite.Program) []composite.Program { return PerNamespace(p, p.Namespaces) })
+	compiled.Rollout, compiled.Unserved = rollout, d.unserved
 	compiled.StatusWarning = k.statusWarning(programs)
 	compiled.Notes = slices.Concat(d.notes, compiled.Notes, all.bareNameNotes(programs[0].Children))
 	if former != nil {

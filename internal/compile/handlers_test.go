@@ -94,9 +94,7 @@ spec:
   resource: {apiVersion: v1, resource: configmaps, annotationSelector: {matchAnnotations: {x.y/match: "app=frontend, tier"}}}
   handlers: [{name: a, reasons: [Create], webhook: {url: "http://hook.example/"}}]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Release()
 	p := c.Handlers[0]
 	if !p.Matches(o) || p.Matches(plain) {

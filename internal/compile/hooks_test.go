@@ -63,13 +63,10 @@ func called(t *testing.T, group, kind, spec, response string) error {
 	env.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
-	c, err := kindNamed(t, o).Compile(t.Context(), o, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kindNamed(t, o).Compile(t.Context(), o, env)).In(t)
 	defer c.Release()
 	shop := []byte(`{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","namespace":"b"}}`)
-	_, err = c.Programs[0].Finalize.Call(t.Context(), &hook.Request{Controller: o.JSON(), Parent: shop, ParentNamespace: "b", Finalizing: true})
+	_, err := c.Programs[0].Finalize.Call(t.Context(), &hook.Request{Controller: o.JSON(), Parent: shop, ParentNamespace: "b", Finalizing: true})
 	return err
 }
 

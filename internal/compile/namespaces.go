@@ -30,11 +30,6 @@ func PerNamespace(p composite.Program, namespaces []string) []composite.Program 
 	return all
 }
 
-// perNamespace returns programs for the namespaces to which each is limited.
-func perNamespace(programs []composite.Program) []composite.Program {
-	return lists.FlatMap(programs, func(p composite.Program) []composite.Program { return PerNamespace(p, p.Namespaces) })
-}
-
 // InNamespaces adds namespaces, by name, to the namespace selector of a webhook.
 func InNamespaces(selector *metav1.LabelSelector, namespaces []string) *metav1.LabelSelector {
 	limited := selector.DeepCopy()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -58,9 +59,7 @@ func TestRelatedObjectsAreLimitedByTheProcessOnly(t *testing.T) {
 		sync: {webhook: {url: "http://hook"}}, customize: {webhook: {url: "http://hook"}}}}}`)
 	for _, process := range [][]string{nil, {"a", "b"}} {
 		_, _, c, err := compileText(t, manifest, process...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p := c.Programs[0]
 		if len(c.Programs) != 1 || p.Namespace != "a" || !slices.Equal(p.Scope.Namespaces, process) {
 			t.Errorf("with --namespaces=%v: parents in %q, related objects in %v", process, p.Namespace, p.Scope.Namespaces)

@@ -26,7 +26,7 @@ func TestControllersAreSortedBySeverity(t *testing.T) {
 	lazy.Suspended = true
 	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []inspect.Controller{healthy, lazy, sick}}), "/").Body.String()
 	last := 0
-	for _, text := range []string{">zzz<", "HookFailing", ">mmm<", "Suspended", ">aaa<", "Ready"} {
+	for _, text := range []string{">zzz<", "glossary.md#hookfailing", ">mmm<", "Suspended", ">aaa<", "Ready"} {
 		at := strings.Index(body[last:], text)
 		if at < 0 {
 			t.Fatalf("%s is missing, or not in its place:\n%s", text, body)

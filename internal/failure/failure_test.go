@@ -79,8 +79,11 @@ func BenchmarkRecover(b *testing.B) {
 	}
 }
 
-// A release links to its own pages, every other build to those of the main branch.
+// A release links to its own pages, every other build to those of the main branch. Reasons of hooks have none.
 func TestPage(t *testing.T) {
+	if got := failure.Page("Told", ""); got != "" {
+		t.Error(got)
+	}
 	for version, want := range map[string]string{
 		"v1.2.3": "v1.2.3", "v1.2.3-rc.1": "v1.2.3-rc.1", "": "main", "unknown": "main", "dev": "main", "6bc94e1": "main",
 		"v1.2.3-4-g6bc94e1": "main", "v1.2.3-dirty": "main", "v1.2.3-rc.1-4-g6bc94e1": "main", "(devel)": "main",

@@ -16,6 +16,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -46,18 +47,14 @@ func startProcess(t *testing.T, endpoint string) *process {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team=web,service.version=2")
 	config, err := trace.FromEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := &process{dropped: map[string]int{}}
 	p.tracer, p.stop, err = config.Start(t.Context(), trace.Process{Service: "setpoint", Version: "1", Log: slog.New(slog.NewTextHandler(p, nil)), Dropped: func(reason string, spans int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dropped[reason] += spans
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 

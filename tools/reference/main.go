@@ -43,10 +43,10 @@ func run(root string) error {
 	parts := map[string]string{}
 	var problems problems
 	writeKinds(source, parts, &problems)
-	writeGlossary(source, parts, &problems)
+	reasons := writeGlossary(source, parts, &problems)
 	writeMetrics(source, parts, &problems)
 	writeProject(source, parts, &problems)
-	if err := errors.Join(writePackages(root, parts, &problems), writeMessages(root, parts)); err != nil {
+	if err := errors.Join(writePackages(root, parts, &problems), writeMessages(root, parts), writeDocumented(root, reasons)); err != nil {
 		return err
 	}
 	if len(problems) > 0 {

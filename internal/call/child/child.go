@@ -82,7 +82,7 @@ func (c *child) do(ctx context.Context, limits Call, exchange func(*Conn) error)
 		return nil
 	case c.isKilled():
 		return *c.killed.Load()
-	case errors.Is(err, errEnd), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed): // It closed its streams.
+	case errors.Is(err, errEnd), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed): // The process closed its streams.
 		return c.exitError()
 	}
 	return err

@@ -264,7 +264,7 @@ func (l *reviewLister) row(review *reviewItem, now time.Time) output.Row {
 		{Header: "RESULT", Cell: review.Result},
 		{Header: "USER", Cell: review.User},
 		{Header: "DURATION", Cell: output.PreciseDuration(review.Took), Wide: true},
-		{Header: "CHANGES", Cell: review.changesText(), Wide: true},
+		{Header: "CHANGES", Cell: strings.Join(lists.Map(review.Changes, diff.Change), "; "), Wide: true},
 		{Header: "MESSAGE", Cell: message},
 	}
 	if l.controllerArg != "" {
@@ -290,10 +290,4 @@ func (r *reviewItem) operationText() string {
 		text += " (dry run)"
 	}
 	return text
-}
-
-// changesText returns the fields that the webhook changed.
-func (r *reviewItem) changesText() string {
-	texts := lists.Map(r.Changes, diff.Change)
-	return strings.Join(texts, "; ")
 }

@@ -141,8 +141,8 @@ func (t printer) printState(c client.VisibleState) {
 	if said := c.Problem(); said != "" {
 		t.styled(1, state, "%s", said)
 	}
-	if c.Reason != "" {
-		t.line(1, "%s: %s", c.Reason, failure.Page(c.Reason, command.ReadVersion().Version))
+	if page := failure.Page(c.Reason, command.ReadVersion().Version); page != "" {
+		t.line(1, "%s: %s", c.Reason, page)
 	}
 	if c.State == inspect.StateUnknown && !c.Standby && !c.Suspended {
 		t.line(1, notStartedHint)

@@ -364,9 +364,11 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 		return err
 	}
 	controllers, _ = w.Client.Controllers(ctx, controllers)
-	if declared := declaredBy(controllers, w.ref); declared != nil {
-		printer{out: w.Stdout, full: w.full, now: time.Now()}.printController(*declared)
-		return nil
+	for _, c := range controllers {
+		if d := c.Declared; d != nil && d.Group == w.ref.Group && d.Kind.Kind == w.ref.Kind.Kind && d.Name == w.ref.Name {
+			printer{out: w.Stdout, full: w.full, now: time.Now()}.printController(c)
+			return nil
+		}
 	}
 	if a.stored == nil {
 		return fmt.Errorf("%s not found, and it has no reconcile history", client.NameOf(w.ref))
@@ -378,16 +380,6 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 	}
 	return command.WithHint(fmt.Errorf("%s: %w, and has no reconcile history", client.NameOf(w.ref), errNotManaged),
 		strings.Join(hints, "\n"))
-}
-
-// declaredBy returns the controller that an object declares, or nil.
-func declaredBy(all []inspect.Controller, ref object.Ref) *inspect.Controller {
-	for _, c := range all {
-		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
-			return &c
-		}
-	}
-	return nil
 }
 
 // managerHint returns the command that is likely to help.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -124,6 +125,13 @@ type eventList struct {
 // HasRun reports whether a controller has reconciled the object.
 func (p objectPage) HasRun() bool {
 	return slices.ContainsFunc(p.States, func(c stateView) bool { return !c.Ran.IsZero() })
+}
+
+// Ours reports whether Setpoint sets conditions of a type on the object, or is a source of its events.
+func (p objectPage) Ours(of string) bool {
+	return slices.Contains(admission.ControllerGroups(), p.Kind.Group) ||
+		slices.Contains([]string{"Synced", "Reconciling", "Stalled", "Updated", "Handled"}, of) ||
+		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process, of) })
 }
 
 // addWarnings adds distinct warnings.

@@ -117,6 +117,18 @@ func TestObjectPageFailure(t *testing.T) {
 		"3 times, since 03:02:28Z", "2 earlier identical failures", `href="/resources/compositecontrollers.setpoint.dev/-/webs/edit"`, "Hint:")
 }
 
+// Reasons of Setpoint have links to what they mean, and those of others, such as hooks and the kubelet, none.
+func TestObjectPageLinksReasons(t *testing.T) {
+	p := newObjectPage("a", "p", newFailedRun(5, "x: y"))
+	p.States[0].Reason = "HookFailed"
+	p.Conditions = []metav1.Condition{{Type: "Synced", Reason: "WriteFailed"}, {Type: "Ready", Reason: "Ready"}}
+	p.Events.All = []userclient.Event{{Reason: "Paused", Source: "setpoint"}, {Reason: "Told", Source: "setpoint"}, {Reason: "Started", Source: "kubelet"}}
+	wantTexts(t, renderPage(t, "object", p), `/docs/glossary.md#hookfailed" rel="help noreferrer">HookFailed<span class="visually-hidden">: what it means`,
+		`#writefailed" rel`, `#paused" rel`, `!#ready" rel`, `!#told" rel`, `!#started" rel`)
+	p.Kind.Group = "setpoint.dev"
+	wantTexts(t, renderPage(t, "object", p), `#ready" rel`)
+}
+
 func TestObjectPageDeleted(t *testing.T) {
 	p := newObjectPage("a", "p", newRun(2, "p"))
 	p.Object = &Object{Ref: p.Ref, Deleted: true}

@@ -136,8 +136,8 @@ type effect struct {
 	Sign, Tone string
 	Verb       string
 	Object     object.Ref
-	// Text is the reason, or the event.
-	Text, Error string
+	// Text is why, or the message of an event, which has a Reason.
+	Text, Reason, Error string
 }
 
 // newEffects returns the writes, with their planned reasons, and the events of a run.
@@ -154,7 +154,7 @@ func newEffects(steps []inspect.Step) []effect {
 			effects = append(effects, writeEffect(step.Write, reasons[step.Write.Object.Identity()]))
 		case step.Event != nil:
 			effects = append(effects, effect{
-				Sign: "!", Tone: web.Tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
+				Sign: "!", Tone: web.Tone(step.Event.Type), Verb: "event", Reason: step.Event.Reason, Text: step.Event.Message,
 			})
 		}
 	}

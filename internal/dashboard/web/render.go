@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/format"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/processes"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 )
 
@@ -114,6 +115,7 @@ func (s *Site) Functions() template.FuncMap {
 		"title":           format.Capitalize,
 		"words":           format.Breakable,
 		"join":            strings.Join,
+		"reasonPage":      func(reason string) string { return failure.Page(reason, s.Version) },
 		"controllerURL":   ControllerURL,
 		"resourceURL":     ResourceURL,
 		"objectURL":       ObjectURL,

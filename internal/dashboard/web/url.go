@@ -15,13 +15,10 @@ const noNamespace = "-"
 
 // ControllerURL returns the page of a controller.
 func ControllerURL(process, name string) string {
-	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(slug(name))
+	return "/controllers/" + url.PathEscape(process) + "/" + url.PathEscape(strings.ReplaceAll(name, "/", "~"))
 }
 
-// slug returns a controller name as a path segment.
-func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
-
-// Unslug reverses slug.
+// Unslug returns the name of a controller in the path of a URL.
 func Unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
 
 // ResourceURL returns the page of a kind.
