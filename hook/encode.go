@@ -94,7 +94,7 @@ func (k objectKeys) appendEntries(dst []byte, entries []Entry) []byte {
 	dst = append(dst, '{')
 	first := true
 	for _, e := range sorted(entries, k.compare) {
-		if k.omits(e) {
+		if k.onlyNamespace != "" && e.Namespace != "" && e.Namespace != k.onlyNamespace {
 			continue
 		}
 		if !first {
@@ -112,10 +112,6 @@ func (k objectKeys) appendEntryKey(dst []byte, e Entry) []byte {
 		return append(appendString(dst, e.Name), ':')
 	}
 	return appendKey(dst, e.Namespace, '/', e.Name)
-}
-
-func (k objectKeys) omits(e Entry) bool {
-	return k.onlyNamespace != "" && e.Namespace != "" && e.Namespace != k.onlyNamespace
 }
 
 func (k objectKeys) usesBareName(e Entry) bool { return e.Namespace == "" || k.onlyNamespace != "" }

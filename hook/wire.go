@@ -440,23 +440,18 @@ func (r *reader) seconds(into *time.Duration) func() error {
 			return r.errorAt("", "must be a number, is %s", describe(value.Kind()))
 		}
 		// The decoder checked the syntax. ParseFloat returns infinity when out of range,
-		// which durationOf clamps.
+		// which is clamped.
 		seconds, _ := strconv.ParseFloat(string(value), 64)
 		if seconds < 0 && r.decoding == Strict {
 			return r.errorAt("", "must not be negative")
 		}
-		*into = durationOf(seconds)
+		*into = time.Duration(min(max(seconds, 0), maxDelay.Seconds()) * float64(time.Second))
 		return nil
 	}
 }
 
 // maxDelay clamps delays, so that adding one to a time cannot overflow.
 const maxDelay = 365 * 24 * time.Hour
-
-// durationOf converts seconds, clamped to the range from 0 to maxDelay.
-func durationOf(seconds float64) time.Duration {
-	return time.Duration(min(max(seconds, 0), maxDelay.Seconds()) * float64(time.Second))
-}
 
 // boolean reads true or false; null means false.
 func (r *reader) boolean(into *bool) func() error {

@@ -112,7 +112,7 @@ func invalidPaths(err error) (paths [][]string) {
 			_, quoted, _ := strings.Cut(cause.Message, `: "`)
 			path, _, _ = strings.Cut(quoted, `" must validate`)
 		}
-		names := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) // Of spec.ports[0].name, say.
+		names := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 		if len(names) > 0 && names[0] != "metadata" && names[0] != "status" {
 			paths = append(paths, names)
 		}

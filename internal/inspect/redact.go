@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -43,6 +44,20 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	}
 	run.Steps = steps
 	return run
+}
+
+// WithoutRedacted removes the changes of objects that are reduced to their names.
+func WithoutRedacted(changes []Change) []Change {
+	hidden := lists.FlatMap(changes, func(c Change) []string {
+		name, is := strings.CutSuffix(c.Path, "hidden")
+		if is && cmp.Or(string(c.To), string(c.From)) == strconv.Quote(redacted) {
+			return []string{name}
+		}
+		return nil
+	})
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		return slices.ContainsFunc(hidden, func(name string) bool { return strings.HasPrefix(c.Path, name) })
+	})
 }
 
 // CanReadAll reports whether the reader may get all objects in a run.

@@ -10,10 +10,7 @@ import (
 )
 
 func TestReleaseProgram(t *testing.T) {
-	program, err := os.ReadFile("/proc/self/exe") // Not mapped, but in the page cache: what follows maps much at once.
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.ReadFile("/proc/self/exe")).In(t) // Not mapped, but in the page cache: what follows maps much at once.
 	debug.FreeOSMemory()
 	before := residentOfFiles(t)
 	releaseProgram()

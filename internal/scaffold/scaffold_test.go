@@ -74,10 +74,7 @@ func TestGo(t *testing.T) {
 	run(t, "go", "vet", "./testdata/go")
 	run(t, "go", "test", "./testdata/go")
 	checkCRD(t, "testdata/go")
-	dir, err := os.MkdirTemp("testdata", "cluster") //nolint:usetesting // It must be in this module to be compiled.
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("testdata", "cluster")).In(t) //nolint:usetesting // It must be in this module to be compiled.
 	defer os.RemoveAll(dir)
 	o := shop("go")
 	o.Cluster = true

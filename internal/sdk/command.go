@@ -213,6 +213,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 		History: f.History(), Recording: f.Recording(), Traces: f.Traces(),
 		Log: flags.NewLog(stderr, f.LogFormat.Value, f.LogLevel.Value),
 	}}
-	o.LeaderElection.Enabled = f.Elects(runsInCluster(o))
+	found, err := manager.FindCluster(o.Kubeconfig, o.Context)
+	o.LeaderElection.Enabled = f.Elects(err == nil && found.InCluster)
 	return o, nil
 }

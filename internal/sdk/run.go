@@ -77,12 +77,6 @@ func findCluster(o Options) (manager.Cluster, error) {
 	return cluster, err
 }
 
-// runsInCluster reports whether the app runs in the cluster that it connects to.
-func runsInCluster(o Options) bool {
-	found, err := manager.FindCluster(o.Kubeconfig, o.Context)
-	return err == nil && found.InCluster
-}
-
 // validate returns all problems of the app, and limits it to namespaces; none means all.
 func (a *App) validate(namespaces []string) error {
 	problems := a.check()

@@ -48,7 +48,7 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 			return call.Response{}, w.callError(ctx, limited, err)
 		}
 		return w.cacheable(key, resp.Header.Get("ETag"), data), nil
-	case last.confirmedBy(resp.StatusCode):
+	case last != nil && (resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusPreconditionFailed):
 		drain(resp, result)
 		return call.Response{Body: bytes.Clone(last.body)}, nil
 	}

@@ -463,11 +463,6 @@ func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
 	return header
 }
 
-// confirmedBy reports whether the status code selects the cached response.
-func (r *cachedResponse) confirmedBy(code int) bool {
-	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
-}
-
 // keyOf returns the key of the request's parent; nil if the response must not be cached.
 // Each event of a handler and each review needs a response of its own. The key includes
 // the API group, since two groups may share a kind.

@@ -125,9 +125,6 @@ func run(ctx context.Context, p *command.Invocation, f *reconcileFlags, args []s
 	if err := g.SelectController(ctx, args[0]); err != nil {
 		return err
 	}
-	if err := checkReconcilable(&g.Selected); err != nil {
-		return err
-	}
 	return g.reconcile(ctx, f, args[1:])
 }
 
@@ -147,11 +144,7 @@ func All(ctx context.Context, kubeconfig string, out io.Writer) error {
 	problems := []error{err}
 	for _, each := range run {
 		g := &reconciler{processes.Managed{Session: r, Flags: &f.Selection, Selected: each.Controller, Source: each.Source}}
-		err := checkReconcilable(&g.Selected)
-		if err == nil {
-			err = g.reconcile(ctx, f, nil)
-		}
-		problems = append(problems, err)
+		problems = append(problems, g.reconcile(ctx, f, nil))
 	}
 	return errors.Join(problems...)
 }
@@ -161,6 +154,9 @@ type reconciler struct{ processes.Managed }
 
 // reconcile requests the reconciles, and waits for them if the user wants that.
 func (g *reconciler) reconcile(ctx context.Context, f *reconcileFlags, names []string) error {
+	if err := checkReconcilable(&g.Selected); err != nil {
+		return err
+	}
 	requests := newReconcileRequests(ctx, g.Session, f.rate)
 	w := &reconcileWait{Session: g.Session, source: g.Source, timeout: f.timeout}
 	if f.wait {

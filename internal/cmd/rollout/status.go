@@ -68,7 +68,11 @@ func (r *rolloutRun) watchStatus(ctx context.Context) error {
 			shown = text
 		}
 		if !r.watch || r.ended() && !differs {
-			return r.statusErr()
+			if s := r.controller.Status.Rollout; r.watch && s.Phase == setpoint.RolloutRolledBack {
+				return command.WithHint(errors.New("the rollout was rolled back"),
+					"correct the hooks, or start again with `setpoint rollout resume "+r.name+"`")
+			}
+			return nil
 		}
 		refused++
 		if r.refusal() == "" {
@@ -150,16 +154,6 @@ func (r *rolloutRun) ended() bool {
 		return false
 	}
 	return s.Phase != setpoint.RolloutRolledBack || r.controller.Metadata.Annotations[setpoint.AnnotationRolloutRetryAt] == s.RetryAt
-}
-
-// statusErr is the error of --watch after a rollback.
-func (r *rolloutRun) statusErr() error {
-	if s := r.controller.Status.Rollout; r.watch && s.Phase == setpoint.RolloutRolledBack {
-		return command.WithHint(errors.New("the rollout was rolled back"),
-			"correct the hooks, or start again with `setpoint rollout resume "+
-				r.name+"`")
-	}
-	return nil
 }
 
 // note says why the status is not that of the spec; empty if it is.

@@ -24,6 +24,8 @@ type printer struct {
 	now   time.Time
 	// several reports that the history has runs of several controllers.
 	several bool
+	// readable limits what is said of objects, if the user cannot get some in the run.
+	readable string
 }
 
 // line prints a line. String arguments are escaped.

@@ -59,6 +59,10 @@ func (t printer) printRun(r *runDetails) {
 	if t.full || len(r.Causes) == 0 {
 		t.line(1, "run %d of %s in the process %s, queued for %s", int(r.ID), r.Controller, r.Process, output.PreciseDuration(r.QueuedFor))
 	}
+	if len(r.missing) > 0 {
+		t.readable = ", as far as you can get the objects"
+		t.line(1, "some objects have only their names here: %s", strings.Join(r.missing, "; "))
+	}
 	t.printSteps(r)
 	t.printOutcome(r)
 }
@@ -224,7 +228,7 @@ func (t printer) printRequestChanges(call, before *inspect.Call, since string) {
 			t.line(2, "nothing else changed since the call %s", since)
 			return
 		}
-		t.line(2, "the same request as %s%s", since, unseenCode(call, before))
+		t.line(2, "the same request as %s%s%s", since, t.readable, unseenCode(call, before))
 		return
 	}
 	t.line(2, "changed since the call %s:", since)
@@ -289,11 +293,12 @@ func (t printer) printResponse(call, before *inspect.Call, after string) {
 		return
 	}
 	changes, err := diff.Objects(before.Response, call.Response)
+	changes = inspect.WithoutRedacted(changes)
 	switch {
 	case err != nil:
 		t.line(2, "response after %s", after)
 	case len(changes) == 0:
-		t.line(2, "response after %s, the same as before", after)
+		t.line(2, "response after %s, the same as before%s", after, t.readable)
 	default:
 		t.line(2, "response after %s; new in it:", after)
 		t.changes(3, changes)

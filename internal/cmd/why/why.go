@@ -19,7 +19,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/cli/processes"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -131,6 +133,8 @@ type runDetails struct {
 	inspect.Run
 	// before are those runs, by ID.
 	before map[uint64]inspect.Run
+	// missing are the rights without which objects in the runs are hidden.
+	missing []string
 }
 
 // runKey identifies a run across processes.
@@ -313,9 +317,20 @@ func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.R
 
 // redactRun removes what the user may not read.
 func redactRun(ctx context.Context, r *client.Client, a runDetails) runDetails {
-	a.Run = r.Redact(ctx, a.Run)
+	may := func(kind object.Kind, namespace string) bool {
+		can := r.Can(ctx, "get", kind, namespace, "")
+		if !can {
+			if kind.Plural == "" {
+				kind, _ = r.API.Kind(ctx, kind.Resource()) // One that is not served has no name.
+			}
+			right := userclient.Permission{Verb: "get", Resource: kind.Plural, Group: kind.Group, Namespace: namespace}
+			a.missing = lists.Union(a.missing, []string{right.Missing()})
+		}
+		return can
+	}
+	a.Run = inspect.Redact(a.Run, may)
 	for id, before := range a.before {
-		a.before[id] = r.Redact(ctx, before)
+		a.before[id] = inspect.Redact(before, may)
 	}
 	return a
 }

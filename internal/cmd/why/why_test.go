@@ -104,26 +104,20 @@ func TestWhyText(t *testing.T) {
 // A call of other code is not the same as the one before, although it has the same request.
 func TestWhyTellsChangedCode(t *testing.T) {
 	call := func(digest, version string) *inspect.Call {
-		return &inspect.Call{Name: "sync", Version: version, Request: request("Running"),
-			Code: &inspect.Code{Digest: digest, Since: clitest.Noon()}}
+		return &inspect.Call{Name: "sync", Version: version, Request: request("Running"), Code: &inspect.Code{Digest: digest, Since: clitest.Noon()}}
 	}
 	source := func(text string) *inspect.Call {
-		return &inspect.Call{Name: "sync", Request: request("Running"), Code: &inspect.Code{Digest: text, Since: clitest.Noon(),
-			Source: text}}
+		return &inspect.Call{Name: "sync", Request: request("Running"), Code: &inspect.Code{Digest: text, Since: clitest.Noon(), Source: text}}
 	}
 	unseen := func(fault string) *inspect.Call {
 		return &inspect.Call{Name: "sync", Request: request("Running"), Error: fault}
 	}
 	for want, c := range map[string][2]*inspect.Call{
-		"    the same request as before; Setpoint cannot see the hook's code\n": {unseen(""), unseen("no")},
-		"    the code of sync changed, at 12:00:00\n        line\n      - old\n      + new\n    nothing else changed since the call " +
-			"before\n": {
-			source("line\nold\n"), source("line\nnew\n"),
-		},
+		"    the same request as before; Setpoint cannot see the hook's code\n":                                                               {unseen(""), unseen("no")},
+		"    the code of sync changed, at 12:00:00\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {source("line\nold\n"), source("line\nnew\n")},
 		"    the same request as before\n": {call("a", ""), call("a", "")},
-		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n": {call("a", ""), call("b", "")},
-		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"),
-			call("a", "v2")},
+		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n":     {call("a", ""), call("b", "")},
+		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"), call("a", "v2")},
 	} {
 		var out bytes.Buffer
 		printer{out: &out, now: clitest.Noon()}.printRequestChanges(c[1], c[0], "before")
@@ -270,8 +264,7 @@ func TestWhyNamesRelease(t *testing.T) {
 		"fails":             {inspect.StateFailing, nil, false},
 	} {
 		var out bytes.Buffer
-		a := explanation{Deletion: c.deletion, States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(),
-			Controller: "x/teams", State: c.state}}}}
+		a := explanation{Deletion: c.deletion, States: []client.VisibleState{{ObjectState: inspect.ObjectState{Ref: clitest.Team(), Controller: "x/teams", State: c.state}}}}
 		printer{out: &out, now: clitest.Noon()}.printAdvice(a)
 		if strings.Contains(out.String(), "`setpoint release team") != c.says {
 			t.Errorf("%s: %s", name, &out)
@@ -279,8 +272,30 @@ func TestWhyNamesRelease(t *testing.T) {
 	}
 }
 
+// What the user cannot get is no difference: the run says which right is missing.
+func TestWhyWithoutRights(t *testing.T) {
+	call := func(pods string) []inspect.Step {
+		return []inspect.Step{{Call: &inspect.Call{Name: "sync", Previous: 1, Request: request("Pending"), Response: json.RawMessage(`{"children": [` + pods + `]}`)}},
+			{Write: &inspect.Write{Verb: "create", Object: clitest.Pod("a")}}}
+	}
+	pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}`
+	before := inspect.Run{ID: 1, Object: clitest.Team(), Steps: call("")}
+	run := redactRun(t.Context(), &client.Client{AccessReviewer: clitest.AllowedVerbs{"get teams in shop"}},
+		runDetails{Run: inspect.Run{ID: 2, Causes: []string{"x"}, Object: clitest.Team(), Steps: call(pod)}, before: map[uint64]inspect.Run{1: before}})
+	var out bytes.Buffer
+	printer{out: &out, now: clitest.Noon()}.printRun(&run)
+	const want = `  some objects have only their names here: you cannot get resource "pods" in API group "" in the namespace "shop"
+  called sync
+    the same request as at 0001-01-01 00:00:00.000, as far as you can get the objects
+    response after 0s, the same as before, as far as you can get the objects
+`
+	if got := out.String(); !strings.Contains(got, want) {
+		t.Errorf("said\n%s", got)
+	}
+}
+
 func TestOnlyReadableIsShown(t *testing.T) {
-	run := inspect.Run{Object: clitest.Team(), Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync", Request: request("Pending")}}}}
+	run := inspect.Run{Object: clitest.Team(), Steps: []inspect.Step{{Call: &inspect.Call{Name: "sync", Request: request("Pending")}}, {Write: &inspect.Write{Object: clitest.Pod("a")}}}}
 	care := inspect.ObjectState{Ref: clitest.Team(), ChildStates: []inspect.Child{{Ref: clitest.Pod("a")}, {Ref: clitest.Pod("b")}}}
 	for _, test := range []struct {
 		name         string

@@ -49,11 +49,7 @@ func (w *world) send(manager string, r apiserver.Request) (*object.Object, error
 func (w *world) create(resource object.Resource, text string) *object.Object {
 	w.t.Helper()
 	o := apiservertest.Parse(w.t, text)
-	stored, err := w.send("test", apiserver.Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return stored
+	return must.Get(w.send("test", apiserver.Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()})).In(w.t)
 }
 
 func (w *world) apply(manager string, resource object.Resource, text string) (*object.Object, error) {

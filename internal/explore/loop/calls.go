@@ -178,7 +178,8 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 		return nil
 	}
 	return hook.CustomizerFunc(func(ctx context.Context, request *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-		response, err := respond(ctx, c, name, customizeDigests(request), func(ctx context.Context) (*hook.CustomizeResponse, bool, error) {
+		digests := newDigests(request.Parent, nil, request.Controller, request.Parent)
+		response, err := respond(ctx, c, name, digests, func(ctx context.Context) (*hook.CustomizeResponse, bool, error) {
 			response, err := current(c.memo, name, h).Customize(ctx, request)
 			return response, true, err
 		})
@@ -194,16 +195,16 @@ func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
 		return nil
 	}
 	return hook.HandlerFunc(func(ctx context.Context, request *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		response, err := respondOutside(ctx, c, name, handlerDigests(request),
-			func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
-				reads := &readNoter{Reader: request.Reader}
-				noted := *request
-				if request.Reader != nil {
-					noted.Reader = reads
-				}
-				response, err := current(c.memo, name, h).Handle(ctx, &noted)
-				return response, !reads.used, err
-			})
+		digests := newDigests(request.Object, nil, request.AppendJSON(nil), []byte(request.Since.String()))
+		response, err := respondOutside(ctx, c, name, digests, func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
+			reads := &readNoter{Reader: request.Reader}
+			noted := *request
+			if request.Reader != nil {
+				noted.Reader = reads
+			}
+			response, err := current(c.memo, name, h).Handle(ctx, &noted)
+			return response, !reads.used, err
+		})
 		if response == nil {
 			return nil, err
 		}

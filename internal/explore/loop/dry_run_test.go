@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -168,10 +169,7 @@ func syncCalls(calls []loop.Call) (n int) {
 // applied returns what is stored after a plan, and whether the API server has accepted all of it.
 func (d *dryWalk) applied(before *apiserver.State, p plan.Plan) (after *apiserver.State, ok bool) {
 	send := &sender{server: d.world.server, state: before}
-	writer, err := loop.NewWriter(send)
-	if err != nil {
-		d.world.t.Fatal(err)
-	}
+	writer := must.Get(loop.NewWriter(send)).In(d.world.t)
 	for _, result := range writer.ApplyPlan(d.world.t.Context(), p) {
 		if result.Err != nil {
 			return nil, false

@@ -187,11 +187,8 @@ func (w *walk) start() {
 		w.living.Close()
 	}
 	w.coming, w.ended = nil, false
-	var err error
 	view := loop.NewView(slices.Collect(w.state.Objects()), w.server.Resource)
-	if w.living, err = loop.NewLiving(w.programs, w.options, view, w); err != nil {
-		w.t.Fatal(err)
-	}
+	w.living = must.Get(loop.NewLiving(w.programs, w.options, view, w)).In(w.t)
 }
 
 // set makes a state the present one and sends its events.

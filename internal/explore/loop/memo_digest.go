@@ -75,11 +75,3 @@ func digestsOf(r *hook.Request) digests {
 	own := [][]byte{r.Controller, r.Parent, strconv.AppendBool(nil, r.Finalizing)}
 	return newDigests(r.Parent, r.Related, slices.Concat(own, partsOf(r.Children), partsOf(r.Related))...)
 }
-
-func customizeDigests(r *hook.CustomizeRequest) digests {
-	return newDigests(r.Parent, nil, r.Controller, r.Parent)
-}
-
-func handlerDigests(r *hook.HandlerRequest) digests {
-	return newDigests(r.Object, nil, r.AppendJSON(nil), []byte(r.Since.String()))
-}

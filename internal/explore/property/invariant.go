@@ -130,17 +130,12 @@ func listsOf(stored *apiserver.State) map[string]any {
 			continue
 		case world.IsControlled(at.Object):
 			children = append(children, at.Object.JSON())
-		case !isFrame(at.Ref.GroupKind()):
+		case at.Ref.GroupKind() != object.Namespaces.GroupKind() && at.Ref.GroupKind() != loop.ExternalKind.GroupKind():
 			parents = append(parents, at.Object.JSON())
 		}
 		objects = append(objects, at.Object.JSON())
 	}
 	return map[string]any{"parents": parents, "children": children, "objects": objects}
-}
-
-// isFrame reports whether objects of a kind are no parents: users do not keep them.
-func isFrame(kind object.GroupKind) bool {
-	return kind == object.Namespaces.GroupKind() || kind == loop.ExternalKind.GroupKind()
 }
 
 // document returns the lists as one JSON object.

@@ -102,7 +102,7 @@ func (d *draft) lastOwn() int {
 // versions of an object become ranks among those that anything still refers to. Runs in flight refer to all of them,
 // so this waits until there are none.
 func (d *draft) rename() {
-	if len(d.process.runs) > 0 || refers(d.process.keys.items) {
+	if len(d.process.runs) > 0 || slices.ContainsFunc(d.process.keys.items, func(item world.Item) bool { return item.Refers }) {
 		return
 	}
 	d.renameBirths()

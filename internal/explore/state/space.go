@@ -287,11 +287,6 @@ func enqueue(with world.Process, items []world.Item, more ...world.Item) []world
 	return all
 }
 
-// refers reports whether an item has objects, such as those of events that handlers have not seen.
-func refers(items []world.Item) bool {
-	return slices.ContainsFunc(items, func(item world.Item) bool { return item.Refers })
-}
-
 // Slot is a name in what is stored.
 type Slot struct {
 	Name *Name
