@@ -1,7 +1,6 @@
 package setpointtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,7 @@ func (e *Exploration) options(ctx context.Context, name string, app *setpoint.Ap
 func (e *Exploration) workspace(ctx context.Context, app *setpoint.App) (*workspace.Workspace, error) {
 	w := &workspace.Workspace{}
 	for i, text := range append(sdk.Of(app).CRDTexts(), e.CRDs...) {
-		documents, err := manifest.ReadFrom(fmt.Sprintf("CRDs[%d]", i), bytes.NewReader(text))
+		documents, err := manifest.Parse(fmt.Sprintf("CRDs[%d]", i), text)
 		if err != nil {
 			return nil, err
 		}

@@ -60,6 +60,9 @@ func readFiles(paths []string) (*files, error) {
 
 // of returns the manifests of an argument, and folders of them.
 func (f *files) of(path string) ([]string, error) {
+	if path == manifest.Stdin {
+		return []string{path}, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

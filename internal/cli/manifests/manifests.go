@@ -3,7 +3,6 @@ package manifests
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -12,20 +11,10 @@ import (
 )
 
 // ReadObjects reads files and folders, and standard input where one is "-".
-func ReadObjects(stdin io.Reader, files []string) ([]*object.Object, error) {
-	var documents []manifest.Document
-	for _, file := range files {
-		var some []manifest.Document
-		var err error
-		if file == stdinArg {
-			some, err = manifest.ReadFrom("standard input", stdin)
-		} else {
-			some, err = manifest.Read([]string{file})
-		}
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, some...)
+func ReadObjects(files []string) ([]*object.Object, error) {
+	documents, err := manifest.Read(files)
+	if err != nil {
+		return nil, err
 	}
 	return ParseDocuments(documents)
 }
@@ -47,12 +36,9 @@ func ParseDocuments(documents []manifest.Document) ([]*object.Object, error) {
 	return all, nil
 }
 
-// stdinArg is standard input as a file.
-const stdinArg = "-"
-
 // IsFile reports whether an argument is a file or folder, not a controller.
 func IsFile(arg string) bool {
-	if arg == stdinArg || manifest.HasExtension(arg) {
+	if arg == manifest.Stdin || manifest.HasExtension(arg) {
 		return true
 	}
 	_, err := os.Stat(arg)

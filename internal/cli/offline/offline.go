@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/hooks"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/kinds"
@@ -65,9 +66,10 @@ func (f *Flags) Open(ctx context.Context, p *command.Invocation, args []string) 
 		return nil, err
 	}
 	for _, arg := range args {
-		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
+		switch info, err := os.Stat(arg); {
+		case arg == manifest.Stdin, err == nil && !info.IsDir():
 			arg = filepath.Dir(arg)
-		} else if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		f.processes.ExecDirs = append(f.processes.ExecDirs, arg)

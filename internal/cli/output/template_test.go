@@ -7,15 +7,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cli/clitest"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
+	"github.com/setpoint-dev/setpoint/internal/must"
 )
 
 // printed is what the rows of two objects print with --output.
 func printed(t *testing.T, format string) string {
 	t.Helper()
 	f := NewPrintFlags(AsTable, AsWide, AsName, AsJSON, AsYAML)
-	if err := f.Output.Set(format); err != nil {
-		t.Fatalf("%s: %v", format, err)
-	}
+	must.Succeed(t, f.Output.Set(format))
 	var out bytes.Buffer
 	var rows []Row
 	states := []inspect.ObjectState{{Ref: clitest.Team(), State: inspect.StateFailing, Error: "no\x1b[31m money", Children: 2}, {Ref: clitest.Pod("a"), State: inspect.StateSynced}}
@@ -23,9 +22,7 @@ func printed(t *testing.T, format string) string {
 		headers, cells := f.Columns(Column{Header: "NAME", Cell: state.Name}, Column{Header: "STATE", Cell: string(state.State)})
 		rows = append(rows, Row{Headers: headers, Cells: cells, Key: state.Name, Value: state, Name: strings.ToLower(state.Kind.Kind) + "/" + state.Name})
 	}
-	if err := f.Show(&out, f.Table(&out), rows, states, false); err != nil {
-		t.Fatalf("%s: %v", format, err)
-	}
+	must.Succeed(t, f.Show(&out, f.Table(&out), rows, states, false))
 	return out.String()
 }
 

@@ -3,7 +3,6 @@ package initialize
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -202,7 +201,7 @@ var notPlural = regexp.MustCompile(`(ss|us|is)$`)
 
 // readKind reads the kind of a CRD, in the version that is stored.
 func readKind(o *scaffold.Options, file string) error {
-	objects, err := manifests.ReadObjects(nil, []string{file})
+	objects, err := manifests.ReadObjects([]string{file})
 	if err != nil {
 		return err
 	}
@@ -291,7 +290,7 @@ func (f *initFlags) addTypes(ctx context.Context, files map[string][]byte) error
 }
 
 func readObjects(name string, text []byte) ([]*object.Object, error) {
-	documents, err := manifest.ReadFrom(name, bytes.NewReader(text))
+	documents, err := manifest.Parse(name, text)
 	if err != nil {
 		return nil, err
 	}

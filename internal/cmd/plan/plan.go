@@ -22,7 +22,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/operators"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
@@ -235,14 +234,7 @@ func exitCode(s dryrun.Summary) int {
 
 // readPlanFiles reads controllers and objects from files.
 func readPlanFiles(files []string) (controllers, objects []*object.Object, err error) {
-	documents, err := manifest.Read(files)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := manifests.ParseDocuments(documents)
-	if err != nil {
-		return nil, nil, err
-	}
+	all, err := manifests.ReadObjects(files)
 	for _, one := range all {
 		if _, is := compile.KindOf(one); is {
 			controllers = append(controllers, one)
@@ -250,7 +242,7 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 		}
 		objects = append(objects, one)
 	}
-	return controllers, objects, nil
+	return controllers, objects, err
 }
 
 // spansNamespaces reports whether an object is in another namespace.

@@ -44,7 +44,7 @@ func (r *rbacRun) input(args []string) (in rbacInput, err error) {
 	case !r.everything && len(files)+len(in.names) == 0:
 		return in, command.UsageErrorf("no controllers given; give files, compositecontroller.setpoint.dev/NAME, or -A")
 	}
-	objects, err := manifests.ReadObjects(r.Stdin, files)
+	objects, err := manifests.ReadObjects(files)
 	for _, o := range objects {
 		if _, is := compile.KindOf(o); is {
 			in.controllers = append(in.controllers, o)

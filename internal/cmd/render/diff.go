@@ -19,12 +19,11 @@ func readFormer(file string) (map[string]string, error) {
 	if file == "" {
 		return map[string]string{}, nil
 	}
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("--diff: %w", err)
+	text, err := os.ReadFile(file)
+	var all []manifest.Document
+	if err == nil {
+		all, err = manifest.Parse(file, text)
 	}
-	defer in.Close()
-	all, err := manifest.ReadFrom(file, in)
 	if err != nil {
 		return nil, fmt.Errorf("--diff: %w", err)
 	}

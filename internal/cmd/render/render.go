@@ -43,7 +43,8 @@ labels and annotations, then its children. Nothing is stored or written.
 
 DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
 a hook or run an operator in Python, or else manifests. FILE is a manifest with controllers,
-CRDs, parents or what is around them. If a hook fails, nothing is printed. See docs/test.md.
+CRDs, parents or what is around them, or - for standard input. If a hook fails, nothing is
+printed. See docs/test.md.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 130 aborted.
 With --diff: 0 no differences, 1 differences, 2 failure or wrong usage, 130 aborted.`,

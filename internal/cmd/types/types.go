@@ -92,7 +92,7 @@ func run(ctx context.Context, p *command.Invocation, f *typesFlags, args []strin
 	if len(args) == 0 {
 		return command.UsageErrorf("no files given; give CRDs and controllers, or a folder of them")
 	}
-	objects, err := manifests.ReadObjects(p.Stdin, args)
+	objects, err := manifests.ReadObjects(args)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -80,7 +81,11 @@ func readFiles(paths []string) (reading, error) {
 	problems := []error{err}
 	sum := fnv.New64a()
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		load := os.ReadFile
+		if file == Stdin {
+			load = readStdin
+		}
+		data, err := load(file)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -89,7 +94,7 @@ func readFiles(paths []string) (reading, error) {
 		if len(bytes.TrimSpace(data)) == 0 {
 			r.empty = append(r.empty, shorten(file))
 		}
-		documents, err := parse(shorten(file), data)
+		documents, err := Parse(shorten(file), data)
 		r.documents, problems = append(r.documents, documents...), append(problems, err)
 	}
 	r.digest = sum.Sum64()
@@ -97,14 +102,13 @@ func readFiles(paths []string) (reading, error) {
 	return r, errors.Join(problems...)
 }
 
-// ReadFrom reads all objects of a file, whose name errors show.
-func ReadFrom(name string, in io.Reader) ([]Document, error) {
-	data, err := io.ReadAll(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return parse(name, data)
-}
+// Stdin names standard input among files, which is read once.
+const Stdin = "-"
+
+var readStdin = func() func(string) ([]byte, error) {
+	once := sync.OnceValues(func() ([]byte, error) { return io.ReadAll(os.Stdin) })
+	return func(string) ([]byte, error) { return once() }
+}()
 
 // Files expands folders to the manifests directly in them, by name. It returns each file once.
 func Files(paths []string) ([]string, error) {
@@ -120,6 +124,8 @@ func Files(paths []string) ([]string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
+		case path == Stdin:
+			add(path)
 		case err != nil:
 			problems = append(problems, err)
 		case info.IsDir():
@@ -154,6 +160,9 @@ func HasExtension(file string) bool {
 
 // shorten returns a path relative to the working directory if that is shorter.
 func shorten(file string) string {
+	if file == Stdin {
+		return "standard input"
+	}
 	here, err := os.Getwd()
 	if err != nil {
 		return file
@@ -165,8 +174,8 @@ func shorten(file string) string {
 	return relative
 }
 
-// parse reads the documents of one file.
-func parse(file string, data []byte) ([]Document, error) {
+// Parse reads all objects of a file, whose name errors show.
+func Parse(file string, data []byte) ([]Document, error) {
 	var all []Document
 	var problems []error
 	for i, d := range split(data) {

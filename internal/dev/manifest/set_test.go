@@ -126,7 +126,7 @@ func TestPrune(t *testing.T) {
 
 func read(t *testing.T, text string) []Document {
 	t.Helper()
-	return must.Get(parse("a.yaml", []byte(text))).In(t)
+	return must.Get(Parse("a.yaml", []byte(text))).In(t)
 }
 
 func names(documents []Document) []string {

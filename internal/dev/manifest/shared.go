@@ -275,7 +275,7 @@ func (s *Shared) InstallKinds(ctx context.Context, all []Document) error {
 // ownDefinitions returns the CRDs of controllers.
 func ownDefinitions() (all []Document, err error) {
 	for _, text := range crd.All() {
-		documents, wrong := parse("setpoint", text)
+		documents, wrong := Parse("setpoint", text)
 		all, err = append(all, documents...), cmp.Or(err, wrong)
 	}
 	return all, err
