@@ -49,9 +49,7 @@ func (u *upsertFixture) apply(resource object.Resource, text string) []string {
 func (u *upsertFixture) logged(write func(*object.Object) error, text string) []string {
 	u.t.Helper()
 	before := len(u.log)
-	if err := write(parse(u.t, text)); err != nil {
-		u.t.Error(err)
-	}
+	must.Succeed(u.t, write(parse(u.t, text)))
 	var words []string
 	for _, line := range u.log[before:] {
 		_, word, _ := strings.Cut(line, ": ")

@@ -70,8 +70,10 @@ func writeLocked(folder, name string, config *clientcmdapi.Config) (*os.File, er
 	if err != nil {
 		return nil, fmt.Errorf("create kubeconfig: %w", err)
 	}
-	_, err = file.Write(text)
-	if err := errors.Join(err, locate.Lock(file)); err != nil {
+	if err = locate.Lock(file); err == nil { // One that has a text and no lock is left.
+		_, err = file.Write(text)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write kubeconfig: %w", err), removeLocked(file))
 	}
 	return file, nil

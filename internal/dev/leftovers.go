@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/inspect/locate"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 const (
 	// leftoverAge is the age from which leftovers are removed by the next session.
 	leftoverAge = 24 * time.Hour
-	// StartTime is how long a session may take to lock a folder that it has created.
-	StartTime = time.Hour
+	// startTime is how long a session may take to lock the first file in a folder that it has created.
+	startTime = time.Minute
 	// inspectPrefix and clusterPrefix begin the names of the inspect folder and of the folder of a control plane.
 	inspectPrefix = "setpoint-inspect-"
 	clusterPrefix = "setpoint-cluster-"
@@ -29,7 +30,8 @@ var temporaryPrefixes = []string{inspectPrefix, "setpoint-operator-", clusterPre
 const kubeconfigSuffix = ".kubeconfig"
 
 // Leftovers returns what sessions of this user that were killed have left on this machine, if it is older: temporary
-// folders, and kubeconfigs with credentials. Their processes have ended with them. It removes nothing.
+// folders, and kubeconfigs with credentials. Their processes have ended with them. The kernel removes the lock of a process that
+// ends, so that another one with the same PID does not matter. It removes nothing.
 func Leftovers(before time.Time) []string {
 	var all []string
 	for _, prefix := range temporaryPrefixes {
@@ -42,22 +44,24 @@ func Leftovers(before time.Time) []string {
 	}
 	return slices.DeleteFunc(all, func(path string) bool {
 		about, err := os.Stat(path)
-		return err != nil || !about.ModTime().Before(before) || inUse(path)
+		return err != nil || !about.ModTime().Before(before) || inUse(path, about)
 	})
 }
 
-// inUse reports whether a process holds the lock of a kubeconfig, or of a file in a folder. A folder of another user
-// counts as one in use, and so does a cluster to keep.
-func inUse(folder string) bool {
-	if filepath.Ext(folder) == kubeconfigSuffix {
-		return locate.IsLocked(folder)
+// inUse reports whether a process holds the lock of a kubeconfig, or of a file in a folder, or may be about to lock the first
+// one. A folder of another user counts as one in use, and so does a cluster to keep.
+func inUse(path string, about os.FileInfo) bool {
+	starting := time.Since(about.ModTime()) < startTime
+	if filepath.Ext(path) == kubeconfigSuffix {
+		return locate.IsLocked(path) || starting && about.Size() == 0
 	}
-	files, err := os.ReadDir(folder)
-	about, _ := os.ReadFile(filepath.Join(folder, "cluster.json")) // Without it, the control plane has not started yet.
-	kept := strings.HasPrefix(filepath.Base(folder), clusterPrefix) && !strings.Contains(string(about), `"temporary": true`)
-	return err != nil || kept || slices.ContainsFunc(files, func(file os.DirEntry) bool {
-		return file.Type().IsRegular() && locate.IsLocked(filepath.Join(folder, file.Name()))
-	})
+	files, err := os.ReadDir(path)
+	// Files get their names when they are locked. Before, these begin with a dot.
+	files = lists.Filter(files, func(file os.DirEntry) bool { return file.Type().IsRegular() && file.Name()[0] != '.' })
+	cluster, _ := os.ReadFile(filepath.Join(path, "cluster.json")) // Without it, the control plane has not started yet.
+	kept := strings.HasPrefix(filepath.Base(path), clusterPrefix) && !strings.Contains(string(cluster), `"temporary": true`)
+	return err != nil || kept || starting && len(files) == 0 ||
+		slices.ContainsFunc(files, func(file os.DirEntry) bool { return locate.IsLocked(filepath.Join(path, file.Name())) })
 }
 
 // removeOld removes leftovers that are older than a day.

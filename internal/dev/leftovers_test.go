@@ -29,16 +29,18 @@ func TestLeftovers(t *testing.T) {
 	sessions := filepath.Dir(must.Get(locate.ClusterFolder("https://127.0.0.1:1")).In(t))
 	write(inTemporary("setpoint-inspect-1/hooks-1"), "")
 	lock(write(inTemporary("setpoint-inspect-2/hooks-1"), ""))
+	write(inTemporary("setpoint-inspect-3/.hooks-1"), "")
 	write(inTemporary("setpoint-inspect-notes/a"), "")
 	write(inTemporary("setpoint-operator-1/lock"), "")
 	write(inTemporary("setpoint-cluster-1/cluster.json"), "{\n  \"layout\": 1,\n  \"temporary\": true\n}")
 	write(inTemporary("setpoint-cluster-2/cluster.json"), "{\n  \"layout\": 1\n}")
 	write(inTemporary("setpoint-cluster-3/a"), "")
 	killed, used := filepath.Join(sessions, "0a", "team.kubeconfig"), filepath.Join(sessions, "0a", "team-2.kubeconfig")
-	write(killed, "")
+	write(killed, "a")
+	write(filepath.Join(sessions, "0a", "team-3.kubeconfig"), "")
 	lock(write(used, ""))
 	left := []string{inTemporary("setpoint-inspect-1"), inTemporary("setpoint-operator-1"), inTemporary("setpoint-cluster-1"), killed}
-	for age, want := range map[time.Duration][]string{-time.Hour: nil, time.Hour: left} {
+	for age, want := range map[time.Duration][]string{-time.Hour: nil, time.Second: left} {
 		if found := Leftovers(now.Add(age)); !slices.Equal(found, want) {
 			t.Errorf("older than in %s: found %q, want %q", age, found, want)
 		}
@@ -53,9 +55,7 @@ func TestLeftovers(t *testing.T) {
 	if found := startAfter(leftoverAge + time.Hour); len(found) != 0 {
 		t.Errorf("a session after a day leaves %q", found)
 	}
-	for _, kept := range []string{used, inTemporary("setpoint-inspect-2"), inTemporary("setpoint-inspect-notes"), inTemporary("setpoint-cluster-2"), inTemporary("setpoint-cluster-3")} {
-		if _, err := os.Stat(kept); err != nil {
-			t.Error(err)
-		}
+	for _, kept := range []string{used, inTemporary("setpoint-inspect-2"), inTemporary("setpoint-inspect-3"), inTemporary("setpoint-inspect-notes"), inTemporary("setpoint-cluster-2"), inTemporary("setpoint-cluster-3")} {
+		must.Get(os.Stat(kept)).In(t)
 	}
 }

@@ -69,7 +69,7 @@ const lock = "lock"
 // hold locks the folder, and returns the function that removes it. The file gets its name after
 // it is locked, so that no other process finds it without a lock.
 func (f folder) hold() (remove func(), err error) {
-	file, err := os.Create(filepath.Join(string(f), "locking"))
+	file, err := os.Create(filepath.Join(string(f), "."+lock))
 	if err != nil {
 		return nil, err
 	}

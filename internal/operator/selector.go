@@ -89,21 +89,12 @@ func (s *Selector) find(all []served.Kind) ([]served.Kind, error) {
 
 func (s *Selector) matches(k *served.Kind) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
-	return watchable(k) &&
+	return slices.Contains(k.Verbs, "list") && slices.Contains(k.Verbs, "watch") &&
 		(s.Group == nil || *s.Group == k.Group) && is(s.Version, k.Version) &&
 		is(s.Plural, k.Plural) && is(s.Singular, k.Singular) && is(s.Kind, k.Kind.Kind) &&
 		(s.ShortName == "" || slices.Contains(k.ShortNames, s.ShortName)) &&
 		(s.Category == "" || slices.Contains(k.Categories, s.Category)) &&
 		(s.Name == "" || s.Name == k.Plural || s.Name == k.Singular || s.Name == k.Kind.Kind || slices.Contains(k.ShortNames, s.Name)) &&
-		(!s.Any || !isEvent(k))
-}
-
-func watchable(k *served.Kind) bool {
-	return slices.Contains(k.Verbs, "list") && slices.Contains(k.Verbs, "watch")
-}
-
-// isEvent reports whether objects of the kind are Events. To handle any kind does not include
-// them, because handlers send Events.
-func isEvent(k *served.Kind) bool {
-	return k.Plural == "events" && (k.Group == "" || k.Group == "events.k8s.io")
+		// To handle any kind does not include Events, because handlers send them.
+		!(s.Any && k.Plural == "events" && (k.Group == "" || k.Group == "events.k8s.io"))
 }

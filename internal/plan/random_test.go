@@ -8,6 +8,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -250,8 +251,6 @@ func FuzzMerge(f *testing.F) {
 		checkIdempotentByFieldSet(t, observed, applied, desired)
 		checkMissing(t, observed, desired)
 		checkChanges(t, observed, desired)
-		if _, err := json.Marshal(trees); err != nil {
-			t.Error(err)
-		}
+		must.Get(json.Marshal(trees)).In(t)
 	})
 }

@@ -9,17 +9,14 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return o
+	return must.Get(object.Parse([]byte(text))).In(t)
 }
 
 func keyOf(o *object.Object) queue.Key { return queue.Key{Namespace: o.Namespace(), Name: o.Name()} }

@@ -73,16 +73,12 @@ func isIn(dir, path string) bool {
 func filesOf(dir, program string, args []string) []string {
 	files := []string{program}
 	for _, arg := range args {
-		if path := filepath.Join(dir, arg); filepath.IsLocal(arg) && isFile(path) {
+		path := filepath.Join(dir, arg)
+		if info, err := os.Stat(path); err == nil && filepath.IsLocal(arg) && info.Mode().IsRegular() {
 			files = append(files, path)
 		}
 	}
 	return files
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // versionsOf returns what identifies the content of files without reading it; nil for one that does not exist.

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cli/client"
 	"github.com/setpoint-dev/setpoint/internal/cli/command"
 	"github.com/setpoint-dev/setpoint/internal/cli/output"
+	"github.com/setpoint-dev/setpoint/internal/dev"
 )
 
 // Command returns `setpoint doctor` of a binary, about which it says something.
@@ -84,7 +85,8 @@ func checks(ctx context.Context, place *client.PlaceFlags, about string) []check
 		{"go", golang.check},
 		{"python3", python},
 		{"node", node.check},
-		{"browser", browser},
+		{"browser", tool{program: dev.Browser(), needs: "keys of setpoint dev that open pages",
+			install: "set $BROWSER, or open the dashboard elsewhere by `ssh -L`"}.check},
 		{"dashboard port", dashboardPort},
 		{"health port", healthPort},
 		{"open files", openFiles},

@@ -26,10 +26,14 @@ func TestText(t *testing.T) {
 	found := []finding{
 		{Name: "go", State: isOK, Message: "1.26.0, /usr/bin/go"},
 		{Name: "rights", State: isNotChecked, Message: "no cluster\nis reached"},
+		{Name: "rights", State: isWarning, Message: "not enough for setpoint run in setpoint-system; you may not create pods.v1 in setpoint-system; get nodes.v1"},
 		{Name: "leftovers", State: isWarning, Message: "killed sessions left something", Fix: `rm -r "/tmp/setpoint-inspect-1"`},
 	}
 	const plain = `ok           go: 1.26.0, /usr/bin/go
 not checked  rights: no cluster\nis reached
+warning      rights: not enough for setpoint run in setpoint-system;
+               you may not create pods.v1 in setpoint-system;
+               get nodes.v1
 warning      leftovers: killed sessions left something
              → rm -r "/tmp/setpoint-inspect-1"
 `

@@ -39,7 +39,8 @@ func (f finding) fixedBy(fix string) finding {
 	return f
 }
 
-// text returns findings as lines. It leaves it to the terminal to wrap them: what to do may be a command to copy.
+// text returns findings as lines, and lists as a line for each item. It leaves it to the terminal to wrap others: what to do
+// may be a command to copy.
 func text(found []finding, color bool) string {
 	const indent = len(isNotChecked) + 2
 	var out strings.Builder
@@ -48,7 +49,11 @@ func text(found []finding, color bool) string {
 		if color {
 			cell = styles[f.State].Apply(cell)
 		}
-		out.WriteString(cell + space + output.Clean(f.Name+": "+f.Message) + "\n")
+		said := output.Clean(f.Name + ": " + f.Message)
+		if strings.Count(said, "; ") > 1 {
+			said = strings.ReplaceAll(said, "; ", ";\n"+strings.Repeat(" ", indent+2))
+		}
+		out.WriteString(cell + space + said + "\n")
 		if f.Fix != "" {
 			out.WriteString(strings.Repeat(" ", indent) + "→ " + output.Clean(f.Fix) + "\n")
 		}

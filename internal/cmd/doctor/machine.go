@@ -36,12 +36,6 @@ var (
 	node   = tool{"node", "--version", process.NodeWithTypes, "webhooks in TypeScript", "install Node.js from https://nodejs.org"}
 )
 
-// browser checks what opens the dashboard.
-func browser(ctx context.Context) finding {
-	return tool{dev.Browser(), "", "", "keys of setpoint dev that open pages",
-		"set $BROWSER, or open the dashboard elsewhere by `ssh -L`"}.check(ctx)
-}
-
 var versionPattern = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
 
 // check finds the program and compares the version that it prints.
@@ -109,7 +103,7 @@ func openFiles(context.Context) finding {
 
 // leftovers says how to remove what killed sessions left.
 func leftovers(context.Context) finding {
-	paths := dev.Leftovers(time.Now().Add(-dev.StartTime))
+	paths := dev.Leftovers(time.Now())
 	if len(paths) == 0 {
 		return isOK.because("none of killed sessions of setpoint dev")
 	}

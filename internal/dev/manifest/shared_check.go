@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -67,7 +68,7 @@ func checkRights(ctx context.Context, config *rest.Config, needed rbac.Permissio
 	}
 	missing, err := rbac.Missing(ctx, client, needed)
 	if err == nil && len(missing) > 0 {
-		err = errors.New("this user may not " + missing.Summary())
+		err = errors.New("this user may not\n  " + strings.ReplaceAll(missing.Summary(), "; ", "\n  "))
 	}
 	return err
 }
