@@ -90,11 +90,12 @@ func (f *Flags) Open(ctx context.Context, p *command.Invocation, args []string) 
 	return w, err
 }
 
-// ShowOutput writes what hooks and programs have printed.
+// ShowOutput writes what hooks and programs have printed since it was called last.
 func (f *Flags) ShowOutput(out io.Writer) {
 	f.printed.mu.Lock()
 	defer f.printed.mu.Unlock()
 	_, _ = out.Write(f.printed.text) // It belongs to a failure that is reported anyway.
+	f.printed.text = nil
 }
 
 // controllerCheck returns a function that says why the API server would not store a controller, by the schemas and the

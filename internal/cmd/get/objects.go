@@ -88,8 +88,10 @@ func (g *objectGetter) showAll(ctx context.Context, t *output.Table) error {
 	case len(objects) == 0 && g.IsTable():
 		g.WarnNone(total)
 		return nil
-	case g.Name != "":
-		return g.showOne(t, rows, objects)
+	case g.Name != "" && !t.Started && len(objects) == 1 && g.Structured(): // A single one of a name is no list.
+		t.Started = true
+		t.Changed(rows)
+		return g.PrintValue(g.Stdout, objects[0])
 	}
 	return g.Show(g.Stdout, t, rows, objects, g.Watch)
 }
@@ -138,16 +140,6 @@ func (g *objectGetter) showReviews(ctx context.Context, t *output.Table) error {
 	}
 	g.WarnedHidden = l.warned
 	return err
-}
-
-// showOne prints the objects of one name; a single one not as a list.
-func (g *objectGetter) showOne(t *output.Table, rows []output.Row, objects []client.VisibleState) error {
-	if !t.Started && len(objects) == 1 && g.Structured() {
-		t.Started = true
-		t.Changed(rows)
-		return g.PrintValue(g.Stdout, objects[0])
-	}
-	return g.Show(g.Stdout, t, rows, objects, g.Watch)
 }
 
 func (g *objectGetter) row(c client.VisibleState, now time.Time) output.Row {

@@ -208,7 +208,8 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	if !o.Selection.All && len(args)+len(objects) == 0 {
 		return o, command.UsageErrorf("no objects given; name some, or use --all, -n NAMESPACE or -A")
 	}
-	o.Selection.AllNamespaces = f.everywhere || spansNamespaces(objects, namespace)
+	elsewhere := func(o *object.Object) bool { return o.Namespace() != "" && o.Namespace() != namespace }
+	o.Selection.AllNamespaces = f.everywhere || slices.ContainsFunc(objects, elsewhere)
 	return o, nil
 }
 
@@ -243,11 +244,6 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 		objects = append(objects, one)
 	}
 	return controllers, objects, err
-}
-
-// spansNamespaces reports whether an object is in another namespace.
-func spansNamespaces(objects []*object.Object, namespace string) bool {
-	return slices.ContainsFunc(objects, func(o *object.Object) bool { return o.Namespace() != "" && o.Namespace() != namespace })
 }
 
 // controllerOf returns the controller that an argument names, or nil if it names something

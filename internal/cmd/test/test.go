@@ -214,6 +214,9 @@ func finish(ctx context.Context, p *command.Invocation, f *testFlags, report *te
 	if ctx.Err() != nil {
 		p.Code = command.Aborted
 	}
+	if f.verbose || p.Code != command.OK {
+		f.files.ShowOutput(p.Stderr) // A first case is below the report, to be copied.
+	}
 	written := report.writeJUnit(f.junit)
 	if f.Structured() {
 		return errors.Join(f.PrintValue(p.Stdout, report), written)

@@ -391,14 +391,11 @@ func (t printer) printWrite(step inspect.Step, decided inspect.Action) {
 	default:
 		t.line(1, "%s %s in %s", timeline.PastTense(w.Verb), what, output.PreciseDuration(step.Took))
 	}
-	if changes := slices.Concat(decided.Changes, w.Changes); t.full || decided.Verb != "create" && !isRemoval(decided.Verb, changes) {
+	changes := slices.Concat(decided.Changes, w.Changes)
+	sets := func(c inspect.Change) bool { return c.To != nil } // A deletion removes all fields.
+	if t.full || decided.Verb != "create" && (decided.Verb != "delete" || slices.ContainsFunc(changes, sets)) {
 		t.changes(2, changes)
 	}
-}
-
-// isRemoval reports whether a deletion needs no list of changes: all fields are removed.
-func isRemoval(verb string, changes []inspect.Change) bool {
-	return verb == "delete" && !slices.ContainsFunc(changes, func(c inspect.Change) bool { return c.To != nil })
 }
 
 // printOutcome prints the outcome of a run and the time of the next one.
