@@ -355,11 +355,6 @@ func (c *Call[T]) Step(name string, fn func() error) error {
 	return errStepCompleted
 }
 
-// endsWithStep reports whether a call ended with a step, so that its response is written.
-func (c *Call[T]) endsWithStep(err error) bool {
-	return c.step != nil && errors.Is(err, errStepCompleted)
-}
-
 // addStep adds the completed step to a response.
 func (c *Call[T]) addStep(to *hook.HandlerResponse) error {
 	progress, err := json.Marshal(c.step)

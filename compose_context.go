@@ -107,9 +107,10 @@ func (f *ComposeContext[T]) buildResponse() (*hook.Response, error) {
 		return nil, err
 	}
 	out := &f.call.Output
+	hasChildren := slices.ContainsFunc(f.request.Children, func(g hook.Group) bool { return len(g.Objects) > 0 })
 	return &hook.Response{
 		Status: status, Children: f.desired, ResyncAfter: f.resyncAfter(),
-		Finalized: f.Finalizing && len(f.desired) == 0 && out.RequeueAfter == 0 && f.hasNoChildren(),
+		Finalized: f.Finalizing && len(f.desired) == 0 && out.RequeueAfter == 0 && !hasChildren,
 		Events:    out.Events, Conditions: out.Conditions, Message: out.Message,
 	}, nil
 }
@@ -121,10 +122,6 @@ func (f *ComposeContext[T]) resyncAfter() time.Duration {
 		return time.Second
 	}
 	return f.call.Output.RequeueAfter
-}
-
-func (f *ComposeContext[T]) hasNoChildren() bool {
-	return !slices.ContainsFunc(f.request.Children, func(g hook.Group) bool { return len(g.Objects) > 0 })
 }
 
 // desiredStatus returns the whole status of the parent: the status that the function set,

@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"time"
 
@@ -151,7 +152,7 @@ func (h *Handler[T]) call(ctx context.Context, n *hook.HandlerRequest) (*hook.Ha
 		return nil, err
 	}
 	err = c.call.Invoke(ctx, "handler", h.handler.Name, func() error { return h.fn(ctx, c) })
-	stepped := c.endsWithStep(err)
+	stepped := c.step != nil && errors.Is(err, errStepCompleted)
 	if err != nil && !stepped {
 		return nil, err
 	}

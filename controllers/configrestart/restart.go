@@ -68,7 +68,8 @@ func (r *restarter) restart(ctx context.Context, c *setpoint.Call[corev1.ConfigM
 		p.last = lastDeletion{ready: s.ready, until: r.now().Add(r.replacementTimeout)}
 	}
 	r.warnIfStuck(c, p, &s, leaving)
-	c.Requeue(r.requeueInterval(p))
+	idle := r.now().Sub(p.last.until.Add(-r.replacementTimeout))
+	c.Requeue(min(max(idle/4, minInterval), maxInterval))
 	return nil
 }
 
@@ -112,12 +113,6 @@ func (r *restarter) warnIfStuck(c *setpoint.Call[corev1.ConfigMap], p *progress,
 	c.Log.Warn("waiting for pods to be ready", "waiting", strings.Join(podNames(s.notReady), " "))
 	c.Warn("Waiting", "not ready with the new data: %s; not restarted until they are: %s",
 		strings.Join(podNames(s.notReady), ", "), strings.Join(podNames(s.outdated), ", "))
-}
-
-// requeueInterval grows while nothing happens.
-func (r *restarter) requeueInterval(p *progress) time.Duration {
-	idle := r.now().Sub(p.last.until.Add(-r.replacementTimeout))
-	return min(max(idle/4, minInterval), maxInterval)
 }
 
 func finish(c *setpoint.Call[corev1.ConfigMap], p *progress, s *podSet) {

@@ -9,7 +9,6 @@ package compile
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -386,14 +385,8 @@ func (k Kind) statusWarning(programs []composite.Program) string {
 
 // readSpec decodes a controller object.
 func readSpec(o *object.Object, into any) error {
-	err := json.Unmarshal(o.JSON(), into)
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		// Embedded types are part of the path only in Go.
-		field := strings.NewReplacer("controllerSpec.", "", "CompositeControllerSpec.", "", "Identity.", "").Replace(wrong.Field)
-		return invalid("%s: cannot be a JSON %s", field, wrong.Value)
-	}
-	if err != nil {
-		return invalid("%w", err)
+	if err := json.Unmarshal(o.JSON(), into); err != nil {
+		return invalid("%w", object.TypeError(o.JSON(), err))
 	}
 	return nil
 }

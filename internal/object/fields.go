@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strict "sigs.k8s.io/json"
@@ -79,13 +80,40 @@ func SetField(fields map[string]any, value any, path ...string) {
 // type, each with its field.
 func DecodeStrictly(data []byte, into any) []error {
 	problems, err := strict.UnmarshalStrict(data, into)
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		err = fmt.Errorf("%s: cannot be a JSON %s", wrong.Field, wrong.Value)
-	}
 	if err != nil {
-		problems = append(problems, err)
+		problems = append(problems, TypeError(data, err))
 	}
 	return problems
+}
+
+// TypeError adds the field, with the indices of lists, to an error about a value of a wrong type in JSON.
+func TypeError(data []byte, err error) error {
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		field, _ := fieldAtOffset(json.NewDecoder(bytes.NewReader(data)), wrong.Offset, "")
+		err = fmt.Errorf("%s: cannot be a JSON %s", field, wrong.Value)
+	}
+	return err
+}
+
+// fieldAtOffset finds the value whose first token ends at an offset, among a value at a path and what is in it.
+func fieldAtOffset(d *json.Decoder, offset int64, path string) (field string, found bool) {
+	token, err := d.Token()
+	if err != nil || d.InputOffset() >= offset {
+		return path, true
+	}
+	_, isList := token.(json.Delim)
+	for i := 0; isList && d.More() && !found; i++ {
+		below := fmt.Sprintf("%s[%d]", path, i)
+		if token == json.Delim('{') {
+			name, _ := d.Token()
+			below = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, name), ".")
+		}
+		field, found = fieldAtOffset(d, offset, below)
+	}
+	if isList && !found {
+		_, _ = d.Token() // Its end.
+	}
+	return field, found
 }
 
 // MergePatch returns an object with a JSON merge patch applied. It shares the values of both.

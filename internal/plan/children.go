@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -331,7 +332,7 @@ func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, e
 	}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
-	m.fieldPath = semanticDifference(have, m.fields)
+	m.fieldPath = cmp.Or(object.DifferenceBy("", have, m.fields, equivalent), object.FirstDifference(have, m.fields))
 	return m, nil
 }
 

@@ -146,7 +146,7 @@ func valuesFit(path []string, observed, desired any) bool {
 func membersFit(path []string, have, want map[string]any) bool {
 	for name, value := range want {
 		below := slices.Concat(path, []string{name})
-		if isShared(below) {
+		if len(below) == 2 && below[0] == "metadata" && (below[1] == "ownerReferences" || below[1] == "finalizers") {
 			continue
 		}
 		if observed, exists := have[name]; !exists || !valuesFit(below, observed, value) {
@@ -154,11 +154,6 @@ func membersFit(path []string, have, want map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// isShared reports whether missingShared compares a field.
-func isShared(path []string) bool {
-	return len(path) == 2 && path[0] == "metadata" && (path[1] == "ownerReferences" || path[1] == "finalizers")
 }
 
 // itemsFit reports whether all items fit. An item that changes has to be the same one by its key.

@@ -281,12 +281,6 @@ func childrenIn(response *hook.Response) (byName map[string]any, names []string)
 	return byName, names
 }
 
-// semanticDifference returns the path of the first field that differs. It prefers one that differs
-// in more than the notation of a quantity.
-func semanticDifference(a, b any) string {
-	return cmp.Or(object.DifferenceBy("", a, b, equivalent), object.FirstDifference(a, b))
-}
-
 // equivalent reports whether two values mean the same: as quantities, "1" is "1000m".
 func equivalent(a, b any) bool {
 	if object.EqualScalars(a, b) {

@@ -49,7 +49,8 @@ func RequiredLabels(selector labels.Selector) []object.Label {
 	var required []object.Label
 	for _, r := range requirements {
 		values := r.Values().UnsortedList()
-		if !requiresValue(r.Operator()) || required != nil && len(values) >= len(required) {
+		requires := slices.Contains([]selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}, r.Operator())
+		if !requires || required != nil && len(values) >= len(required) {
 			continue
 		}
 		required = make([]object.Label, len(values))
@@ -58,10 +59,6 @@ func RequiredLabels(selector labels.Selector) []object.Label {
 		}
 	}
 	return required
-}
-
-func requiresValue(operator selection.Operator) bool {
-	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }
 
 // Index finds the parents whose selectors match an orphan without testing every selector. A

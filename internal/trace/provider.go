@@ -145,13 +145,9 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 func (e *exporter) fail(spans int, err error) {
 	e.process.Dropped(DroppedNotExported, spans)
 	if !e.failing.Swap(true) {
-		e.process.Log.Warn("traces are not sent", "endpoint", e.endpoint, "error", shortLine(err.Error()))
+		line := strconv.Quote(failure.Truncate(strings.ToValidUTF8(err.Error(), "?"), maxError))
+		e.process.Log.Warn("traces are not sent", "endpoint", e.endpoint, "error", strings.Trim(line, `"`))
 	}
-}
-
-// shortLine returns the beginning of a text on one line, with control characters escaped.
-func shortLine(text string) string {
-	return strings.Trim(strconv.Quote(failure.Truncate(strings.ToValidUTF8(text, "?"), maxError)), `"`)
 }
 
 // overflow drops a span. The log says so once: an overload would write a line for each batch.

@@ -226,8 +226,10 @@ func (p *processRecording) write(call *recording.Call) error {
 // isReadable reports whether the user may read all objects in a call, and counts it otherwise. A call during an outage of
 // the API server is left out; the next one is checked again.
 func (p *processRecording) isReadable(ctx context.Context, call *recording.Call) bool {
-	readable := p.mayRead(ctx, call)
-	err := p.client.TakeErr()
+	made, err := callOf(call)
+	run := inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: made}}}
+	readable := err == nil && inspect.CanReadAll(run, p.client.CanRead(ctx))
+	err = p.client.TakeErr()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -245,11 +247,6 @@ func (p *processRecording) isReadable(ctx context.Context, call *recording.Call)
 		fmt.Fprintln(p.Stderr, "warning:", output.Clean(fmt.Sprintf("calls are left out: %v", err)))
 	}
 	return false
-}
-
-func (p *processRecording) mayRead(ctx context.Context, call *recording.Call) bool {
-	made, err := callOf(call)
-	return err == nil && inspect.CanReadAll(inspect.Run{Object: call.Object, Steps: []inspect.Step{{Call: made}}}, p.client.CanRead(ctx))
 }
 
 // firstRead calls a function after the first read.

@@ -61,7 +61,8 @@ func (r *Reporter) redraw() {
 	mark := string(spinner[r.frame%len(spinner)])
 	var text strings.Builder
 	for _, p := range r.phases {
-		text.WriteString(clip(strings.TrimRight(p.line(mark)+"  "+p.detail, " "), r.options.Width-1) + "\n")
+		line := []rune(strings.TrimRight(p.line(mark)+"  "+p.detail, " "))
+		text.WriteString(string(line[:min(len(line), max(r.options.Width-1, 1))]) + "\n")
 	}
 	r.drawn = len(r.phases)
 	_, _ = io.WriteString(r.options.Out, text.String())
@@ -80,12 +81,6 @@ func (r *Reporter) erase() {
 		fmt.Fprintf(r.options.Out, lineUp+clearBelow, r.drawn)
 		r.drawn = 0
 	}
-}
-
-// clip cuts a live line to one row; a wrapped line cannot be erased.
-func clip(text string, width int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), max(width, 1))])
 }
 
 func (r *Reporter) good(text string) string { return r.paint("32", text) }

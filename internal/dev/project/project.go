@@ -198,7 +198,10 @@ func (p *Process) complete(dir string, say report) {
 			p.Name = p.Service.Name
 		}
 	}
-	if p.Service != nil && !p.UsesPort() {
+	switch {
+	case p.Service != nil && p.Service.Wrong != "":
+		say("service", "%s", p.Service.Wrong)
+	case p.Service != nil && !p.UsesPort():
 		say("service", `the process needs its port: add "{port}" to command or env`)
 	}
 	if p.Ready != "" && !p.UsesPort() {

@@ -15,6 +15,8 @@ type Service struct {
 	Name, Namespace string
 	// Port limits it to one port; 0 is every port.
 	Port int
+	// Wrong is what is wrong with it in setpoint.yaml; the decoder would not say of which process.
+	Wrong string
 }
 
 // String returns the form in setpoint.yaml.
@@ -55,15 +57,13 @@ func (s Service) Matches(addr string) bool {
 func (s *Service) UnmarshalText(text []byte) error {
 	host, port, hasPort := strings.Cut(string(text), ":")
 	s.Name, s.Namespace, _ = strings.Cut(host, ".")
-	if !isLabel(s.Name) || !isLabel(s.Namespace) {
-		return fmt.Errorf(`service: must be "name.namespace" or "name.namespace:port", not %q`, text)
-	}
-	if !hasPort {
-		return nil
-	}
 	number, err := strconv.ParseUint(port, 10, 16)
-	if s.Port = int(number); err != nil || number == 0 {
-		return fmt.Errorf("service: %q is not a port", port)
+	s.Port = int(number)
+	switch {
+	case !isLabel(s.Name) || !isLabel(s.Namespace):
+		s.Wrong = fmt.Sprintf(`must be "name.namespace" or "name.namespace:port", not %q`, text)
+	case hasPort && (err != nil || number == 0):
+		s.Wrong = fmt.Sprintf("%q is not a port", port)
 	}
 	return nil
 }
