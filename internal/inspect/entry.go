@@ -29,7 +29,8 @@ type entry struct {
 // newEntry returns the entry of a run. It keeps no values of Secrets, but tokens of the key.
 func newEntry(run *Run, key *redact.Key) *entry {
 	e := &entry{
-		key: objectKeyOf(run), run: *run, review: isReview(run),
+		key: objectKeyOf(run), run: *run,
+		review:  len(run.Steps) == 1 && run.Steps[0].Call != nil && run.Steps[0].Call.Sent.Review != nil,
 		allowed: run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated,
 	}
 	e.run.Object.UID, e.run.Secrets = strings.Clone(run.Object.UID), nil
@@ -84,11 +85,6 @@ func (e *entry) shown(run Run) Run {
 		return run
 	}
 	return hideTokens(run)
-}
-
-// isReview reports whether a run is a review.
-func isReview(run *Run) bool {
-	return len(run.Steps) == 1 && run.Steps[0].Call != nil && run.Steps[0].Call.Sent.Review != nil
 }
 
 // LastComparable returns the last call whose request is comparable to that of another call.

@@ -33,13 +33,14 @@ type ReviewFilter struct {
 
 // Match reports whether a review is selected.
 func (f *ReviewFilter) Match(run *Run) bool {
-	review, ref := run.Review(), &run.Object
+	review, ref, kind := run.Review(), &run.Object, f.Kind
+	sameKind := kind.Group == ref.Group && (kind.Kind == ref.Kind.Kind || kind.Plural != "" && kind.Plural == ref.Plural)
 	switch {
 	case review == nil,
 		len(f.Outcomes) > 0 && !slices.Contains(f.Outcomes, run.Outcome),
 		f.Operation != "" && f.Operation != review.Operation,
 		f.User != "" && f.User != review.User,
-		f.Kind.Kind != "" && !sameKind(&f.Kind, &ref.Kind),
+		kind.Kind != "" && !sameKind,
 		f.Namespace != "" && f.Namespace != ref.Namespace,
 		f.ObjectName != "" && f.ObjectName != ref.Name:
 		return false
@@ -71,12 +72,6 @@ func VisibleReviews(runs []Run, may func(kind object.Kind, namespace string) boo
 		}
 	}
 	return seen, hidden
-}
-
-// sameKind compares kinds in any version. Reviews of a subresource may have another kind with the
-// plural of the parent.
-func sameKind(a, b *object.Kind) bool {
-	return a.Group == b.Group && (a.Kind == b.Kind || a.Plural != "" && a.Plural == b.Plural)
 }
 
 // LastDenial returns the latest review of a request to change the stored object, if its webhook

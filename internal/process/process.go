@@ -130,7 +130,9 @@ func (p *Process) Run(ctx context.Context) {
 			if cause, err = p.runOnce(ctx, cause); err == nil || time.Since(began) > backoffReset {
 				wait = p.options.Backoff
 			}
-			if report.Died = err; err != nil && !p.isHopeless(err) {
+			exited, is := errors.AsType[*exitedError](err)
+			hopeless := is && p.options.Hopeless != nil && p.options.Hopeless(exited.code)
+			if report.Died = err; err != nil && !hopeless {
 				report.Retry, wait = wait, min(2*wait, p.options.MaxBackoff)
 			}
 		}
@@ -151,12 +153,6 @@ func (p *Process) prepare(ctx context.Context) error {
 		return nil
 	}
 	return p.options.Prepare(ctx)
-}
-
-// isHopeless reports whether the process would exit again.
-func (p *Process) isHopeless(err error) bool {
-	exited, is := errors.AsType[*exitedError](err)
-	return is && p.options.Hopeless != nil && p.options.Hopeless(exited.code)
 }
 
 // awaitRestart waits until Restart is called, whose cause it returns, or for a time; without one a start would fail again.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,11 +28,17 @@ func (c *Case) Render(ctx context.Context) (documents []map[string]any, others m
 	if err != nil {
 		return nil, nil, c.located(err)
 	}
+	var problems []error
 	if got[fieldCalled] == nil {
 		documents = append(documents, c.changed(got))
+		whole, err := object.Encode(documents[0])
+		if err == nil {
+			err = c.target.schemas.Check(whole)
+		}
+		problems = append(problems, c.refused("", err))
 	}
-	var problems []error
 	others = map[string]any{}
+	own := []string{"status", "labels", "annotations", "patch"} // They change the object that the request is about.
 	for field, value := range got {
 		switch list, _ := value.([]any); {
 		case isObjects(field):
@@ -40,7 +47,7 @@ func (c *Case) Render(ctx context.Context) (documents []map[string]any, others m
 				placed, err := c.placed(child, fmt.Sprintf("%s[%d]", field, i))
 				documents, problems = append(documents, placed), append(problems, err)
 			}
-		case field == fieldCalled, !isOwn(field) && orNil(value) != nil:
+		case field == fieldCalled, !slices.Contains(own, field) && orNil(value) != nil:
 			others[field] = value
 		}
 	}
@@ -57,11 +64,6 @@ func Follow(c, before *Case, changed map[string]any) (bool, error) {
 	c.spec.Request.Object = text
 	c.Document.Object = &unstructured.Unstructured{Object: changed}
 	return true, err
-}
-
-// isOwn reports whether a field of a response changes the object that the request is about.
-func isOwn(field string) bool {
-	return field == "status" || field == "labels" || field == "annotations" || field == "patch"
 }
 
 // located adds where the object is, and the line of inline code that has failed.
@@ -137,10 +139,15 @@ func (c *Case) placed(o map[string]any, field string) (map[string]any, error) {
 	if err == nil {
 		err = c.target.schemas.CheckNew(resource, whole)
 	}
-	if err != nil {
-		err = c.located(&responseError{fmt.Errorf("%s: %s", field, strings.ReplaceAll(err.Error(), "\n", "; "))})
+	return o, c.refused(field+": ", err)
+}
+
+// refused says where the API server would refuse what a response has; nil if it would not.
+func (c *Case) refused(field string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return o, err
+	return c.located(&responseError{fmt.Errorf("%s%s", field, strings.ReplaceAll(err.Error(), "\n", "; "))})
 }
 
 // Draft returns a case of the first object in the files whose hook responds, with that response as the expected one, as a

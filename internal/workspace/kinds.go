@@ -67,7 +67,7 @@ func (k *Kinds) Notes() []string {
 	if len(assumed) == 0 {
 		return nil
 	}
-	return []string{"no CRD in the files, assumed to be namespaced: " + strings.Join(assumed, ", ")}
+	return []string{"no CRD in the files, assumed to be namespaced: " + strings.Join(assumed, ", ") + "; add it to be sure"}
 }
 
 // Resolve implements the field of compile.Environment.

@@ -54,7 +54,12 @@ type errorWithHint struct {
 func (e errorWithHint) Unwrap() error { return e.error }
 
 // WithHint returns an error with a hint for the user.
-func WithHint(err error, hint string) error { return errorWithHint{err, hint} }
+func WithHint(err error, hint string) error {
+	if hint == "" {
+		return err
+	}
+	return errorWithHint{err, hint}
+}
 
 // PrintHint prints the hint of an error, if it has one.
 func PrintHint(w io.Writer, err error) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,9 @@ func (f *Flags) Open(ctx context.Context, p *command.Invocation, args []string) 
 	})
 	if err != nil && ctx.Err() != nil {
 		p.Code = command.Aborted
+	}
+	if err != nil && w != nil {
+		err = command.WithHint(err, strings.Join(w.Kinds.Notes(), ""))
 	}
 	return w, err
 }

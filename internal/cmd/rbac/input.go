@@ -145,22 +145,11 @@ func (r *rbacRun) connect(ctx context.Context, in rbacInput) (*rest.Config, erro
 	return &rest.Config{}, wrong
 }
 
-// addCRDs says how to assume nothing.
-const addCRDs = "Add their CRDs to the files to be sure."
-
-// explain adds what was assumed to an error that may be due to it.
-func (o *offline) explain(err error) error {
-	if err == nil || o == nil || len(o.kinds.Assumed()) == 0 {
-		return err
-	}
-	return command.WithHint(err, "without a cluster, "+strings.Join(o.kinds.Assumed(), ", ")+" are assumed to be namespaced. "+addCRDs)
-}
-
 // comments say what was assumed.
 func (o *offline) comments(impersonates bool) []string {
 	all := []string{"The cluster was not read: " + output.Clean(failure.Text(o.why)) + "."}
 	if assumed := o.kinds.Assumed(); len(assumed) > 0 {
-		all = append(all, "Assumed to be namespaced: "+strings.Join(assumed, ", ")+". "+addCRDs)
+		all = append(all, "Assumed to be namespaced: "+strings.Join(assumed, ", ")+". Add their CRDs to the files to be sure.")
 	}
 	if impersonates {
 		all = append(all, "Assumed to be older than Kubernetes 1.36, which can limit impersonation.")

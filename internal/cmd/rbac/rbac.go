@@ -169,8 +169,11 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 	}
 	for _, declared := range controllers {
 		needs, customizes, err := r.needs.Of(ctx, declared, related)
+		if err != nil && r.offline != nil {
+			return command.WithHint(err, strings.Join(r.offline.kinds.Notes(), ""))
+		}
 		if err != nil {
-			return r.offline.explain(err)
+			return err
 		}
 		if customizes {
 			r.grant.Comments = append(r.grant.Comments, needs.Name+": its customize hook selects kinds at run time: "+

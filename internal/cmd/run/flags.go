@@ -124,14 +124,16 @@ func (f *runFlags) check() error {
 
 // options returns the options of the manager.
 func (f *runFlags) options(cluster manager.Cluster) manager.Options {
+	size, _ := manager.ParseBytes(f.hooks.size)
 	o := manager.Options{
 		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
 		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip",
 		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
 		Workers: f.Workers, Resync: f.resync, ApplyStrategy: hooks.ApplyStrategy(f.apply), FieldManager: f.fieldManager,
 		NoDeletionGuard: !f.deletionGuard,
-		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
-		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
+		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst,
+		HookLimits: call.Limits{MaxResponseBytes: int64(size), MaxValues: f.hooks.values, MaxErrorBytes: cmp.Or(f.hooks.quoted, -1)},
+		Address:    f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
 		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject, Expressions: expression.Compile,
 		Dashboard: &f.dashboard,
@@ -174,9 +176,3 @@ func (f *hookFlags) check() error {
 
 // maxQuoted is about the maximum length of an event message.
 const maxQuoted = 1000
-
-// limits returns the limits, which check has validated.
-func (f *hookFlags) limits() call.Limits {
-	size, _ := manager.ParseBytes(f.size)
-	return call.Limits{MaxResponseBytes: int64(size), MaxValues: f.values, MaxErrorBytes: cmp.Or(f.quoted, -1)}
-}

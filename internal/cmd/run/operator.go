@@ -270,7 +270,8 @@ func (f *operatorFlags) applyLiveness(run *runFlags) error {
 	if parsed.Path == "/readyz" || parsed.Path == "/metrics" || strings.ContainsAny(parsed.Path, "{} ") {
 		return fmt.Errorf("--liveness %q: the path is in use; choose another, such as /healthz", f.liveness)
 	}
-	if f.healthPath = parsed.Path; samePort(parsed.Host, run.Address) {
+	f.healthPath = parsed.Path
+	if _, port, err := net.SplitHostPort(run.Address); err == nil && port == parsed.Port() {
 		return nil
 	}
 	if run.Address == flags.AddressAuto && parsed.Port() == "8080" {
@@ -282,13 +283,6 @@ func (f *operatorFlags) applyLiveness(run *runFlags) error {
 	}
 	run.HealthAddress = parsed.Host
 	return nil
-}
-
-// samePort reports whether two addresses have one port.
-func samePort(a, b string) bool {
-	_, portA, errA := net.SplitHostPort(a)
-	_, portB, errB := net.SplitHostPort(b)
-	return errA == nil && errB == nil && portA == portB
 }
 
 // logFlags returns the flags of the process of the operator.

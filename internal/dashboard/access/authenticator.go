@@ -122,8 +122,3 @@ func (g *Authenticator) Authenticate(r *http.Request) (*userclient.User, error) 
 func (g *Authenticator) UsesSignIn(r *http.Request) bool {
 	return !g.IsPrivate() && !g.usesProxyAuth(r)
 }
-
-// isBackground reports whether the page made the request on its own.
-func isBackground(r *http.Request) bool {
-	return r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
-}

@@ -123,7 +123,8 @@ func (g *Authenticator) sessionUser(r *http.Request) (*userclient.User, error) {
 	if err != nil || cookie.Value == "" {
 		return nil, ErrSignedOut
 	}
-	return g.sessions.use(g.digest(cookie.Value), isBackground(r))
+	background := r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
+	return g.sessions.use(g.digest(cookie.Value), background)
 }
 
 // SignIn starts a session for the user of a token, and ends the previous one. The error of a bad
