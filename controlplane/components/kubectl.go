@@ -1,7 +1,9 @@
 package components
 
 import (
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in to clusters that kubectl knows
@@ -23,6 +25,13 @@ func kubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args[1:]...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) // before construction, which may log
 
+	util.BehaviorOnFatal(func(message string, code int) {
+		fmt.Fprintln(os.Stderr, strings.TrimSuffix(message, "\n"))
+		if strings.Contains(message, "localhost:8080 was refused") { // Where kubectl looks if it knows of no cluster.
+			fmt.Fprintln(os.Stderr, "hint: no cluster is configured; start one with `setpoint dev`, or set --kubeconfig FILE")
+		}
+		os.Exit(code)
+	})
 	command := cmd.NewDefaultKubectlCommand()
 	command.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: displayed}
 	if err := cli.RunNoErrOutput(command); err != nil {

@@ -38,7 +38,8 @@ func (f *function) Close() {}
 func (f *function) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	body := withTime(req.Body, now)
-	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body), Timeout: f.timeout})
+	seed := sha256.Sum256(body)
+	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: binary.BigEndian.Uint64(seed[:]), Timeout: f.timeout})
 	var output script.Output
 	limits := f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes)
 	printed := call.OutputOf(ctx)
@@ -97,12 +98,6 @@ func withTime(body []byte, at time.Time) []byte {
 		timed = append(timed, ',')
 	}
 	return append(timed, rest...)
-}
-
-// seedOf returns the seed of random numbers for a request.
-func seedOf(body []byte) uint64 {
-	sum := sha256.Sum256(body)
-	return binary.BigEndian.Uint64(sum[:])
 }
 
 // encode returns JSON of values that can always be encoded.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,8 +82,13 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 	if err != nil {
 		return err
 	}
-	if session, _ := client.SessionKubeconfig(); session != "" && f.Cluster == (client.ClusterFlags{}) {
+	switch session, _ := client.SessionKubeconfig(); {
+	case session == "" || f.Cluster != (client.ClusterFlags{}):
+	case f.dryRun:
 		fmt.Fprintf(p.Stderr, "note: this is the cluster of the running setpoint dev, of %s\n", session)
+	default:
+		return command.WithHint(errors.New("setpoint dev runs here, and needs what uninstall would remove from its cluster"),
+			"stop it first, or name the cluster that is meant: --context NAME, or --kubeconfig "+session+" for this one")
 	}
 	options := manager.Options{
 		Expressions: expression.Compile,
@@ -98,7 +102,11 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 			return err
 		}
 		defer op.Close()
-		warnUnset(options.Log, op.UnsetBy())
+		if handlers := op.UnsetBy(); len(handlers) > 0 {
+			options.Log.Warn("startup handlers are not called: a finalizer or a diffbase_storage that they set is not removed or given "+
+				"back; serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers",
+				strings.Join(handlers, ", "))
+		}
 	}
 	removed := 0
 	err = manager.Uninstall(c.Context(), options, uninstall.Options{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
@@ -109,15 +117,6 @@ func run(p *command.Invocation, c *cobra.Command, f *uninstallFlags, files []str
 		fmt.Fprintln(p.Stdout, "nothing to remove")
 	}
 	return err
-}
-
-// warnUnset tells what is not known of an operator whose startup handlers were not called.
-func warnUnset(log *slog.Logger, handlers []string) {
-	if len(handlers) > 0 {
-		log.Warn("startup handlers are not called: a finalizer or a diffbase_storage that they set is not removed or given back; "+
-			"serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers",
-			strings.Join(handlers, ", "))
-	}
 }
 
 func (f *uninstallFlags) check(c *cobra.Command, files []string) error {
