@@ -227,17 +227,12 @@ func (r *reader) documentWithList(l *requiredList, fields []field) error {
 		return malformedAt(l.name, "required; return [] for none")
 	}
 	for _, name := range r.unknown {
-		if r.decoding.mayReplace(name, l.name) {
+		if r.decoding == Loose || r.decoding == LooseOptional && suggestion(name, []string{l.name}) != "" {
 			return malformedAt(topLevelPath(name), "unknown field, and %s is missing%s; return [] for none",
 				l.name, suggestion(name, namesOf(fields)))
 		}
 	}
 	return nil
-}
-
-// mayReplace reports whether an ignored field may be a misspelling of the missing list.
-func (d Decoding) mayReplace(name, list string) bool {
-	return d == Loose || d == LooseOptional && suggestion(name, []string{list}) != ""
 }
 
 // required reads the required list. It rejects values of other types rather than treating

@@ -319,7 +319,7 @@ func statusErrorOf(body []byte, err error) error {
 	switch {
 	case isUIDMismatch(status):
 		return newConflict("the object was replaced by another one with the same name")
-	case isMalformedApply(status):
+	case parsed.Code == http.StatusInternalServerError && strings.HasPrefix(parsed.Message, "failed to create typed patch object"):
 		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
 	}
 	return status
@@ -332,13 +332,6 @@ func isUIDMismatch(status *apierrors.StatusError) bool {
 		return false
 	}
 	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
-// isMalformedApply reports whether an applied object does not match the schema, which the server
-// returns as an internal error.
-func isMalformedApply(status *apierrors.StatusError) bool {
-	return status.ErrStatus.Code == http.StatusInternalServerError &&
-		strings.HasPrefix(status.ErrStatus.Message, "failed to create typed patch object")
 }
 
 func newConflict(message string) error {

@@ -38,7 +38,7 @@ func FieldManagers(managed, before, after json.RawMessage, since, until time.Tim
 			return nil, fmt.Errorf("read managed fields of %s: %w", entry.Manager, err)
 		}
 		touched := anyDiffers(&owned, left, right)
-		if !isWithin(entry.Time, since, until) {
+		if at := entry.Time; at == nil || at.Add(timeResolution).Before(since) || at.After(until) {
 			managedByOthers = managedByOthers || touched
 			continue
 		}
@@ -63,10 +63,6 @@ func appendUnique(names []string, name string) []string {
 
 // timeResolution is that of times in managedFields.
 const timeResolution = time.Second
-
-func isWithin(at *metav1.Time, since, until time.Time) bool {
-	return at != nil && !at.Add(timeResolution).Before(since) && !at.After(until)
-}
 
 func unmarshalBoth(before, after json.RawMessage) (left, right any, err error) {
 	for text, into := range map[*json.RawMessage]*any{&before: &left, &after: &right} {

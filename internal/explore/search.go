@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore/outcome"
 	"github.com/setpoint-dev/setpoint/internal/explore/property"
 	"github.com/setpoint-dev/setpoint/internal/explore/state"
+	"github.com/setpoint-dev/setpoint/internal/memory"
 )
 
 // batch is how many states are expanded before their results are merged.
@@ -304,17 +304,10 @@ func (s *search) limit(ctx context.Context) string {
 		return "it was interrupted"
 	case len(s.Nodes) >= bounds.States:
 		return fmt.Sprintf("the limit of states is reached (%d)", bounds.States)
-	case heap() >= bounds.Memory:
+	case memory.Heap() >= bounds.Memory:
 		return fmt.Sprintf("the limit of memory is reached (%d MiB)", bounds.Memory>>20)
 	}
 	return ""
-}
-
-// heap returns the bytes of live objects and of those that are still to be collected.
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }
 
 // showProgress reports how far the search is, about every second.

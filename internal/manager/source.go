@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
-	runtimemetrics "runtime/metrics"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/inspect"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/memory"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -40,7 +40,7 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 	p := inspect.Process{
 		Name: m.Process, Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.Leader.Leads(), Leader: m.Leader.Leader(),
-		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
+		HeapBytes: memory.Heap(), Goroutines: runtime.NumGoroutine(),
 		Selector: m.options.Selector, LogLevel: logLevel(m.Log), Watches: watches(m.Store), History: m.History.Stats(),
 		Series: m.History.Series("", time.Now()),
 	}
@@ -53,13 +53,6 @@ func (s *source) Process(context.Context) (inspect.Process, error) {
 // Controllers implements inspect.Source.
 func (s *source) Controllers(context.Context) ([]inspect.Controller, error) {
 	return s.manager.controllers.Inspect(), nil
-}
-
-// heapBytes returns the bytes of live objects.
-func heapBytes() uint64 {
-	sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	runtimemetrics.Read(sample)
-	return sample[0].Value.Uint64()
 }
 
 // watches returns the watches of a store.

@@ -85,6 +85,9 @@ func gcPercent(liveHeap uint64) int {
 // allocated returns how many bytes the process has allocated since it started.
 func allocated() uint64 { return readMetric("/gc/heap/allocs:bytes") }
 
+// Heap returns the bytes of live objects and of those that are still to be collected.
+func Heap() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
+
 // liveHeap returns how many bytes the last collection found live.
 func liveHeap() uint64 { return readMetric("/gc/heap/live:bytes") }
 

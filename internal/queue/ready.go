@@ -123,7 +123,8 @@ func (q *Queue) now() time.Duration { return q.options.Now().Sub(q.epoch) }
 func (q *Queue) entry(key Key) *entry {
 	e := q.entries[key]
 	if e == nil {
-		e = newEntry(key)
+		e = &entry{key: key}
+		e.retry.entry, e.delayed.entry = e, e
 		q.entries[key] = e
 	}
 	return e
@@ -283,12 +284,6 @@ type entry struct {
 	earliestRetry time.Duration // events do not move the retry before this
 	delayed       timer         // timer of AddAfter
 	delayedCause  Cause
-}
-
-func newEntry(key Key) *entry {
-	e := &entry{key: key}
-	e.retry.entry, e.delayed.entry = e, e
-	return e
 }
 
 // take hands the entry to a worker with all its causes.

@@ -75,7 +75,9 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		_ = provider.Shutdown(ctx) // The exporter has counted and logged what is lost.
-		counted.stopped()
+		if left := counted.pending.Swap(0); left > 0 {
+			counted.fail(int(left), errors.New("the collector did not take the last spans in time"))
+		}
 	}
 	return New(provider, p.Version, c.Annotate), stop, nil
 }
@@ -156,12 +158,5 @@ func (e *exporter) overflow() {
 	if !e.overflowed.Swap(true) {
 		e.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+envQueue,
 			"endpoint", e.endpoint)
-	}
-}
-
-// stopped counts what is lost at the end.
-func (e *exporter) stopped() {
-	if left := e.pending.Swap(0); left > 0 {
-		e.fail(int(left), errors.New("the collector did not take the last spans in time"))
 	}
 }

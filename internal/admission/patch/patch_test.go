@@ -307,15 +307,7 @@ func TestPatchFor(t *testing.T) {
 
 func applied(t *testing.T, raw, patch []byte) []byte {
 	t.Helper()
-	operations, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatalf("%s: %v", patch, err)
-	}
-	out, err := operations.Apply(raw)
-	if err != nil {
-		t.Fatalf("apply %s to %s: %v", patch, raw, err)
-	}
-	return out
+	return must.Get(must.Get(jsonpatch.DecodePatch(patch)).In(t).Apply(raw)).In(t)
 }
 
 func same(t *testing.T, a, b []byte) bool {

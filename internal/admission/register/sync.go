@@ -144,7 +144,8 @@ func (t *syncLoop) write(ctx context.Context, key configurationKey, desired *con
 		if stored, err = request.Object(request.Do(ctx, t.options.Client.Get().AbsPath(path))); err != nil {
 			return nil, wrapError("read", key, err)
 		}
-		if !t.options.owns(stored) && !sameController(desired, stored) {
+		owner := metav1.GetControllerOfNoCopy(desired)
+		if !t.options.owns(stored) && (owner == nil || !stored.ControlledBy(string(owner.UID))) {
 			return nil, fmt.Errorf("%s does not belong to this Setpoint, because it has no label %s=%s: delete it or use another name",
 				key, groupLabel, t.options.Group)
 		}
@@ -176,13 +177,6 @@ func (r Registration) owns(o *object.Object) bool {
 		return group == r.Group
 	}
 	return o.Field("metadata", "annotations", programAnnotation) != nil
-}
-
-// sameController reports whether the controller object of a configuration is the desired one: one
-// Setpoint runs it, and took it over from the one that made the configuration.
-func sameController(desired *configuration, stored *object.Object) bool {
-	of := metav1.GetControllerOfNoCopy(desired)
-	return of != nil && stored.ControlledBy(string(of.UID))
 }
 
 // removeUnwanted removes configurations of the group that are not desired.

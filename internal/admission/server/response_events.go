@@ -16,7 +16,7 @@ func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.Object
 		if event.Kind == "" {
 			event.APIVersion, event.Kind, event.Namespace, event.Name = r.APIVersion, r.Kind, r.Namespace, r.Name
 		}
-		if !concernsReviewed(r, event) {
+		if event.APIVersion != r.APIVersion || event.Kind != r.Kind || event.Namespace != r.Namespace || event.Name != r.Name {
 			all = append(all, event)
 			continue
 		}
@@ -30,11 +30,6 @@ func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.Object
 		all = append(all, event)
 	}
 	return all
-}
-
-// concernsReviewed reports whether an event is on the reviewed object.
-func concernsReviewed(r *hook.ReviewRequest, e hook.ObjectEvent) bool {
-	return e.APIVersion == r.APIVersion && e.Kind == r.Kind && e.Namespace == r.Namespace && e.Name == r.Name
 }
 
 // uidOf returns the UID of the stored object.

@@ -48,7 +48,7 @@ func startChild(p *Pool) (*child, error) {
 		return nil, fmt.Errorf("open a pipe: %w", err)
 	}
 	defer stdout.Close()
-	lines := &stderr{log: p.config.Log, budget: &p.budget, quiet: p.config.QuietStderr}
+	lines := &stderr{log: p.config.Log, budget: &p.budget, quiet: p.config.QuietStderr, ready: make(chan struct{})}
 	conn := &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer), log: lines.write}
 	one := &child{conn: conn, stderr: lines, started: time.Now()}
 	command := p.config.Command
@@ -73,6 +73,7 @@ func (c *child) do(ctx context.Context, limits Call, exchange func(*Conn) error)
 	timer := time.AfterFunc(limits.Timeout, func() { c.kill(&TimeoutError{limits.Timeout}) })
 	stop := context.AfterFunc(ctx, func() { c.kill(context.Cause(ctx)) })
 	err := exchange(c.conn)
+	c.stderr.catchUp()
 	timer.Stop()
 	stop()
 	switch {

@@ -45,11 +45,7 @@ func doWithin(ctx context.Context, p *child.Pool, line string, limits child.Call
 
 func mustDo(t *testing.T, p *child.Pool, line string) [3]int {
 	t.Helper()
-	fields, err := do(t.Context(), p, line)
-	if err != nil {
-		t.Fatalf("%.20s: %v", line, err)
-	}
-	return fields
+	return must.Get(do(t.Context(), p, line)).In(t)
 }
 
 func TestOneChildMakesManyCalls(t *testing.T) {
@@ -113,6 +109,18 @@ func TestChildEndsWhileAnotherCallWaits(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	calls.Wait()
 	cancel()
+}
+
+// What a child writes to its standard error before it responds is of that call, and there when the call ends.
+func TestLinesAreOfTheirCall(t *testing.T) {
+	p := newPool(t, nil)
+	for i := range 10 { // More at once are too much.
+		var printed []string
+		limits := child.Call{Timeout: long, MaxBytes: 1 << 10, Print: func(line string) { printed = append(printed, line) }}
+		if _, err := doWithin(t.Context(), p, fmt.Sprintf("log %d", i), limits); err != nil || len(printed) != 2 || printed[0] != strconv.Itoa(i) {
+			t.Fatalf("call %d has %d lines, %.50q, %v", i, len(printed), printed, err)
+		}
+	}
 }
 
 // What happens to a child is the error of one call. The next one has another child.

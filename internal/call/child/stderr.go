@@ -2,12 +2,15 @@ package child
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -34,12 +37,17 @@ type stderr struct {
 	quiet  bool
 	// call is the last call. Its lines may arrive after the response.
 	call atomic.Pointer[Call]
-	// since and bytes are of the current bytesInterval, slowed means that the log says so. Only Write uses them.
-	since  time.Time
-	bytes  int
+	// slowed means that the log says that the child has to wait. Only ReadFrom uses it.
 	slowed bool
+	// pipe is what is read, once ready is closed.
+	pipe  syscall.RawConn
+	ready chan struct{}
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	buffer [4 << 10]byte
+	// since and bytes are of the current bytesInterval.
+	since   time.Time
+	bytes   int
 	partial []byte
 	head    []string
 	tail    []string
@@ -54,20 +62,66 @@ func (s *stderr) begin(limits *Call) {
 	}
 }
 
-// Write implements io.Writer. One goroutine calls it. It waits if there was too much.
-func (s *stderr) Write(data []byte) (int, error) {
-	s.split(data)
-	s.throttle(len(data))
-	return len(data), nil
+// Write implements io.Writer for package exec, which calls ReadFrom.
+func (s *stderr) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// ReadFrom reads the pipe of the child to its end. It waits if there was too much.
+func (s *stderr) ReadFrom(file io.Reader) (_ int64, err error) {
+	s.pipe, err = file.(interface {
+		SyscallConn() (syscall.RawConn, error)
+	}).SyscallConn()
+	close(s.ready)
+	for n := 1; n > 0 && err == nil; s.throttle() {
+		err = s.pipe.Read(func(fd uintptr) bool {
+			n = s.readOnce(fd)
+			return n >= 0
+		})
+	}
+	return 0, err
+}
+
+// catchUp reads what the child has written so far, unless that is too much: what precedes a response is not of the next call.
+func (s *stderr) catchUp() {
+	<-s.ready
+	_ = s.pipe.Control(func(fd uintptr) { // It fails when all is read.
+		for s.wait() <= 0 && s.readOnce(fd) > 0 {
+		}
+	})
+}
+
+// readOnce returns the number of bytes that it has read: 0 at the end, and less if there are none yet.
+func (s *stderr) readOnce(fd uintptr) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := syscall.Read(int(fd), s.buffer[:])
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return -1
+	case err != nil:
+		return 0
+	}
+	if now := time.Now(); now.Sub(s.since) > bytesInterval {
+		s.since, s.bytes = now, 0
+	}
+	s.bytes += n
+	s.split(s.buffer[:n])
+	return n
+}
+
+// wait returns how long to wait until more may be read.
+func (s *stderr) wait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes <= maxBytes {
+		return 0
+	}
+	return time.Until(s.since.Add(bytesInterval))
 }
 
 // throttle waits until more may be read.
-func (s *stderr) throttle(read int) {
-	now := time.Now()
-	if now.Sub(s.since) > bytesInterval {
-		s.since, s.bytes = now, 0
-	}
-	if s.bytes += read; s.bytes <= maxBytes {
+func (s *stderr) throttle() {
+	wait := s.wait()
+	if wait <= 0 {
 		return
 	}
 	if !s.slowed && !s.quiet && s.log != nil {
@@ -75,13 +129,11 @@ func (s *stderr) throttle(read int) {
 		s.log(nil, fmt.Sprintf("the process has to wait: it writes more than %d KiB in %s to its standard error",
 			maxBytes>>10, bytesInterval))
 	}
-	<-time.After(time.Until(s.since.Add(bytesInterval)))
+	<-time.After(wait)
 }
 
 // split keeps at most one line of limited length.
 func (s *stderr) split(data []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for rest := data; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
 		if room := maxLine - len(s.partial); room > 0 {

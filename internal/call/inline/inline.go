@@ -50,7 +50,8 @@ const killGrace = 500 * time.Millisecond
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
 	p := &program{memory: c.MemoryBytes, sources: s.Sources, place: s.Place, former: &c.former}
-	p.code = call.Code{Digest: digestOf(s), Since: time.Now(), Holder: s.Holder}
+	digest := sha256.Sum256(encode([]any{s.Language, s.Entry, s.Sources}))
+	p.code = call.Code{Digest: hex.EncodeToString(digest[:]), Since: time.Now(), Holder: s.Holder}
 	p.code.Keep(textOf(s))
 	limiter := c.Limiter
 	if s.Reviews {
@@ -164,12 +165,6 @@ func (f *formerCode) add(code call.Code) {
 		f.codes[0].Forget()
 		f.codes = f.codes[1:]
 	}
-}
-
-// digestOf returns the digest of the code of a script.
-func digestOf(s call.Script) string {
-	sum := sha256.Sum256(encode([]any{s.Language, s.Entry, s.Sources}))
-	return hex.EncodeToString(sum[:])
 }
 
 // textOf returns the files of a script, that with the functions first. Others have their names above them.

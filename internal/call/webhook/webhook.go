@@ -95,10 +95,11 @@ func New(c Config) (*Webhook, error) {
 	c.Timeout = cmp.Or(max(c.Timeout, 0), defaultTimeout)
 	c.Concurrency = cmp.Or(max(c.Concurrency, 0), defaultConcurrency)
 	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
+	public := url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path}
 	w := &Webhook{
 		limiter:     c.ConnectionLimiter,
 		url:         target,
-		redactedURL: redact(target),
+		redactedURL: public.String(),
 		timeout:     c.Timeout,
 		client:      newReloadingClient(c, target.User),
 		cache:       newResponseCache(c.ETag),
@@ -137,12 +138,6 @@ func parseURL(rawURL string) (*url.URL, error) {
 		return nil, fmt.Errorf("webhook url %q: has no host", u.Redacted())
 	}
 	return u, nil
-}
-
-// redact returns the URL without secrets.
-func redact(u *url.URL) string {
-	public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	return public.String()
 }
 
 // Credentials authenticate a call. They are immutable; a rotation replaces them.

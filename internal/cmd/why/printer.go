@@ -63,8 +63,10 @@ func (t printer) print(a explanation, state bool) {
 		for _, care := range a.States {
 			t.printState(care)
 		}
-		if a.lastDenial != nil && a.stored != nil {
-			t.printDenial(a.lastDenial)
+		if run := a.lastDenial; run != nil && a.stored != nil {
+			review := run.Review()
+			t.styled(0, output.Red, "The last request to change it, %s by %s %s ago, was denied by the webhook %s of %s: %s",
+				review.Operation, review.User, output.Ago(run.Began, t.now), run.Steps[0].Call.Name, run.Controller, run.ReviewMessage())
 		}
 		if len(a.entries) == 0 {
 			t.line(0, "")
@@ -85,13 +87,6 @@ func (t printer) print(a explanation, state bool) {
 		t.line(0, "")
 		t.printEntry(&a.entries[i])
 	}
-}
-
-// printDenial prints why the object is not as a user wanted it.
-func (t printer) printDenial(run *inspect.Run) {
-	review := run.Review()
-	t.styled(0, output.Red, "The last request to change it, %s by %s %s ago, was denied by the webhook %s of %s: %s",
-		review.Operation, review.User, output.Ago(run.Began, t.now), run.Steps[0].Call.Name, run.Controller, run.ReviewMessage())
 }
 
 // printDeletion prints the end of the history.

@@ -30,14 +30,6 @@ func newDaemons(handlers []*trigger.State) []*daemonState {
 	return all
 }
 
-// syncDaemons is the step that starts the daemons of an object, notifies those that run if the
-// object changed, and stops the others. A daemon that returns queues the object.
-func (r *run) syncDaemons(ctx context.Context) {
-	for _, d := range r.memory.daemons {
-		d.update(ctx, r)
-	}
-}
-
 // update starts, notifies or stops the daemon.
 func (d *daemonState) update(ctx context.Context, r *run) {
 	desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && d.isWanted(r)

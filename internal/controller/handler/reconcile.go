@@ -37,8 +37,10 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	if !r.IsDry() {
-		r.syncDaemons(ctx)
+	for _, d := range r.memory.daemons {
+		if !r.IsDry() {
+			d.update(ctx, r)
+		}
 	}
 	if r.Phase == controller.PhasePaused {
 		return nil
