@@ -96,5 +96,5 @@ func (s *Selector) matches(k *served.Kind) bool {
 		(s.Category == "" || slices.Contains(k.Categories, s.Category)) &&
 		(s.Name == "" || s.Name == k.Plural || s.Name == k.Singular || s.Name == k.Kind.Kind || slices.Contains(k.ShortNames, s.Name)) &&
 		// To handle any kind does not include Events, because handlers send them.
-		!(s.Any && k.Plural == "events" && (k.Group == "" || k.Group == "events.k8s.io"))
+		(!s.Any || k.Plural != "events" || k.Group != "" && k.Group != "events.k8s.io")
 }

@@ -129,7 +129,7 @@ func (p objectPage) HasRun() bool {
 
 // Ours reports whether Setpoint sets conditions of a type on the object, or is a source of its events.
 func (p objectPage) Ours(of string) bool {
-	return slices.Contains(admission.ControllerGroups(), p.Kind.Group) ||
+	return slices.Contains(admission.ControllerGroups(), p.Group) ||
 		slices.Contains([]string{"Synced", "Reconciling", "Stalled", "Updated", "Handled"}, of) ||
 		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process, of) })
 }

@@ -125,7 +125,7 @@ func TestObjectPageLinksReasons(t *testing.T) {
 	p.Events.All = []userclient.Event{{Reason: "Paused", Source: "setpoint"}, {Reason: "Told", Source: "setpoint"}, {Reason: "Started", Source: "kubelet"}}
 	wantTexts(t, renderPage(t, "object", p), `/docs/glossary.md#hookfailed" rel="help noreferrer">HookFailed<span class="visually-hidden">: what it means`,
 		`#writefailed" rel`, `#paused" rel`, `!#ready" rel`, `!#told" rel`, `!#started" rel`)
-	p.Kind.Group = "setpoint.dev"
+	p.Group = "setpoint.dev"
 	wantTexts(t, renderPage(t, "object", p), `#ready" rel`)
 }
 
