@@ -72,7 +72,7 @@ test: check | need-kubernetes-client need-node ## All tests: check, control plan
 	$(MAKE) --no-print-directory -j 2 e2e explore-test browser release-test controlplane-test monitoring-rules
 
 .PHONY: test-all
-test-all: test unit-race monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test unit-race release-test-twice monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 # Nearly half of the time of the scripts is that of their API servers; a fifth of that is garbage collection by default.
 .PHONY: e2e
@@ -325,11 +325,16 @@ gen-check: | need-go
 	@tools/unchanged-by.sh go generate ./... -- api config docs examples internal/failure js
 
 # The go command sees no files outside of a module: -count=1 runs the tests again when they change.
-# The chart is rendered and linted by Helm's packages; the artifacts for Linux are made twice.
+# The chart is rendered and linted by Helm's packages.
+RELEASE_TEST := go -C tools/release test -count=1 -timeout 40m
 .PHONY: release-test
 release-test: | need-go
 	go -C tools/release vet ./...
-	go -C tools/release test -count=1 -timeout 40m ./...
+	$(RELEASE_TEST) ./...
+
+.PHONY: release-test-twice
+release-test-twice: | need-go
+	$(RELEASE_TEST) . -twice
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint
