@@ -264,9 +264,9 @@ vet: | need-go
 	go -C test/bench vet ./...
 	go -C test/browser vet ./...
 
-# The layers and the sizes are tests of test/house. What explores thousands of states takes five times as long with the race
-# detector, which sees the same goroutines in each: unit-race has it there, too.
-EXPLORING := ./examples/... ./internal/apply ./internal/cli ./internal/controller/... ./internal/explore/... ./internal/testcase
+# The layers and the sizes are tests of test/house. What explores thousands of states, or reads all sources, takes five times as
+# long with the race detector, which sees the same goroutines in each: unit-race has it there, too.
+EXPLORING := ./config/... ./test/house ./examples/... ./internal/apply ./internal/cli ./internal/controller/... ./internal/explore/... ./internal/testcase
 RACED = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 30m
 
 .PHONY: unit
