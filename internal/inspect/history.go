@@ -448,7 +448,9 @@ func (b *History) Reviews(controller string, detailed bool) []Run {
 	entries := b.reviewEntries(controller)
 	runs := make([]Run, 0, len(entries))
 	for i := range entries {
-		runs = append(runs, entries[i].shownReview(detailed))
+		run := entries[i].run.Render(detailed)
+		run.Steps[0].Call.Request, run.Steps[0].Call.Response = nil, nil
+		runs = append(runs, entries[i].shown(run))
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int { return b.Began.Compare(a.Began) })
 	return runs
@@ -469,11 +471,4 @@ func (b *History) reviewEntries(controller string) []entry {
 		}
 	}
 	return found
-}
-
-// shownReview returns the run of a review, without request and response.
-func (e *entry) shownReview(detailed bool) Run {
-	run := e.run.Render(detailed)
-	run.Steps[0].Call.Request, run.Steps[0].Call.Response = nil, nil
-	return e.shown(run)
 }

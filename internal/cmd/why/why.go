@@ -318,12 +318,14 @@ func (w *explainer) fullRun(ctx context.Context, s inspect.Source, run inspect.R
 // redactRun removes what the user may not read.
 func redactRun(ctx context.Context, r *client.Client, a runDetails) runDetails {
 	may := func(kind object.Kind, namespace string) bool {
+		if kind.Plural == "" { // Not of an object that the run has written. A response may omit the namespace.
+			if served, err := r.API.Kind(ctx, kind.Resource()); err == nil {
+				kind, namespace = served, cmp.Or(namespace, served.Within(a.Object.Namespace))
+			}
+		}
 		can := r.Can(ctx, "get", kind, namespace, "")
 		if !can {
-			if kind.Plural == "" {
-				kind, _ = r.API.Kind(ctx, kind.Resource()) // One that is not served has no name.
-			}
-			right := userclient.Permission{Verb: "get", Resource: kind.Plural, Group: kind.Group, Namespace: namespace}
+			right := userclient.Permission{Verb: "get", Resource: cmp.Or(kind.Plural, kind.Kind), Group: kind.Group, Namespace: namespace}
 			a.missing = lists.Union(a.missing, []string{right.Missing()})
 		}
 		return can
