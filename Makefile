@@ -325,16 +325,15 @@ gen-check: | need-go
 	@tools/unchanged-by.sh go generate ./... -- api config docs examples internal/failure js
 
 # The go command sees no files outside of a module: -count=1 runs the tests again when they change.
-# The chart is rendered and linted by Helm's packages.
-RELEASE_TEST := go -C tools/release test -count=1 -timeout 40m
+# The chart is rendered and linted by Helm's packages. That two releases are equal, and that `go install` works, takes minutes.
 .PHONY: release-test
 release-test: | need-go
 	go -C tools/release vet ./...
-	$(RELEASE_TEST) ./...
+	go -C tools/release test -count=1 -timeout 40m -skip '^TestGoInstall$$|^TestRelease$$/^two_releases_are_equal$$' ./...
 
 .PHONY: release-test-twice
 release-test-twice: | need-go
-	$(RELEASE_TEST) . -twice
+	go -C tools/release test -count=1 -timeout 40m -run '^TestGoInstall$$|^TestRelease$$' .
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint

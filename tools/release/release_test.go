@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,16 +28,10 @@ import (
 	"github.com/setpoint-dev/setpoint/tools/release/install"
 )
 
-// twice is set by make test-all.
-var twice = flag.Bool("twice", false, "make the release again, in another folder, and install the command from a module proxy; it takes minutes")
-
-// TestRelease makes a release, and runs the image. In folders of different names, two releases are equal.
+// TestRelease makes a release twice, in folders of different names, and runs the image.
 func TestRelease(t *testing.T) {
 	first := makeRelease(t, "../..")
 	t.Run("two releases are equal", func(t *testing.T) {
-		if !*twice {
-			return
-		}
 		clone := filepath.Join(t.TempDir(), "elsewhere", "clone")
 		runCommand(t, "git", "clone", "--quiet", "--no-hardlinks", "../..", clone)
 		// Changes that are not committed yet are part of both.
@@ -299,9 +292,6 @@ func TestLayoutHasTheNameOfTheImage(t *testing.T) {
 // TestGoInstall installs the command of developers with `go install …@version`, from a
 // module proxy of local files. A replace line in go.mod, or a file that the module lacks, would fail it.
 func TestGoInstall(t *testing.T) {
-	if !*twice {
-		return
-	}
 	t.Parallel()
 	const path, version = "github.com/setpoint-dev/setpoint", "v1.2.3"
 	proxy, bin := t.TempDir(), t.TempDir()
