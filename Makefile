@@ -264,19 +264,19 @@ vet: | need-go
 	go -C test/bench vet ./...
 	go -C test/browser vet ./...
 
-# The layers and the sizes are tests of test/house. What explores thousands of states, or reads all sources, takes five times as
-# long with the race detector, which sees the same goroutines in each: unit-race has it there, too.
-EXPLORING := ./config/... ./test/house ./examples/... ./internal/apply ./internal/cli ./internal/controller/... ./internal/explore/... ./internal/testcase
+# The layers and the sizes are tests of test/house. What explores thousands of states, reads all sources, or runs an interpreter
+# takes five times as long with the race detector, which sees the same goroutines over and over: unit-race has it there, too.
+LONG := $(addprefix ./,config/... test/house examples/... $(addprefix internal/,apply call/inline cli controller/... explore/... script/... testcase))
 RACED = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 30m
 
 .PHONY: unit
 unit: | need-go
-	go test -timeout 30m $(EXPLORING)
-	$(RACED) $$(go list ./... | grep -vxF "$$(go list $(EXPLORING))" | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')
+	go test -timeout 30m $(LONG)
+	$(RACED) $$(go list ./... | grep -vxF "$$(go list $(LONG))" | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')
 
 .PHONY: unit-race
 unit-race: | need-go
-	$(RACED) $(EXPLORING)
+	$(RACED) $(LONG)
 
 # The first interpreter that can run the package: a python3 of a version manager may be a stub.
 PYTHON = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c '$(PYTHON_CHECK)' 2>/dev/null),$(python))))
