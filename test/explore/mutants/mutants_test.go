@@ -1,7 +1,7 @@
 // Package mutants shows what the explorations of setpoint test find: operators with one mistake each.
 //
 // What lives here: small operators, mutants of them and of the examples as replacements in their text, and the property
-// that each violates. Who calls: make explore-test.
+// that each violates. Who calls: make explore-mutants.
 package mutants
 
 import (
