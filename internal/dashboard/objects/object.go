@@ -131,7 +131,7 @@ func (p objectPage) HasRun() bool {
 func (p objectPage) Ours(of string) bool {
 	return slices.Contains(admission.ControllerGroups(), p.Group) ||
 		slices.Contains([]string{"Synced", "Reconciling", "Stalled", "Updated", "Handled"}, of) ||
-		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process, of) })
+		slices.ContainsFunc(p.States, func(c stateView) bool { return strings.HasPrefix(c.Process+"-", of+"-") })
 }
 
 // addWarnings adds distinct warnings.

@@ -122,9 +122,9 @@ func TestObjectPageLinksReasons(t *testing.T) {
 	p := newObjectPage("a", "p", newFailedRun(5, "x: y"))
 	p.States[0].Reason = "HookFailed"
 	p.Conditions = []metav1.Condition{{Type: "Synced", Reason: "WriteFailed"}, {Type: "Ready", Reason: "Ready"}}
-	p.Events.All = []userclient.Event{{Reason: "Paused", Source: "setpoint"}, {Reason: "Told", Source: "setpoint"}, {Reason: "Started", Source: "kubelet"}}
+	p.Events.All = []userclient.Event{{Reason: "Paused", Source: "setpoint"}, {Reason: "Told", Source: "setpoint"}, {Reason: "Started", Source: "kubelet"}, {Reason: "Resumed"}, {Reason: "Stopped", Source: "set"}}
 	wantTexts(t, renderPage(t, "object", p), `/docs/glossary.md#hookfailed" rel="help noreferrer">HookFailed<span class="visually-hidden">: what it means`,
-		`#writefailed" rel`, `#paused" rel`, `!#ready" rel`, `!#told" rel`, `!#started" rel`)
+		`#writefailed" rel`, `#paused" rel`, `!#ready" rel`, `!#told" rel`, `!#started" rel`, `!#resumed" rel`, `!#stopped" rel`)
 	p.Group = "setpoint.dev"
 	wantTexts(t, renderPage(t, "object", p), `#ready" rel`)
 }
