@@ -109,16 +109,18 @@ func (s *admissionTest) subtest(name string, do func(*testing.T)) {
 	})
 }
 
-// updateBackends has the Service lead to the replicas that serve.
+// updateBackends has the Service lead to the replicas that are ready, as readiness probes would.
 func (s *admissionTest) updateBackends() {
 	var addresses []string
 	for _, p := range s.replicas {
-		if address := p.findInLog(`msg="serving webhooks" address=(\S+)`); address != "" {
-			addresses = append(addresses, address)
+		if p.ready() {
+			addresses = append(addresses, p.findInLog(`msg="serving webhooks" address=(\S+)`))
 		}
 	}
 	s.balancer.SetBackends(addresses...)
 }
+
+func (p *process) ready() bool { return p.findInLog(`(msg=ready )`) != "" }
 
 // findInLog returns the first group of a pattern's match in the log, "" without a match.
 func (p *process) findInLog(pattern string) string {
@@ -133,15 +135,13 @@ func (p *process) findInLog(pattern string) string {
 	return string(found[1])
 }
 
-// serving waits until all replicas serve.
+// serving waits until all replicas are ready.
 func (s *admissionTest) serving() {
-	s.until(time.Minute, func() error {
-		for _, p := range s.replicas {
-			if p.findInLog(`msg="serving webhooks" address=(\S+)`) == "" {
-				return errors.New("a replica does not serve")
-			}
+	s.until(2*time.Minute, func() error {
+		if !slices.ContainsFunc(s.replicas, func(p *process) bool { return !p.ready() }) {
+			return nil
 		}
-		return nil
+		return errors.New("a replica is not ready")
 	})
 	s.updateBackends()
 }
