@@ -54,11 +54,11 @@ func (c *Cluster) componentSpec(component string) componentSpec {
 	}
 }
 
-// inherited is the part of our environment that the components see. The rest,
-// such as the reader's own ETCD_… or KWOK_… settings, is none of theirs.
+// inherited is the part of our environment that the components see: files, and how much memory Go may use to save time.
+// The rest, such as the reader's own ETCD_… or KWOK_… settings, is none of theirs.
 func inherited() []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOGC", "GOMEMLIMIT"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
 		}
