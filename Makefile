@@ -72,20 +72,22 @@ test: check | need-kubernetes-client need-node ## All tests: check, control plan
 	$(MAKE) --no-print-directory -j 2 e2e explore-test browser release-test controlplane-test monitoring-rules
 
 .PHONY: test-all
-test-all: test unit-race release-test-twice monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test unit-race release-test-long monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, a release, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
-# Nearly half of the time of the scripts is that of their API servers; a fifth of that is garbage collection by default.
+# Nearly half of the time of these tests is that of their API servers; a fifth of that is garbage collection by default.
+CLUSTER_TEST := GOGC=400 go
+
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
-	GOGC=400 go test -count=1 -timeout 60m -parallel 6 ./test/e2e
+	$(CLUSTER_TEST) test -count=1 -timeout 60m -parallel 6 ./test/e2e
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
-BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
+BROWSER := $(CLUSTER_TEST) -C test/browser test -count=1 -timeout 15m -parallel 4
 BROWSERFLAGS :=
 
 .PHONY: explore-test
 explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane
-	go test -count=1 -timeout 60m ./test/explore
+	$(CLUSTER_TEST) test -count=1 -timeout 60m ./test/explore
 
 .PHONY: explore-mutants
 explore-mutants: bin/setpoint ## Explore operators and examples with one mistake each: each is found
@@ -189,8 +191,8 @@ KUBERNETES := 1.30
 .PHONY: test-kubernetes
 test-kubernetes: export SETPOINT_KUBERNETES_BINARIES = $(CURDIR)/bin/kubernetes-$(KUBERNETES)
 test-kubernetes: bin/kubernetes-$(KUBERNETES)/kube-apiserver bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts on KUBERNETES=1.36, or 1.30, the oldest supported version, which is compiled first
-	GOGC=400 go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python)'
-	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 30m -skip '^TestCluster$$/^(lists_come_in_shards|lists_are_not_compressed|kubectl_is_the_real_one)$$' .
+	$(CLUSTER_TEST) test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python)'
+	SETPOINT=$(CURDIR)/bin/setpoint $(CLUSTER_TEST) -C controlplane test -count=1 -timeout 30m -skip '^TestCluster$$/^(lists_come_in_shards|lists_are_not_compressed|kubectl_is_the_real_one)$$' .
 
 # --- the binaries -----------------------------------------------------------
 
@@ -325,20 +327,20 @@ gen-check: | need-go
 	@tools/unchanged-by.sh go generate ./... -- api config docs examples internal/failure js
 
 # The go command sees no files outside of a module: -count=1 runs the tests again when they change.
-# The chart is rendered and linted by Helm's packages. That two releases are equal, and that `go install` works, takes minutes.
+# The chart is rendered and linted by Helm's packages. A release with all its binaries, twice, and `go install` take minutes: release-test-long.
 .PHONY: release-test
 release-test: | need-go
 	go -C tools/release vet ./...
-	go -C tools/release test -count=1 -timeout 40m -skip '^TestGoInstall$$|^TestRelease$$/^two_releases_are_equal$$' ./...
+	go -C tools/release test -count=1 -timeout 10m -skip '^TestGoInstall$$|^TestRelease$$' ./...
 
-.PHONY: release-test-twice
-release-test-twice: | need-go
+.PHONY: release-test-long
+release-test-long: | need-go
 	go -C tools/release test -count=1 -timeout 40m -run '^TestGoInstall$$|^TestRelease$$' .
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint
 	go -C controlplane vet ./...
-	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 20m ./...
+	SETPOINT=$(CURDIR)/bin/setpoint $(CLUSTER_TEST) -C controlplane test -count=1 -timeout 20m ./...
 
 # --- what the binaries consist of -------------------------------------------
 
