@@ -146,7 +146,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("! eventually would wait for nothing: use stays, or eventually -not")
 	}
 	deadline := time.Now().Add(p.period)
-	for {
+	for interval := pollInterval; ; interval = min(interval*5/4, time.Second) {
 		out, right := p.once(ts)
 		if right {
 			ts.Check(out.replay(ts))
@@ -155,7 +155,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("not within %v: %s\nlast output:\n%s", p.period, p, out)
 		}
-		<-time.After(pollInterval)
+		<-time.After(interval)
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 // production cluster.
 const insideVariable = "SETPOINT_E2E_INSIDE"
 
+// controlPlaneEnds is its value where the control plane ends with the tests, which leave it as it is.
+const controlPlaneEnds = "ends"
+
 // TestMain runs the tests as the command of `setpoint dev … -- COMMAND`, as a
 // user's own tests would be run: this process becomes setpoint, which boots one
 // control plane with every example on it and starts this program again.
@@ -101,7 +104,7 @@ func becomeSetpointDev() error {
 		command = append(command, filepath.Dir(project))
 	}
 	command = append(append(command, "--", self), os.Args[1:]...)
-	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"=1"))
+	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"="+controlPlaneEnds))
 }
 
 func findBinary() (string, error) {
