@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/setpoint-dev/setpoint/test/pages"
 )
 
 // How often a command is polled; how long a script waits before it fails; how long
@@ -45,7 +47,7 @@ func commands() map[string]command {
 		"lastcall":    lastCallCommand,
 		"tell":        instructCommand,
 		"proxy":       proxyCommand,
-		"shown":       shown,
+		"shown":       pages.Compare,
 		"written":     written,
 		"changed":     changed,
 		"manifests":   manifestsCommand,

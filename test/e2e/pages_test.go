@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/setpoint-dev/setpoint/internal/must"
+	"github.com/setpoint-dev/setpoint/test/pages"
 )
 
 var updatePages = flag.Bool("update-pages", false, "write what commands print into the pages that show it")
@@ -191,34 +192,13 @@ func repositoryRoot(t *testing.T) string {
 	return must.Get(filepath.Abs(filepath.Join("..", ".."))).In(t)
 }
 
-var (
-	clock  = regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`)
-	age    = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)(\d+s)?\b`)
-	moment = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
-	port   = regexp.MustCompile(`(http://127\.0\.0\.1|localhost):\d+(/[\w-]+)?`)
-	digest = regexp.MustCompile(`(seen\\?":\\?")[\w-]+`)
-	spaces = regexp.MustCompile(`[ \t]+`)
-)
-
-// normalize leaves out what differs from run to run.
-func normalize(text string) string {
-	text = age.ReplaceAllString(clock.ReplaceAllString(text, "CLOCK"), "AGE")
-	text = port.ReplaceAllString(moment.ReplaceAllString(text, "MOMENT"), "HOST")
-	text = digest.ReplaceAllString(text, "${1}DIGEST")
-	var lines []string
-	for line := range strings.Lines(text) {
-		lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
-}
-
 // expect waits until a command prints what the page shows. One that changes something runs once.
 func (c *pageCluster) expect(shown shownCommand) {
 	c.t.Helper()
 	var got string
 	check := func() error {
 		got = c.print(shown.command)
-		if text := "\n" + normalize(got) + "\n"; outputPattern(shown.output).FindString(text) != text {
+		if !(pages.Shown{Output: shown.output}).Is(got) {
 			return fmt.Errorf("%s prints\n%s\nand %s shows\n%s\n-update-pages corrects it", shown.command, got, shown.page, shown.output)
 		}
 		return nil
@@ -324,27 +304,10 @@ func (p page) allCommands() []shownCommand {
 	return slices.DeleteFunc(p.parseCommands(p.text), func(shown shownCommand) bool { return shown.command == "" })
 }
 
-// parseCommands returns the commands of a text. A command that ends in | has a second line. Text
-// that is not indented ends an output: an empty command stands for it.
 func (p page) parseCommands(text string) []shownCommand {
 	var all []shownCommand
-	depth := 0
-	for line := range strings.Lines(text) {
-		indented := strings.TrimLeft(line, " ")
-		spaces := len(line) - len(indented)
-		command, prompt := strings.CutPrefix(indented, "$ ")
-		last := len(all) - 1
-		switch {
-		case prompt && spaces >= 4:
-			all, depth = append(all, shownCommand{page: p.name, command: strings.TrimRight(command, "\n")}), spaces
-		case strings.TrimSpace(line) != "" && spaces < max(depth, 4):
-			all = append(all, shownCommand{})
-		case last < 0:
-		case strings.HasSuffix(all[last].command, "|"):
-			all[last].command += " " + strings.TrimSpace(line)
-		default:
-			all[last].output += line[min(depth, len(line)-1):]
-		}
+	for _, each := range pages.Parse(text) {
+		all = append(all, shownCommand{p.name, each.Command, each.Output})
 	}
 	return all
 }
@@ -405,35 +368,6 @@ func sectionOf(ts *testscript.TestScript, name, heading string) page {
 	return p
 }
 
-// shown PAGE COMMAND [OLD=NEW…]: the last command printed what the page shows below COMMAND, once
-// each OLD is NEW. On the page, … stands for any text.
-func shown(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: shown PAGE COMMAND [OLD=NEW…]")
-	}
-	text, err := os.ReadFile(filepath.Join("..", "..", args[0]))
-	ts.Check(err)
-	all := parsePage(args[0], string(text)).allCommands()
-	at := slices.IndexFunc(all, func(each shownCommand) bool { return each.command == args[1] })
-	if at < 0 {
-		ts.Fatalf("%s does not show the command %s", args[0], args[1])
-	}
-	got := ts.ReadFile("stdout") + ts.ReadFile("stderr")
-	for _, replacement := range args[2:] {
-		before, after, _ := strings.Cut(replacement, "=")
-		got = strings.ReplaceAll(got, before, after)
-	}
-	if !outputPattern(all[at].output).MatchString("\n" + normalize(got) + "\n") {
-		ts.Fatalf("the command printed\n%s\nand %s shows\n%s", got, args[0], all[at].output)
-	}
-}
-
-// outputPattern matches an output that contains the lines of a page.
-func outputPattern(output string) *regexp.Regexp {
-	quoted := regexp.QuoteMeta("\n" + normalize(output) + "\n")
-	return regexp.MustCompile(strings.ReplaceAll(quoted, "…", ".*"))
-}
-
 // TestEveryShownOutputIsTested finds outputs on pages that no test compares with what the command
 // prints.
 func TestEveryShownOutputIsTested(t *testing.T) {
@@ -447,8 +381,8 @@ func TestEveryShownOutputIsTested(t *testing.T) {
 	for _, command := range shownByScripts(t) {
 		tested[command]++
 	}
-	pages := must.Get(filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))).In(t)
-	for _, path := range append(pages, filepath.Join("..", "..", "README.md")) {
+	docs := must.Get(filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))).In(t)
+	for _, path := range append(docs, filepath.Join("..", "..", "README.md")) {
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
 		for _, each := range readPage(t, name).allCommands() {
 			command := name + " " + each.command
