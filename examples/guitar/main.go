@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/dashboard"
 )
 
 //go:generate go tool -modfile=../../tools/go.mod controller-gen crd paths=. output:crd:dir=.
@@ -55,6 +56,7 @@ func main() { newApp().Main() }
 func newApp() *setpoint.App {
 	app := setpoint.New("guitar")
 	app.InstallCRDs(crd)
+	app.UseDashboard(&dashboard.Options{})
 
 	guitars := setpoint.For[Guitar](app)
 	unreviewed := setpoint.When(func(_, g *Guitar) bool { return !g.Spec.Review })

@@ -23,6 +23,9 @@ import (
 // since it may name a real cluster.
 const uiVariable = "SETPOINT_BROWSER_UI"
 
+// tokenVariable is set to the token of a user who signs in, where no session has printed an address.
+const tokenVariable = "SETPOINT_BROWSER_TOKEN"
+
 // TestMain runs the tests as the command of `setpoint dev … -- COMMAND`: this process becomes
 // setpoint, which boots one control plane with all examples and starts this program again.
 func TestMain(m *testing.M) {

@@ -75,6 +75,10 @@ func newPage(t *testing.T, base string) *page {
 	p.scheme("light")
 	if base == sharedUI() {
 		p.enter(sessionUI())
+		if token := os.Getenv(tokenVariable); token != "" {
+			p.signIn(token)
+			p.see("Sign out")
+		}
 	}
 	return p
 }
