@@ -51,7 +51,7 @@ func task(s sandbox.Sandbox) (int, error) {
 	if err := os.WriteFile(filepath.Join(sandbox.Home, "file"), nil, 0o600); err != nil {
 		return 1, err
 	}
-	pods := filepath.Join(cgroups, s.Cgroup(), "pods")
+	pods := filepath.Join(cgroups(), s.Cgroup(), "pods")
 	if err := os.Mkdir(pods, 0o755); err != nil {
 		return 1, err
 	}
@@ -69,8 +69,13 @@ func task(s sandbox.Sandbox) (int, error) {
 	return 0, sleep.Wait()
 }
 
-// cgroups is a hierarchy without parameters that a new cgroup needs.
-const cgroups = "/sys/fs/cgroup/pids"
+// cgroups is a hierarchy without parameters that a new cgroup needs; version 2 has one for all.
+func cgroups() string {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "/sys/fs/cgroup"
+	}
+	return "/sys/fs/cgroup/pids"
+}
 
 func TestNothingIsLeft(t *testing.T) {
 	for _, c := range []struct {
@@ -139,7 +144,7 @@ func footprint(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	text.Write(must.Get(os.ReadFile("/proc/self/mounts")).In(t))
-	for _, pattern := range []string{"/sys/class/net/*", "/sys/fs/cgroup/*/setpoint-node-*"} {
+	for _, pattern := range []string{"/sys/class/net/*", "/sys/fs/cgroup/setpoint-node-*", "/sys/fs/cgroup/*/setpoint-node-*"} {
 		fmt.Fprintln(&text, must.Get(filepath.Glob(pattern)).In(t))
 	}
 	return text.String()
