@@ -123,7 +123,7 @@ NODE := bin/node
 .PHONY: test-node
 test-node: | need-go ## Run pods on a real node (kubelet, kube-proxy, containerd), and install Setpoint there; root on Debian, nothing stays
 	@go -C test/node run ./need $(CURDIR)
-	@$(MAKE) --no-print-directory bin/setpoint bin/setpoint-controller $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install operators)
+	@$(MAKE) --no-print-directory bin/setpoint bin/setpoint-controller $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install operators browser.test)
 	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -p 1 -timeout 15m $(NODEFLAGS) ./...
 
 SOAK      := 10m
@@ -229,6 +229,9 @@ $(NODE)/release/install: $(LIGHT_INPUTS) $(call inputs,tools/release) | need-go
 $(NODE)/operators: $(LIGHT_INPUTS) $(call inputs,examples) | need-go
 	go build -ldflags '-s -w' -o $@/ $(addprefix ./examples/,config-restart exchangerate exchangerate/rates guitar watcher)
 	@touch $@
+
+$(NODE)/browser.test: $(wildcard test/browser/*.go test/browser/go.*) | need-go
+	go -C test/browser test -c -o $(CURDIR)/$@ .
 
 bin/setpoint-controller: $(LIGHT_INPUTS) | need-go
 	@tools/build-with-progress.sh $@ . ./cmd/setpoint-controller -ldflags '$(LDFLAGS)'

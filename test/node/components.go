@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,44 +20,47 @@ import (
 
 // component is a program of the node. It runs until the sandbox ends.
 type component struct {
-	name, log string
+	cmd *exec.Cmd
+	log string
 	// ended is closed when it has ended, which is an error.
 	ended chan struct{}
 }
 
 func (n *Node) startComponent(name string, args ...string) error {
-	c := &component{name: name, log: n.folder("logs", name+".log"), ended: make(chan struct{})}
-	if err := os.MkdirAll(filepath.Dir(c.log), 0o755); err != nil {
-		return err
-	}
-	log, err := os.Create(c.log)
+	c := &component{cmd: exec.Command(name, args...), log: n.folder("logs", name+".log"), ended: make(chan struct{})}
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(n.program(name), args...)
-	cmd.Env = append(os.Environ(), "PATH="+n.program("")+":"+os.Getenv("PATH"))
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	c.cmd.Stdout, c.cmd.Stderr = log, log
+	if err := c.cmd.Start(); err != nil {
 		return err
 	}
-	n.components = append(n.components, c)
+	n.components[name] = c
 	go func() {
 		defer close(c.ended)
-		_ = cmd.Wait()
+		_ = c.cmd.Wait()
 	}()
 	return nil
 }
 
-// program is the path of a program of the node.
-func (n *Node) program(name string) string { return n.folder("programs", name) }
+// Restart kills a component, and starts it again.
+func (n *Node) Restart(name string) error {
+	old := n.components[name]
+	if err := old.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-old.ended
+	return n.startComponent(name, old.cmd.Args[1:]...)
+}
 
 // failure names a component that has ended.
 func (n *Node) failure() error {
-	for _, c := range n.components {
+	for name, c := range n.components {
 		select {
 		case <-c.ended:
-			return fmt.Errorf("%s has ended; its log %s ends:\n%s", c.name, c.log, tail(c.log))
+			return fmt.Errorf("%s has ended; its log %s ends:\n%s", name, c.log, tail(c.log))
 		default:
 		}
 	}
@@ -143,8 +145,8 @@ func (n *Node) ready(ctx context.Context) error {
 	return nil
 }
 
-// output runs a command and returns what it has printed.
-func output(ctx context.Context, args ...string) (string, error) {
+// Output runs a command and returns what it has printed.
+func Output(ctx context.Context, args ...string) (string, error) {
 	var out, problems strings.Builder
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &problems

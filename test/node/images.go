@@ -26,9 +26,10 @@ const nftables = "xtables-nft-multi"
 
 // unpacked are the folders of Debian's packages in bin/node.
 var unpacked = []debian.Packages{
-	// The programs that containerd, kubelet and kube-proxy call.
+	// The programs that containerd, kubelet, kube-proxy and scripts call.
 	{
-		Folder: "system", Names: []string{"runc", "containernetworking-plugins", "iptables", "iproute2"},
+		Folder: "system",
+		Names:  []string{"runc", "containernetworking-plugins", "iptables", "iproute2", "curl", "chromium", "fonts-dejavu-core"},
 		Links: map[string]string{
 			"usr/sbin/iptables": nftables, "usr/sbin/iptables-save": nftables, "usr/sbin/iptables-restore": nftables,
 			"usr/sbin/ip6tables": nftables, "usr/sbin/ip6tables-save": nftables, "usr/sbin/ip6tables-restore": nftables,
@@ -79,12 +80,7 @@ func (n *Node) importImages(ctx context.Context) error {
 	return nil
 }
 
-// Ctr runs ctr in the namespace of Kubernetes.
-func (n *Node) Ctr(ctx context.Context, args ...string) (string, error) {
-	return output(ctx, append([]string{n.program("ctr"), "-n", "k8s.io"}, args...)...)
-}
-
-// ImportImage writes an image and imports it. Its folder is one of bin/node, or "".
+// ImportImage writes an image and gives it to the kubelet. Its folder is one of bin/node, or "".
 func (n *Node) ImportImage(ctx context.Context, i image.Image) error {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -98,6 +94,6 @@ func (n *Node) ImportImage(ctx context.Context, i image.Image) error {
 	if err := i.Write(file); err != nil {
 		return err
 	}
-	_, err = n.Ctr(ctx, "images", "import", file)
+	_, err = Output(ctx, "ctr", "-n", "k8s.io", "images", "import", file)
 	return err
 }

@@ -7,8 +7,10 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -31,7 +33,7 @@ type Node struct {
 	Client kubernetes.Interface
 
 	cluster    *controlplane.Cluster
-	components []*component
+	components map[string]*component
 }
 
 // startLimit ends a start that hangs; one that works takes half a minute.
@@ -85,6 +87,7 @@ func (n *Node) start() error {
 		run  func(context.Context) error
 	}{
 		{"write the configuration", n.writeConfig},
+		{"put programs on the path", n.putOnPath},
 		{"set up the network", network},
 		{"start containerd", n.startContainerd},
 		{"import images", n.importImages},
@@ -126,6 +129,20 @@ func (n *Node) writeConfig(context.Context) error {
 	})
 }
 
+// putOnPath makes setpoint, kubectl and the programs of the node commands, for what runs here and in scripts.
+func (n *Node) putOnPath(context.Context) error {
+	n.components = map[string]*component{}
+	binary := cmp.Or(os.Getenv("SETPOINT"), n.folder("..", "setpoint"))
+	programs := home("programs")
+	return errors.Join(
+		os.RemoveAll(n.folder("logs")), os.Mkdir(n.folder("logs"), 0o755), os.Mkdir(programs, 0o755),
+		os.Symlink(binary, filepath.Join(programs, "setpoint")),
+		os.WriteFile(filepath.Join(programs, "kubectl"), []byte("#!/bin/sh\nexec setpoint kubectl \"$@\"\n"), 0o755),
+		os.Setenv("SETPOINT", binary),
+		os.Setenv("PATH", strings.Join([]string{programs, n.folder("programs"), os.Getenv("PATH")}, ":")),
+	)
+}
+
 // network gives the node its address, on the bridge of its pods. All else is kube-proxy's.
 func network(ctx context.Context) error {
 	for _, command := range []string{
@@ -135,7 +152,7 @@ func network(ctx context.Context) error {
 		"ip link set cni0 up",
 		"ip route add default dev cni0",
 	} {
-		if _, err := output(ctx, strings.Fields(command)...); err != nil {
+		if _, err := Output(ctx, strings.Fields(command)...); err != nil {
 			return err
 		}
 	}
@@ -150,7 +167,7 @@ const address = "10.244.0.1"
 func (n *Node) startControlPlane(ctx context.Context) (err error) {
 	proxy := home("cluster", "pki", "front-proxy")
 	n.cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Executable: n.Binary(), DataDir: home("cluster"), Nodes: -1,
+		Executable: os.Getenv("SETPOINT"), DataDir: home("cluster"), Nodes: -1,
 		Args: map[string][]string{
 			"etcd": {"--unsafe-no-fsync"},
 			"kube-apiserver": {
@@ -161,6 +178,9 @@ func (n *Node) startControlPlane(ctx context.Context) (err error) {
 		},
 	})
 	if err != nil {
+		return err
+	}
+	if err := os.Setenv("KUBECONFIG", n.cluster.Kubeconfig()); err != nil {
 		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", n.cluster.Kubeconfig())

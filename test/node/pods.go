@@ -5,34 +5,14 @@ package node
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Binary is the setpoint binary.
-func (n *Node) Binary() string {
-	if named := os.Getenv("SETPOINT"); named != "" {
-		return named
-	}
-	return filepath.Join(n.Root, "bin", "setpoint")
-}
-
-// Setpoint runs a command of setpoint, such as kubectl, as an admin of the cluster in the folder of the repository.
-func (n *Node) Setpoint(ctx context.Context, args ...string) (string, error) {
-	return n.Run(ctx, append([]string{n.Binary()}, args...)...)
-}
-
-// Run runs a program as an admin of the cluster in the folder of the repository.
-func (n *Node) Run(ctx context.Context, args ...string) (string, error) {
-	return output(ctx, append([]string{"env", "-C", n.Root, "KUBECONFIG=" + n.cluster.Kubeconfig()}, args...)...)
-}
-
 // AwaitPods waits until as many pods as wanted have the labels, all ready and none in deletion. The error explains why a pod is not.
-func (n *Node) AwaitPods(ctx context.Context, namespace, selector string, wanted int) ([]corev1.Pod, error) {
+func (n *Node) AwaitPods(ctx context.Context, namespace, selector string, wanted int) error {
 	var pods []corev1.Pod
 	err := n.Await(ctx, func() error {
 		list, err := n.Client.CoreV1().Pods(namespace).List(context.WithoutCancel(ctx), metav1.ListOptions{LabelSelector: selector})
@@ -51,9 +31,9 @@ func (n *Node) AwaitPods(ctx context.Context, namespace, selector string, wanted
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, n.Explain(context.WithoutCancel(ctx), pods))
+		err = fmt.Errorf("%w\n%s", err, n.Explain(context.WithoutCancel(ctx), pods))
 	}
-	return pods, nil
+	return err
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -75,7 +55,7 @@ func (n *Node) Explain(ctx context.Context, pods []corev1.Pod) string {
 		const logs = "logs --all-containers --prefix --tail 15"
 		for _, command := range []string{"describe pod", logs, logs + " --previous"} {
 			args := append([]string{"kubectl", "-n", pods[i].Namespace}, append(strings.Fields(command), pods[i].Name)...)
-			said, err := n.Setpoint(ctx, args...)
+			said, err := Output(ctx, args...)
 			if err != nil {
 				said = err.Error() // There may be none.
 			}
