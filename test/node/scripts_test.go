@@ -5,6 +5,7 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,10 @@ import (
 
 	registry "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/rogpeppe/go-internal/testscript"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"image":      importImage,
 			"kill-pid":   killContainer,
 			"ready":      ready,
+			"render":     render,
 			"restart":    restart,
 			"shown":      pages.Compare,
 		},
@@ -143,6 +149,22 @@ func killContainer(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return nil
 	})
+}
+
+// render CHART VALUES FILE: what Helm applies for the release setpoint in setpoint-system.
+func render(ts *testscript.TestScript, _ bool, args []string) {
+	chart, err := loader.Load(ts.MkAbs(args[0]))
+	ts.Check(err)
+	values, err := common.ReadValues([]byte(args[1]))
+	ts.Check(err)
+	release := common.ReleaseOptions{Name: "setpoint", Namespace: "setpoint-system"}
+	all, err := util.ToRenderValues(chart, values, release, common.DefaultCapabilities)
+	ts.Check(err)
+	rendered, err := engine.Render(chart, all)
+	ts.Check(err)
+	maps.DeleteFunc(rendered, func(file, _ string) bool { return filepath.Ext(file) != ".yaml" })
+	documents := slices.Collect(maps.Values(rendered))
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Join(documents, "\n---\n")), 0o600))
 }
 
 // restart COMPONENT: kills a program of the node, and starts it again.
