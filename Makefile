@@ -124,7 +124,7 @@ NODE := bin/node
 test-node: | need-go ## Run pods on a real node (kubelet, kube-proxy, containerd), and install Setpoint there; root on Debian, nothing stays
 	@go -C test/node run ./need $(CURDIR)
 	@$(MAKE) --no-print-directory bin/setpoint bin/setpoint-controller $(addprefix $(NODE)/,programs/kubelet programs/containerd release/install operators browser.test)
-	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -p 1 -timeout 15m $(NODEFLAGS) ./...
+	SETPOINT=$(CURDIR)/bin/setpoint go -C test/node test -count=1 -p 1 -timeout 40m $(NODEFLAGS) ./...
 
 SOAK      := 10m
 SOAKFLAGS :=
