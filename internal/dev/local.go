@@ -179,9 +179,6 @@ func (ls locals) serving(address string) *localProcess {
 	return nil
 }
 
-// routed reports whether a process serves an address.
-func (ls locals) routed(address string) bool { return ls.serving(address) != nil }
-
 // dial connects to hooks. A call to a Service that a process replaces goes to the process,
 // so that manifests run unchanged. It waits for a process that is starting, and fails for
 // one that is down.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -34,5 +36,20 @@ func TestErrorThatIsTakenBack(t *testing.T) {
 		if n := strings.Count(out.String(), again); (n == 1) != test.says || n > 1 {
 			t.Errorf("%s: it prints\n%s", name, out.String())
 		}
+	}
+}
+
+// A session goes on where files cannot be watched, as when too many programs do.
+func TestFilesThatCannotBeWatched(t *testing.T) {
+	var out bytes.Buffer
+	s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}}
+	var usual syscall.Rlimit
+	must.Succeed(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &usual))
+	none := usual
+	none.Cur = 3
+	must.Succeed(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
+	err := errors.Join(s.watchFiles(t.Context()), syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual))
+	if s.Reporter.Close(); err != nil || !strings.Contains(out.String(), "too many open files: changed files need a new session; the limits are those of sysctl fs.inotify") {
+		t.Errorf("%v, and it prints %s", err, out.String())
 	}
 }

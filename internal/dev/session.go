@@ -180,9 +180,10 @@ func (s *session) startManager(ctx context.Context) error {
 // managerOptions returns the options of the manager.
 func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 	o := manager.Options{
-		Config: s.config, Dial: s.locals.dial, Routed: s.locals.routed, Version: s.Version, Log: s.Log, Dashboard: dashboard,
-		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
-		Recording: s.Recording, Traces: s.Traces,
+		Config: s.config, Dial: s.locals.dial, Version: s.Version, Log: s.Log, Dashboard: dashboard,
+		Routed:         func(address string) bool { return s.locals.serving(address) != nil },
+		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Recording: s.Recording, Traces: s.Traces,
+		Plan: dryrun.ForObject, Expressions: expression.Compile,
 	}
 	if s.Target != nil {
 		s.Target.limit(&o, s.shared)

@@ -45,10 +45,8 @@ func New(dirs, flat []string) (*Watcher, error) {
 			return nil, err
 		}
 	}
-	for _, dir := range flat {
-		if slices.Contains(events.WatchList(), dir) {
-			continue
-		}
+	watched := events.WatchList()
+	for _, dir := range slices.DeleteFunc(slices.Clone(flat), func(dir string) bool { return slices.Contains(watched, dir) }) {
 		w.flat[dir] = true
 		if err := events.Add(dir); err != nil {
 			_ = events.Close()
