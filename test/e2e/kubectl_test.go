@@ -26,10 +26,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/label"
 	"k8s.io/kubectl/pkg/cmd/patch"
-	"k8s.io/kubectl/pkg/cmd/replace"
 	"k8s.io/kubectl/pkg/cmd/scale"
 	"k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/cmd/wait"
 )
 
 // kubectl runs the common commands of kubectl in this process. Scripts use them some 1,500 times, and poll with them five
@@ -56,13 +54,9 @@ var inProcess = map[string]func(util.Factory, genericclioptions.IOStreams) *cobr
 	"get": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
 		return get.NewCmdGet("kubectl", f, s)
 	},
-	"label":   label.NewCmdLabel,
-	"patch":   patch.NewCmdPatch,
-	"replace": replace.NewCmdReplace,
-	"scale":   scale.NewCmdScale,
-	"wait": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
-		return wait.NewCmdWait(f, s)
-	},
+	"label": label.NewCmdLabel,
+	"patch": patch.NewCmdPatch,
+	"scale": scale.NewCmdScale,
 }
 
 // fatal is how a command of kubectl ends that fails.

@@ -24,9 +24,6 @@ import (
 // production cluster.
 const insideVariable = "SETPOINT_E2E_INSIDE"
 
-// controlPlaneEnds is its value where the control plane ends with the tests, which leave it as it is.
-const controlPlaneEnds = "ends"
-
 // TestMain runs the tests as the command of `setpoint dev … -- COMMAND`, as a
 // user's own tests would be run: this process becomes setpoint, which boots one
 // control plane with every example on it and starts this program again.
@@ -104,7 +101,7 @@ func becomeSetpointDev() error {
 		command = append(command, filepath.Dir(project))
 	}
 	command = append(append(command, "--", self), os.Args[1:]...)
-	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"="+controlPlaneEnds))
+	return syscall.Exec(binary, command, append(os.Environ(), insideVariable+"=1"))
 }
 
 func findBinary() (string, error) {

@@ -167,11 +167,6 @@ func setup(env *testscript.Env) error {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return err
 	}
-	if os.Getenv(insideVariable) != controlPlaneEnds { // The deletions of namespaces are a third of all requests.
-		env.Defer(func() {
-			client.deleteManifests(env.Vars, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", ns))
-		})
-	}
 	return client.useNamespace(config, ns)
 }
 
