@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
-	"github.com/setpoint-dev/setpoint/internal/must"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -39,17 +38,13 @@ func TestErrorThatIsTakenBack(t *testing.T) {
 	}
 }
 
-// A session goes on where files cannot be watched, as when too many programs do.
+// A session goes on where files cannot be watched, as when too many programs do, or where a folder is none.
 func TestFilesThatCannotBeWatched(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}}
-	var usual syscall.Rlimit
-	must.Succeed(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &usual))
-	none := usual
-	none.Cur = 3
-	must.Succeed(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
-	err := errors.Join(s.watchFiles(t.Context()), syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual))
-	if s.Reporter.Close(); err != nil || !strings.Contains(out.String(), "too many open files: changed files need a new session; the limits are those of sysctl fs.inotify") {
+	s.locals = locals{{Process: project.Process{Dir: "reload_test.go/none"}}}
+	err := s.watchFiles(t.Context())
+	if s.Reporter.Close(); err != nil || !strings.Contains(out.String(), ": changed files need a new session; the limits are those of sysctl") {
 		t.Errorf("%v, and it prints %s", err, out.String())
 	}
 }

@@ -82,7 +82,7 @@ func apply(ts *testscript.TestScript, neg bool, args []string) {
 
 func applyText(ts *testscript.TestScript, neg bool, text string) {
 	client := ts.Value(kubectlKey{}).(*kubectl)
-	ts.Defer(func() { client.deleteManifests(environ(ts), text) })
+	ts.Defer(func() { _, _ = client.withManifests(environ(ts), text, "delete", "--ignore-not-found", "--wait=false") })
 	out, err := client.withManifests(environ(ts), text, "apply")
 	ts.Check(out.replay(ts))
 	if (err != nil) != neg {

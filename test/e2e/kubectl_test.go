@@ -42,21 +42,22 @@ type kubectl struct {
 var errOnlyKubectl = errors.New("not a command that runs in this process")
 
 // inProcess makes the commands that run in this process, by their names.
-var inProcess = map[string]func(util.Factory, genericclioptions.IOStreams) *cobra.Command{
-	"annotate": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
-		return annotate.NewCmdAnnotate("kubectl", f, s)
-	},
-	"apply": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
-		return kubectlapply.NewCmdApply("kubectl", f, s)
-	},
-	"create": create.NewCmdCreate,
-	"delete": kubectldelete.NewCmdDelete,
-	"get": func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command {
-		return get.NewCmdGet("kubectl", f, s)
-	},
-	"label": label.NewCmdLabel,
-	"patch": patch.NewCmdPatch,
-	"scale": scale.NewCmdScale,
+var inProcess = map[string]newCommand{
+	"annotate": named(annotate.NewCmdAnnotate),
+	"apply":    named(kubectlapply.NewCmdApply),
+	"create":   create.NewCmdCreate,
+	"delete":   kubectldelete.NewCmdDelete,
+	"get":      named(get.NewCmdGet),
+	"label":    label.NewCmdLabel,
+	"patch":    patch.NewCmdPatch,
+	"scale":    scale.NewCmdScale,
+}
+
+type newCommand = func(util.Factory, genericclioptions.IOStreams) *cobra.Command
+
+// named makes a command that knows the name of its program.
+func named(command func(string, util.Factory, genericclioptions.IOStreams) *cobra.Command) newCommand {
+	return func(f util.Factory, s genericclioptions.IOStreams) *cobra.Command { return command("kubectl", f, s) }
 }
 
 // fatal is how a command of kubectl ends that fails.
@@ -259,9 +260,4 @@ func (k *kubectl) withManifests(environ []string, text string, args ...string) (
 		return output{}, err
 	}
 	return k.run("", environ, append(args, "-f", file.Name())...)
-}
-
-// deleteManifests starts the deletion of objects, of which some may not exist.
-func (k *kubectl) deleteManifests(environ []string, text string) {
-	_, _ = k.withManifests(environ, text, "delete", "--ignore-not-found", "--wait=false")
 }
