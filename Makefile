@@ -66,13 +66,15 @@ written-in = $(patsubst %/$(1),%,$(wildcard examples/*/$(1)))
 check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 # What needs a control plane runs side by side, the longest first: each part waits for something often. Packages that are
-# missing are installed before, as two installations at once refuse each other.
+# missing are installed before, as two installations at once refuse each other. Control planes and a real node at once would need
+# more inotify instances than a user has by default.
 .PHONY: test
-test: check | need-kubernetes-client need-node ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
+test: check | need-kubernetes-client need-node ## All tests: check, control plane, scripts, dashboard, release, a real node. Continuous integration runs this
 	$(MAKE) --no-print-directory -j 2 e2e explore-test browser release-test controlplane-test monitoring-rules
+	$(MAKE) --no-print-directory test-node-here
 
 .PHONY: test-all
-test-all: test unit-race release-test-long monitoring explore-test-long explore-mutants scaffold-test test-kubernetes test-node-here cross soak-short bench-smoke ## test and more: the race detector everywhere, a release, mutants, the oldest Kubernetes, a real node, builds for all platforms, a short soak, a tiny bench
+test-all: test unit-race release-test-long monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, a release, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 # Nearly half of the time of these tests is that of their API servers; a fifth of that is garbage collection by default.
 CLUSTER_TEST := GOGC=400 go
@@ -120,7 +122,7 @@ screenshots: bin/setpoint | need-python need-node ## Take the pictures of docs/p
 # What is built is in bin/node, as is what is downloaded: Debian's packages, which are unpacked there and not installed.
 NODE := bin/node
 
-# test-all says what this machine lacks for a real node, if anything, and goes on.
+# test says what this machine lacks for a real node, if anything, and goes on.
 .PHONY: test-node-here
 test-node-here: | need-go
 	@if lacking=$$(go -C test/node run ./need $(CURDIR) 2>&1); then $(MAKE) --no-print-directory test-node; else echo "test-node: left out: $$lacking"; fi
