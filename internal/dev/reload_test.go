@@ -41,10 +41,10 @@ func TestErrorThatIsTakenBack(t *testing.T) {
 // A session goes on where files cannot be watched, as when too many programs do, or where a folder is none.
 func TestFilesThatCannotBeWatched(t *testing.T) {
 	var out bytes.Buffer
-	s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}}
-	s.locals = locals{{Process: project.Process{Dir: "reload_test.go/none"}}}
+	s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}, locals: locals{{Process: project.Process{Dir: "reload.go/x"}}}}
 	err := s.watchFiles(t.Context())
-	if s.Reporter.Close(); err != nil || !strings.Contains(out.String(), ": changed files need a new session; the limits are those of sysctl") {
+	s.Reporter.Close()
+	if err != nil || !strings.Contains(out.String(), ": changed files need a new session; the limits are those of sysctl") {
 		t.Errorf("%v, and it prints %s", err, out.String())
 	}
 }
