@@ -37,11 +37,11 @@ func (s *session) applyAll(ctx context.Context) error {
 	return nil
 }
 
-// watchFiles reloads manifests and processes when files change. Where too many programs watch files, it says so.
+// watchFiles reloads manifests and processes when files change. Where it cannot watch them, it says so.
 func (s *session) watchFiles(ctx context.Context) error {
 	watcher, err := watch.New(s.watched())
 	if err != nil {
-		s.Reporter.Problem(fmt.Errorf("%w: changed files need a new session; the limits are those of sysctl fs.inotify", err))
+		s.Reporter.Problem(fmt.Errorf("%w: changed files need a new session (if too many programs watch files: sysctl fs.inotify)", err))
 		return nil
 	}
 	bursts := make(chan []string)

@@ -44,7 +44,7 @@ func TestFilesThatCannotBeWatched(t *testing.T) {
 	s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}, locals: locals{{Process: project.Process{Dir: "reload.go/x"}}}}
 	err := s.watchFiles(t.Context())
 	s.Reporter.Close()
-	if err != nil || !strings.Contains(out.String(), ": changed files need a new session; the limits are those of sysctl") {
+	if err != nil || !strings.Contains(out.String(), "not a directory: changed files need a new session (if too many") {
 		t.Errorf("%v, and it prints %s", err, out.String())
 	}
 }
