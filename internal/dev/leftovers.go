@@ -1,6 +1,8 @@
 package dev
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,13 +57,19 @@ func inUse(path string, about os.FileInfo) bool {
 	if filepath.Ext(path) == kubeconfigSuffix {
 		return locate.IsLocked(path) || starting && about.Size() == 0
 	}
-	files, err := os.ReadDir(path)
+	entries, err := os.ReadDir(path)
 	// Files get their names when they are locked. Before, these begin with a dot.
-	files = lists.Filter(files, func(file os.DirEntry) bool { return file.Type().IsRegular() && file.Name()[0] != '.' })
-	cluster, _ := os.ReadFile(filepath.Join(path, "cluster.json")) // Without it, the control plane has not started yet.
-	kept := strings.HasPrefix(filepath.Base(path), clusterPrefix) && !strings.Contains(string(cluster), `"temporary": true`)
-	return err != nil || kept || starting && len(files) == 0 ||
+	files := lists.Filter(entries, func(file os.DirEntry) bool { return file.Type().IsRegular() && file.Name()[0] != '.' })
+	return err != nil || isKeptCluster(path, entries) || starting && len(files) == 0 ||
 		slices.ContainsFunc(files, func(file os.DirEntry) bool { return locate.IsLocked(filepath.Join(path, file.Name())) })
+}
+
+// isKeptCluster reports whether a folder of a control plane is not said to be temporary. One whose process was killed before
+// it could say so has its lock only.
+func isKeptCluster(path string, entries []os.DirEntry) bool {
+	cluster, err := os.ReadFile(filepath.Join(path, "cluster.json"))
+	killed := errors.Is(err, fs.ErrNotExist) && (len(entries) == 0 || len(entries) == 1 && entries[0].Name() == "holder")
+	return strings.HasPrefix(filepath.Base(path), clusterPrefix) && !killed && !strings.Contains(string(cluster), `"temporary": true`)
 }
 
 // removeOld removes leftovers that are older than a day.

@@ -35,11 +35,12 @@ func TestLeftovers(t *testing.T) {
 	write(inTemporary("setpoint-cluster-1/cluster.json"), "{\n  \"layout\": 1,\n  \"temporary\": true\n}")
 	write(inTemporary("setpoint-cluster-2/cluster.json"), "{\n  \"layout\": 1\n}")
 	write(inTemporary("setpoint-cluster-3/a"), "")
+	write(inTemporary("setpoint-cluster-4/holder"), "{}")
 	killed, used := filepath.Join(sessions, "0a", "team.kubeconfig"), filepath.Join(sessions, "0a", "team-2.kubeconfig")
 	write(killed, "a")
 	write(filepath.Join(sessions, "0a", "team-3.kubeconfig"), "")
 	lock(write(used, ""))
-	left := []string{inTemporary("setpoint-inspect-1"), inTemporary("setpoint-operator-1"), inTemporary("setpoint-cluster-1"), killed}
+	left := []string{inTemporary("setpoint-inspect-1"), inTemporary("setpoint-operator-1"), inTemporary("setpoint-cluster-1"), inTemporary("setpoint-cluster-4"), killed}
 	for age, want := range map[time.Duration][]string{-time.Hour: nil, time.Second: left} {
 		if found := Leftovers(now.Add(age)); !slices.Equal(found, want) {
 			t.Errorf("older than in %s: found %q, want %q", age, found, want)

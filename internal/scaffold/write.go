@@ -23,9 +23,29 @@ func Rewrite(dir string, files map[string][]byte, mark string) error {
 }
 
 func write(dir string, files map[string][]byte, mayReplace func([]byte) bool) error {
-	names := slices.Sorted(maps.Keys(files))
+	if err := refuseExisting(dir, files, mayReplace); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // Source code, readable as such.
+			return err
+		}
+		if err := os.WriteFile(path, files[name], modeOf(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RefuseExisting returns the error of Write if one of the files exists.
+func RefuseExisting(dir string, files map[string][]byte) error {
+	return refuseExisting(dir, files, func([]byte) bool { return false })
+}
+
+func refuseExisting(dir string, files map[string][]byte, mayReplace func([]byte) bool) error {
 	var existing []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
 		switch {
@@ -38,15 +58,6 @@ func write(dir string, files map[string][]byte, mayReplace func([]byte) bool) er
 	}
 	if len(existing) > 0 {
 		return fmt.Errorf("%s: %w; nothing was written", strings.Join(existing, ", "), fs.ErrExist)
-	}
-	for _, name := range names {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // Source code, readable as such.
-			return err
-		}
-		if err := os.WriteFile(path, files[name], modeOf(name)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

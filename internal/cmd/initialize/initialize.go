@@ -117,13 +117,16 @@ func run(p *command.Invocation, c *cobra.Command, f *initFlags, name string) err
 	if err := f.addTypes(c.Context(), files); err != nil {
 		return err
 	}
-	dir := cmp.Or(f.output, name)
+	dir := f.folder(name)
 	if err := scaffold.Write(dir, files); err != nil {
 		return err
 	}
 	printNext(p, o, dir, files)
 	return nil
 }
+
+// folder returns where the files are written.
+func (f *initFlags) folder(name string) string { return cmp.Or(f.output, name) }
 
 // scaffold returns the operator that the flags describe, and its files.
 func (f *initFlags) scaffold(name string) (scaffold.Options, map[string][]byte, error) {
@@ -297,8 +300,12 @@ func readObjects(name string, text []byte) ([]*object.Object, error) {
 	return manifests.ParseDocuments(documents)
 }
 
-// prompt reads what the flags leave open. An empty line is the default in brackets. It prompts again for what is wrong.
+// prompt reads what the flags leave open. An empty line is the default in brackets. It prompts again for what is wrong, and for nothing
+// where there is an operator already.
 func prompt(p *command.Invocation, c *cobra.Command, f *initFlags, name string) error {
+	if err := scaffold.RefuseExisting(f.folder(name), map[string][]byte{project.FileName: nil}); err != nil {
+		return err
+	}
 	setChildren := func(text string) {
 		f.children = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	}

@@ -2,6 +2,8 @@ package initialize
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -40,5 +42,14 @@ func TestPromptsOnlyForWhatIsMissing(t *testing.T) {
 	must.Succeed(t, prompt(p, c, f, "shop"))
 	if strings.Count(out.String(), "]: ") != 1 || f.children[0] != "services" {
 		t.Errorf("%s: %v", &out, f.children)
+	}
+}
+
+func TestPromptsForNothingWhereAnOperatorIs(t *testing.T) {
+	var out bytes.Buffer
+	p := &command.Invocation{Stdin: strings.NewReader(""), Stdout: &out}
+	err := prompt(p, Command(p, nil), &initFlags{language: "go", output: "../../../examples/guitar"}, "shop")
+	if !errors.Is(err, fs.ErrExist) || out.Len() > 0 {
+		t.Errorf("%v, printed %q", err, &out)
 	}
 }
