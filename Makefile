@@ -66,22 +66,27 @@ written-in = $(patsubst %/$(1),%,$(wildcard examples/*/$(1)))
 check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 # What needs a control plane runs side by side, the longest first: each part waits for something often. Packages that are
-# missing are installed before, as two installations at once refuse each other. Control planes and a real node at once would need
-# more inotify instances than a user has by default.
+# missing are installed before, as two installations at once refuse each other. Four scripts and a real node at once are near the
+# inotify instances that a user has by default.
 .PHONY: test
-test: check | need-kubernetes-client need-node ## All tests: check, control plane, scripts, dashboard, release, a real node. Continuous integration runs this
-	$(MAKE) --no-print-directory -j 2 e2e explore-test browser release-test controlplane-test monitoring-rules
-	$(MAKE) --no-print-directory test-node-here
+test: check | need-kubernetes-client need-node ## All tests: check, scripts, dashboard, a real node, control plane, charts. Continuous integration runs this
+	$(MAKE) --no-print-directory -j 2 e2e test-node-here browser controlplane-test release-test monitoring-rules
 
 .PHONY: test-all
-test-all: test unit-race release-test-long monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: the race detector everywhere, a release, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test e2e-alone explore-test unit-race release-test-long monitoring explore-test-long explore-mutants scaffold-test test-kubernetes cross soak-short bench-smoke ## test and more: scripts with control planes of their own, the race detector everywhere, a release, explorations against a control plane, mutants, the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 # Four tenths of the time of these tests is that of API servers, which take more memory so, and less time to collect garbage.
 CLUSTER_TEST := GOGC=400 go
 
+E2E := $(CLUSTER_TEST) test -count=1 -timeout 60m -parallel 6 ./test/e2e
+
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
-	$(CLUSTER_TEST) test -count=1 -timeout 60m -parallel 6 ./test/e2e
+	$(E2E) -skip '^TestAlone$$'
+
+.PHONY: e2e-alone
+e2e-alone: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts that boot, break or restart control planes of their own
+	$(E2E) -run '^TestAlone$$'
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
 BROWSER := $(CLUSTER_TEST) -C test/browser test -count=1 -timeout 15m -parallel 4
@@ -124,7 +129,7 @@ NODE := bin/node
 
 # test says what this machine lacks for a real node, if anything, and goes on.
 .PHONY: test-node-here
-test-node-here: | need-go
+test-node-here: bin/setpoint | need-go
 	@go -C test/node build -o $(CURDIR)/$(NODE)/ ./need
 	@if lacking=$$($(NODE)/need $(CURDIR) 2>&1); then $(MAKE) --no-print-directory test-node; \
 	  else echo "test-node is left out: $$lacking"; fi

@@ -394,7 +394,7 @@ var shownLine = regexp.MustCompile(`(?m)^shown (\S+) '((?:[^']|'')+)'`)
 // shownByScripts lists pages and commands that scripts compare.
 func shownByScripts(t *testing.T) []string {
 	t.Helper()
-	scripts := must.Get(filepath.Glob(filepath.Join("testdata", "scripts", "*.txtar"))).In(t)
+	scripts := must.Get(filepath.Glob(filepath.Join("testdata", "*", "*.txtar"))).In(t)
 	var all []string
 	for _, path := range scripts {
 		text := must.Get(os.ReadFile(path)).In(t)

@@ -18,9 +18,20 @@ import (
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "scripts")
+}
+
+// TestAlone runs the scripts that boot control planes of their own: they break or restart them, or must find no other
+// controller there. Each costs as much as ten others.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "alone")
+}
+
+func runScripts(t *testing.T, folder string) {
 	golang := goVariables(t)
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "scripts"),
+		Dir: filepath.Join("testdata", folder),
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, golang...)
 			return setup(env)
