@@ -39,6 +39,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Queue is the work queue of one program. It is safe for concurrent use.
@@ -181,32 +183,21 @@ func (q *Queue) Forget(key Key) {
 func (q *Queue) RetryNow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var failing []*entry
-	for _, t := range q.delays {
-		if t == &t.entry.retry {
-			failing = append(failing, t.entry)
-		}
-	}
-	return q.retryNow(failing)
+	return q.retryNow(lists.Map(q.delays, func(t *timer) *entry { return t.entry }))
 }
 
 // RetryKeysNow is RetryNow for some keys.
 func (q *Queue) RetryKeysNow(keys []Key) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var failing []*entry
-	for _, key := range keys {
-		if e := q.entries[key]; e != nil && e.retry.set() {
-			failing = append(failing, e)
-		}
-	}
-	return q.retryNow(failing)
+	return q.retryNow(lists.Map(keys, func(key Key) *entry { return q.entries[key] }))
 }
 
-func (q *Queue) retryNow(failing []*entry) int {
+// retryNow ends the backoffs of those entries that have one. An entry may be nil, and may come twice.
+func (q *Queue) retryNow(entries []*entry) int {
 	ended, now := 0, q.now()
-	for _, e := range failing {
-		if q.endBackoff(e, advanceRetry, now) {
+	for _, e := range entries {
+		if e != nil && e.retry.set() && q.endBackoff(e, advanceRetry, now) {
 			q.addCause(e, e.retryCause(), now)
 			ended++
 		}

@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"container/heap"
 	"container/list"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -178,10 +180,7 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 		e.earliestRetry = addDelay(now, outcome.after)
 		q.delays.set(&e.retry, e.earliestRetry)
 	default:
-		delay := outcome.backoff
-		if delay <= 0 {
-			delay = q.options.backoff(e.attempts)
-		}
+		delay := cmp.Or(outcome.backoff, q.options.backoff(e.attempts))
 		e.attempts++
 		e.earliestRetry = now + min(delay, q.options.EventDelay)
 		q.delays.set(&e.retry, addDelay(now, delay))
@@ -203,12 +202,11 @@ func (q *Queue) signal() {
 
 // setAlarm sets the alarm to the earliest timer. An alarm that fires early only sets itself again.
 func (q *Queue) setAlarm() {
-	at, some := q.delays.next()
-	if !some || (q.alarmAt != 0 && q.alarmAt <= at) {
+	if len(q.delays) == 0 || q.alarmAt != 0 && q.alarmAt <= q.delays[0].at {
 		return
 	}
-	q.alarmAt = at
-	if wait := at - q.now(); q.alarm == nil {
+	q.alarmAt = q.delays[0].at
+	if wait := q.alarmAt - q.now(); q.alarm == nil {
 		q.alarm = time.AfterFunc(wait, q.onAlarm)
 	} else {
 		q.alarm.Reset(wait)
@@ -226,21 +224,17 @@ func (q *Queue) onAlarm() {
 	q.alarmAt = 0
 	now := q.now()
 	for range maxExpired {
-		t := q.delays.popDue(now)
-		if t == nil {
+		if len(q.delays) == 0 || q.delays[0].at > now {
 			break
 		}
-		q.expire(t, now)
+		t := heap.Pop(&q.delays).(*timer)
+		cause := t.entry.delayedCause
+		if t == &t.entry.retry {
+			cause = t.entry.retryCause()
+		}
+		q.addCause(t.entry, cause, now)
 	}
 	q.signal()
-}
-
-func (q *Queue) expire(t *timer, now time.Duration) {
-	if t == &t.entry.retry {
-		q.addCause(t.entry, t.entry.retryCause(), now)
-	} else {
-		q.addCause(t.entry, t.entry.delayedCause, now)
-	}
 }
 
 // wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because
@@ -342,22 +336,6 @@ func (d *delays) drop(t *timer) {
 	}
 }
 
-// next returns when the earliest timer is due; false if none is set.
-func (d *delays) next() (time.Duration, bool) {
-	if len(*d) == 0 {
-		return 0, false
-	}
-	return (*d)[0].at, true
-}
-
-// popDue removes and returns the earliest timer if it is due, else nil.
-func (d *delays) popDue(now time.Duration) *timer {
-	if at, some := d.next(); !some || at > now {
-		return nil
-	}
-	return heap.Pop(d).(*timer)
-}
-
 func (d delays) Len() int           { return len(d) }
 func (d delays) Less(i, j int) bool { return d[i].at < d[j].at }
 
@@ -375,8 +353,7 @@ func (d *delays) Push(x any) {
 func (d *delays) Pop() any {
 	last := len(*d) - 1
 	t := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
 	t.slot = 0
+	*d = slices.Delete(*d, last, last+1) // It keeps no reference to the timer.
 	return t
 }
