@@ -120,26 +120,15 @@ func (w *watch) list() {
 	}
 }
 
-func (v *View) notify(e Event) {
-	if v.handle != nil {
-		v.handle(e)
-	}
-}
-
 // Observe repeats writes whose events are still to come.
-func (m *Manual) Observe(writes []Write) {
+func (m *Manual) Observe(writes ...Write) {
 	for _, write := range writes {
 		i := slices.IndexFunc(m.opened, func(w *watch) bool { return w.selection == write.Selection })
 		if i < 0 || write.View >= len(m.opened[i].views) {
 			m.note(write)
 			continue
 		}
-		v := m.opened[i].views[write.View]
-		if write.Deleted {
-			v.ObserveDelete(write.Object)
-		} else {
-			v.ObserveWrite(write.Object)
-		}
+		m.opened[i].views[write.View].observe(write.Object, write.Deleted)
 	}
 }
 
@@ -184,8 +173,7 @@ func (m *Manual) note(write Write) {
 	}
 }
 
-// wants reports whether the API server would send the object: unlike selects, it evaluates field
-// selectors.
+// wants reports whether the API server would send the object: unlike selects, it evaluates field selectors.
 func (w *watch) wants(o *object.Object) bool {
 	if !w.selects(o) {
 		return false
@@ -219,15 +207,11 @@ func (w *watch) inForm(o *object.Object) *object.Object {
 	if !w.selection.Metadata {
 		return o
 	}
-	metadata, err := json.Marshal(map[string]any{
+	bare, err := object.Encode(map[string]any{
 		"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": json.RawMessage(o.Field("metadata")),
 	})
 	if err != nil {
-		return o
-	}
-	bare, err := object.Parse(metadata)
-	if err != nil {
-		return o
+		return o // It never happens: the metadata are those of an object.
 	}
 	return bare
 }

@@ -200,17 +200,12 @@ func split(line []byte) (kind machinery.EventType, object []byte, ok bool) {
 
 // eventType avoids an allocation for known types.
 func eventType(name []byte) machinery.EventType {
-	switch string(name) {
-	case "ADDED":
-		return machinery.Added
-	case "MODIFIED":
-		return machinery.Modified
-	case "DELETED":
-		return machinery.Deleted
-	case "BOOKMARK":
-		return machinery.Bookmark
-	case "ERROR":
-		return machinery.Error
+	for _, known := range [...]machinery.EventType{
+		machinery.Added, machinery.Modified, machinery.Deleted, machinery.Bookmark, machinery.Error,
+	} {
+		if string(known) == string(name) {
+			return known
+		}
 	}
 	return machinery.EventType(name)
 }
