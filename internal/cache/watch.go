@@ -244,6 +244,9 @@ func (v *View) All() iter.Seq[*object.Object] { return slices.Values(read(v, (*w
 // Len returns the number of objects.
 func (v *View) Len() int { return read(v, func(c *watchCache) int { return len(c.objects) }) }
 
+// Version returns the resource version up to which all events have arrived.
+func (v *View) Version() uint64 { return read(v, func(c *watchCache) uint64 { return c.latestVersion }) }
+
 // Ready is closed when all objects have been listed and passed to the handler.
 func (v *View) Ready() <-chan struct{} { return v.ready }
 

@@ -120,19 +120,12 @@ func (r *rule) invalidate() {
 	}
 }
 
+// enqueue enqueues the parents that do not wait for a watch.
 func (r *rule) enqueue(changed *object.Object) {
 	for a := range r.ruleSets {
-		a.enqueue(changed)
-	}
-}
-
-// enqueueUnsynced enqueues the parents that wait for the rule.
-func (r *rule) enqueueUnsynced() {
-	if r.listed {
-		return
-	}
-	for a := range r.ruleSets {
-		a.enqueueAll(nil)
+		if a.synced {
+			a.enqueue(changed)
+		}
 	}
 }
 

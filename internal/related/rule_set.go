@@ -54,15 +54,8 @@ func (a *ruleSet) checkSynced() {
 	a.enqueue(nil)
 }
 
-// enqueue enqueues the parents if the set is synced.
+// enqueue enqueues the parents once for an event.
 func (a *ruleSet) enqueue(changed *object.Object) {
-	if a.synced {
-		a.enqueueAll(changed)
-	}
-}
-
-// enqueueAll enqueues the parents once for an event.
-func (a *ruleSet) enqueueAll(changed *object.Object) {
 	if a.eventID == a.registry.eventID {
 		return
 	}
@@ -84,10 +77,13 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 	var digest maphash.Hash
 	digest.SetSeed(digestSeed)
 	for rest := a.rules; len(rest) > 0; {
-		n := countSameKind(rest)
+		kind, n := rest[0].resource, 1
+		for n < len(rest) && compareKinds(rest[n].resource, kind) == 0 {
+			n++
+		}
 		objects := objectsOf(rest[:n])
-		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(rest[0].resource, objects))
-		maphash.WriteComparable(&digest, rest[0].resource)
+		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(kind, objects))
+		maphash.WriteComparable(&digest, kind)
 		for _, o := range objects {
 			maphash.WriteComparable(&digest, o.Digest())
 		}
@@ -95,15 +91,6 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 	}
 	a.snapshot.Digest = max(digest.Sum64(), 1)
 	return *a.snapshot
-}
-
-// countSameKind counts the first rules with the same kind.
-func countSameKind(rules []*rule) int {
-	other := slices.IndexFunc(rules, func(one *rule) bool { return compareKinds(one.resource, rules[0].resource) != 0 })
-	if other < 0 {
-		return len(rules)
-	}
-	return other
 }
 
 // objectsOf merges the objects of rules. If an object is in several, the first counts.
@@ -126,16 +113,6 @@ func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
 
 // Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
 // cost as much as one.
-
-// knownKind returns the resource of a kind that rules use already.
-func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if used := r.kinds[name]; used != nil {
-		return used.resource, true
-	}
-	return object.Resource{}, false
-}
 
 // ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {

@@ -90,7 +90,9 @@ func (t *sharedWatch) checkError() {
 		t.reportedErr = err.Error()
 		r.eventID++
 		for user := range t.rules {
-			user.enqueueUnsynced()
+			for a := range user.ruleSets {
+				a.enqueue(nil)
+			}
 		}
 	}
 	r.options.After(errorCheckInterval, t.checkError)
