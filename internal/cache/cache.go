@@ -212,7 +212,7 @@ type Stat struct {
 	Synced         bool
 	// Lists counts complete lists.
 	Lists int
-	// Err is nil while the watch works.
+	// Err is nil while the watch works. It is retried.
 	Err error
 }
 
@@ -224,6 +224,9 @@ func (c *Cache) Stats() []Stat {
 		stats = append(stats, w.stat())
 	}
 	c.mu.Unlock()
-	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
+	slices.SortFunc(stats, CompareStats)
 	return stats
 }
+
+// CompareStats orders the states of watches by selection.
+func CompareStats(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) }

@@ -109,7 +109,7 @@ func (w *watch) list() {
 	w.mu.RLock()
 	existing := w.cache.all()
 	w.mu.RUnlock()
-	slices.SortFunc(existing, byName)
+	slices.SortFunc(existing, object.CompareNames)
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
 	for _, v := range w.views {

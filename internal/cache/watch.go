@@ -241,11 +241,16 @@ func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Obj
 // All iterates over the current objects, in no order. The caller may use the view meanwhile.
 func (v *View) All() iter.Seq[*object.Object] { return slices.Values(read(v, (*watchCache).all)) }
 
+// Stat returns the state of the watch.
+func (v *View) Stat() Stat { return v.watch.stat() }
+
 // Len returns the number of objects.
 func (v *View) Len() int { return read(v, func(c *watchCache) int { return len(c.objects) }) }
 
 // Version returns the resource version up to which all events have arrived.
-func (v *View) Version() uint64 { return read(v, func(c *watchCache) uint64 { return c.latestVersion }) }
+func (v *View) Version() uint64 {
+	return read(v, func(c *watchCache) uint64 { return c.latestVersion })
+}
 
 // Ready is closed when all objects have been listed and passed to the handler.
 func (v *View) Ready() <-chan struct{} { return v.ready }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -232,8 +231,8 @@ func (c *watchCache) put(old, current *object.Object) {
 }
 
 // owned returns the objects that a UID in a namespace controls, sorted.
-func (c *watchCache) owned(uid, namespace string) sortedObjects {
-	return c.index[ownerKey(uid)].inNamespace(namespace)
+func (c *watchCache) owned(uid, namespace string) object.Sorted {
+	return c.index[ownerKey(uid)].In(namespace)
 }
 
 // orphans returns the matching objects without a controller, sorted.
@@ -247,7 +246,7 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 	}
 	keys, known := c.index.candidates(selector)
 	for _, k := range keys {
-		for _, o := range c.index[k].inNamespace(namespace) {
+		for _, o := range c.index[k].In(namespace) {
 			add(o)
 		}
 	}
@@ -256,7 +255,7 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 			add(o)
 		}
 	}
-	slices.SortFunc(found, byName)
+	slices.SortFunc(found, object.CompareNames)
 	return found
 }
 
@@ -267,7 +266,7 @@ func (c *watchCache) all() []*object.Object {
 
 // replace replaces the objects by a list of a version.
 func (c *watchCache) replace(list []*object.Object, version uint64) []notification {
-	slices.SortFunc(list, byName)
+	slices.SortFunc(list, object.CompareNames)
 	if version < c.latestVersion {
 		return c.reset(list, version)
 	}
@@ -332,25 +331,14 @@ type indexKey struct{ label, value string }
 
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }
 
-// matches reports whether the object has the key.
-func (k indexKey) matches(o *object.Object) bool {
-	owner, owned := o.Controller()
-	if k.label == "" || owned {
-		return k.label == "" && owned && owner.UID == k.value
-	}
-	value, found := o.Labels().Lookup(k.label)
-	return found && value == k.value
-}
-
-// withStringsOf returns an equal key with strings of the object. Strings of a removed object
-// would keep it in memory.
-func (k indexKey) withStringsOf(o *object.Object) indexKey {
+// in returns an equal key with strings of the object, and whether the object has it.
+func (k indexKey) in(o *object.Object) (same indexKey, found bool) {
 	for same := range indexKeys(o) {
 		if same == k {
-			return same
+			return same, true
 		}
 	}
-	return k
+	return k, false
 }
 
 // indexKeys returns the keys of an object; none for nil.
@@ -372,27 +360,32 @@ func indexKeys(o *object.Object) iter.Seq[indexKey] {
 }
 
 // index finds objects by key.
-type index map[indexKey]sortedObjects
+type index map[indexKey]object.Sorted
 
 // update replaces an object. Old is nil for an added object, current for a deleted one;
 // otherwise both have the same name.
 func (x index) update(old, current *object.Object) {
 	for k := range indexKeys(old) {
-		if current == nil || !k.matches(current) {
+		if _, stays := k.in(current); !stays {
 			x.remove(k, old)
 		}
 	}
 	for k := range indexKeys(current) {
-		x[k] = x[k].with(current)
+		objects := x[k]
+		objects.Put(current)
+		x[k] = objects
 	}
 }
 
 func (x index) remove(k indexKey, o *object.Object) {
-	if rest := x[k].without(o); len(rest) > 0 {
-		x[k.withStringsOf(rest[0])] = rest
-	} else {
+	rest := x[k]
+	rest.Remove(o)
+	if len(rest) == 0 {
 		delete(x, k)
+		return
 	}
+	k, _ = k.in(rest[0]) // Strings of a removed object would keep it in memory.
+	x[k] = rest
 }
 
 // candidates returns the fewest keys that cover all orphans the selector can match. It is
@@ -419,49 +412,4 @@ func (x index) size(keys []indexKey) int {
 		size += len(x[k])
 	}
 	return size
-}
-
-// sortedObjects is a set of objects sorted by namespace and name. It takes eight bytes per
-// object, and most sets are small.
-type sortedObjects []*object.Object
-
-// byName orders objects by namespace and name.
-func byName(a, b *object.Object) int {
-	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
-}
-
-// with adds an object, or replaces the one of its name.
-func (s sortedObjects) with(o *object.Object) sortedObjects {
-	if len(s) == 0 || byName(s[len(s)-1], o) < 0 {
-		return append(s, o) // lists are sorted
-	}
-	at, found := slices.BinarySearchFunc(s, o, byName)
-	if found {
-		s[at] = o
-		return s
-	}
-	return slices.Insert(s, at, o)
-}
-
-func (s sortedObjects) without(o *object.Object) sortedObjects {
-	at, found := slices.BinarySearchFunc(s, o, byName)
-	if !found {
-		return s
-	}
-	return slices.Delete(s, at, at+1)
-}
-
-// inNamespace returns the objects of one namespace, or all if it is empty.
-func (s sortedObjects) inNamespace(namespace string) sortedObjects {
-	if namespace == "" {
-		return s
-	}
-	from, _ := slices.BinarySearchFunc(s, namespace, compareNamespace)
-	s = s[from:]
-	to, _ := slices.BinarySearchFunc(s, namespace+"\x00", compareNamespace)
-	return s[:to]
-}
-
-func compareNamespace(o *object.Object, namespace string) int {
-	return cmp.Compare(o.Namespace(), namespace)
 }

@@ -117,7 +117,7 @@ func (r *Registry) Drop(parent queue.Key) {
 
 // Pending returns the watches of a parent that have not synced. Do not call a hook while there are
 // any, because it would miss objects. Enqueue is called when the last one has synced.
-func (r *Registry) Pending(parent queue.Key) []Watch {
+func (r *Registry) Pending(parent queue.Key) []cache.Stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.parents[parent]
@@ -175,29 +175,20 @@ func (r *Registry) Snapshot(parent queue.Key) Snapshot {
 	return Snapshot{}
 }
 
-// Watch is the state of one watch.
-type Watch struct {
-	Selection cache.Selection
-	// Objects is the number of objects.
-	Objects int
-	// Err is nil while the watch works. It retries.
-	Err error
-}
-
 // Watches returns the open watches, sorted by selection.
-func (r *Registry) Watches() []Watch {
+func (r *Registry) Watches() []cache.Stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return statesOf(maps.Values(r.watches))
 }
 
-func statesOf(shared iter.Seq[*sharedWatch]) []Watch {
-	watches := []Watch{}
+func statesOf(shared iter.Seq[*sharedWatch]) []cache.Stat {
+	stats := []cache.Stat{}
 	for t := range shared {
-		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Err: t.view.Err()})
+		stats = append(stats, t.view.Stat())
 	}
-	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
-	return watches
+	slices.SortFunc(stats, cache.CompareStats)
+	return stats
 }
 
 // Close closes all watches. Enqueue is not called after it returns.

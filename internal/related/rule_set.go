@@ -94,16 +94,16 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 }
 
 // objectsOf merges the objects of rules. If an object is in several, the first counts.
-func objectsOf(rules []*rule) sortedObjects {
+func objectsOf(rules []*rule) object.Sorted {
 	if len(rules) == 1 {
 		return rules[0].objects
 	}
-	all := slices.Concat(lists.Map(rules, func(one *rule) sortedObjects { return one.objects })...)
-	slices.SortStableFunc(all, compareObjects)
-	return slices.CompactFunc(all, func(a, b *object.Object) bool { return compareObjects(a, b) == 0 })
+	all := slices.Concat(lists.Map(rules, func(one *rule) object.Sorted { return one.objects })...)
+	slices.SortStableFunc(all, object.CompareNames)
+	return slices.CompactFunc(all, func(a, b *object.Object) bool { return object.CompareNames(a, b) == 0 })
 }
 
-func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
+func groupOf(resource object.Resource, objects object.Sorted) hook.Group {
 	group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(objects))}
 	for i, o := range objects {
 		group.Objects[i] = hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSONWithManagedFields()}

@@ -95,7 +95,7 @@ func (r *Registry) fillSynced(rules map[*rule]struct{}) {
 		}
 	}
 	for one := range synced {
-		slices.SortFunc(one.objects, compareObjects)
+		slices.SortFunc(one.objects, object.CompareNames)
 		one.register()
 	}
 }
