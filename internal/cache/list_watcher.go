@@ -27,8 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// watchTimeoutMargin is how much longer than requested a watch may last before it is closed
-// here.
+// watchTimeoutMargin is how much longer than requested a watch may last before it is closed here.
 const watchTimeoutMargin = 30 * time.Second
 
 // listWatcher lists and watches a selection for the reflector, and reports its health. Only
@@ -40,8 +39,7 @@ type listWatcher struct {
 	health     *health
 	running    *sync.WaitGroup
 	connection *connection
-	// throttledSince is when throttling began; zero if it did not. Only the reflector's
-	// goroutine uses it.
+	// throttledSince is when throttling began; zero if it did not. Only the reflector's goroutine uses it.
 	throttledSince time.Time
 }
 
@@ -116,16 +114,14 @@ func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (ma
 	return opened, nil
 }
 
-// unavailableError is the error of a request without a response. The reflector resumes a
-// watch only if the connection was refused, and lists again after any other error. A hanging
-// API server or a lost network needs no list either.
+// unavailableError is the error of a request without a response. The reflector resumes a watch only if the connection
+// was refused, and lists again after any other error. A hanging API server or a lost network needs no list either.
 type unavailableError struct{ error }
 
 func (o unavailableError) Unwrap() []error { return []error{o.error, syscall.ECONNREFUSED} }
 
-// reportsStream reports whether the error of a streamed list is the one to report: the
-// reflector retries it, or it took long. After any other error the reflector requests an
-// ordinary list, whose error is the one to report.
+// reportsStream reports whether the error of a streamed list is the one to report: the reflector retries it, or it took
+// long. After any other error the reflector requests an ordinary list, whose error is the one to report.
 func reportsStream(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, errIdle)
 }

@@ -31,11 +31,9 @@ type Write struct {
 // Manual is a Cache without connections, to run a controller step by step: it starts with given
 // contents, and events come by Deliver. Versions may count the writes of one name, not of the cluster.
 //
-// Watches of one kind see the same: to those that a write was not observed by, it is an event that
-// comes at once.
+// Watches of one kind see the same: to those that a write was not observed by, it is an event that comes at once.
 //
-// Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a
-// time.
+// Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a time.
 type Manual struct {
 	*Cache
 
@@ -135,9 +133,8 @@ func (m *Manual) Observe(writes ...Write) {
 // Writes returns all observed writes.
 func (m *Manual) Writes() []Write { return m.writes }
 
-// Deliver passes an event of the API server to the watches of its kind: the object is as it is now
-// or, if deleted, as it was, with the version of the deletion. Events of one object come in the order
-// of their versions.
+// Deliver passes an event of the API server to the watches of its kind: the object is as it is now or, if deleted, as
+// it was, with the version of the deletion. Events of one object come in the order of their versions.
 func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted bool) {
 	for _, w := range m.opened {
 		if w.isOf(resource) {

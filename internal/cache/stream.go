@@ -135,9 +135,8 @@ const (
 	maxKeptBuffer = 64 << 10
 )
 
-// frameReader splits the body of a watch into events. API servers write each event as one
-// line that begins with its type, which is read without parsing the object. Anything else
-// is left to a JSON decoder from then on.
+// frameReader splits the body of a watch into events. API servers write each event as one line that begins with its
+// type, which is read without parsing the object. Anything else is left to a JSON decoder from then on.
 type frameReader struct {
 	in       *bufio.Reader
 	longLine []byte
@@ -226,8 +225,7 @@ var errLost = errors.New("the connection to the API server was lost; reconnectin
 // connection tracks the connection of a watch. It computes the delays between attempts and
 // reports a watch that stays disconnected.
 type connection struct {
-	// minDelay and maxDelay limit the delays between attempts. A connection that is lost for
-	// gracePeriod is reported.
+	// minDelay and maxDelay limit the delays between attempts. A connection that is lost for gracePeriod is reported.
 	minDelay, maxDelay, gracePeriod time.Duration
 	report                          func(error)
 
@@ -326,16 +324,14 @@ func (h *health) current() error {
 	return nil
 }
 
-// idleJitter spreads idle timeouts, so that watches that became idle together are not
-// reopened together.
+// idleJitter spreads idle timeouts, so that watches that became idle together are not reopened together.
 const idleJitter = 0.2
 
 // errIdle means that the API server sent nothing for the idle timeout.
 var errIdle = errors.New("the API server, or a proxy before it, sends nothing")
 
-// idleBody is the body of a response that is canceled when nothing arrives for the timeout. A
-// proxy that drops packets, or an API server that lost a request, cannot be detected
-// otherwise. Time in which no watch reads does not count.
+// idleBody is the body of a response that is canceled when nothing arrives for the timeout. A proxy that drops packets,
+// or an API server that lost a request, cannot be detected otherwise. Time in which no watch reads does not count.
 type idleBody struct {
 	io.ReadCloser
 	//nolint:containedctx // Its cause says why the body ended.

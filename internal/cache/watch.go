@@ -322,8 +322,7 @@ func (v *View) markReadyOrFailed() {
 	}
 }
 
-// Adapters between a watch and client-go's Reflector, which knows when to list, where to
-// resume and how long to wait.
+// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
 
 // listItem is an object for the reflector, which needs only its name and version.
 type listItem struct{ *object.Object }
@@ -393,9 +392,8 @@ func parseVersion(text string) (uint64, error) {
 	return version, nil
 }
 
-// reflectorClock is the real clock, except that it waits for the delay of the connection, or
-// until ctx ends. The reflector waits only between attempts, and ignores its context when a
-// watch is refused.
+// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
+// reflector waits only between attempts, and ignores its context when a watch is refused.
 type reflectorClock struct {
 	clock.RealClock
 	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.

@@ -20,9 +20,8 @@ func keyOf(o *object.Object) key { return key{o.Namespace(), o.Name()} }
 // watchCache holds the objects of a watch, without locks or time. It receives events of the API
 // server and the results of writes, in any order, and returns the notifications for views.
 //
-// It never goes back in time. Events arrive in the order of versions, so that all changes up
-// to latestVersion are known. An older write changes nothing, even if the object is missing:
-// then it has been deleted since.
+// It never goes back in time. Events arrive in the order of versions, so that all changes up to latestVersion are
+// known. An older write changes nothing, even if the object is missing: then it has been deleted since.
 type watchCache struct {
 	objects map[key]*object.Object
 	index   index
@@ -36,8 +35,7 @@ type watchCache struct {
 
 	// latestVersion is the newest version of an event.
 	latestVersion uint64
-	// tombstones are objects that must not be added again, although events about them are
-	// still to come.
+	// tombstones are objects that must not be added again, although events about them are still to come.
 	tombstones map[key]tombstone
 	// pendingWrites are writes by UID whose events are still to come.
 	pendingWrites map[string]*pendingWrites
@@ -107,8 +105,7 @@ func (c *watchCache) store(o *object.Object) []notification {
 	return []notification{{Event: Event{Old: old, New: o}}}
 }
 
-// storeStale handles an event that a write has overtaken. If another client made the change,
-// the writer is notified.
+// storeStale handles an event that a write has overtaken. If another client made the change, the writer is notified.
 func (c *watchCache) storeStale(o, current *object.Object) []notification {
 	own := c.pendingWrites[o.UID()]
 	if own == nil || !own.isForeign(o.Version()) {

@@ -90,10 +90,9 @@ type panicError struct {
 
 func (c *panicError) Error() string { return c.text }
 
-// Recover runs user code and converts a panic to an error; what, such as "the handler",
-// names the code. It does the same for runtime.Goexit, which t.FailNow and some
-// libraries call. Goexit ends its goroutine, so do runs on a separate one. See
-// [PanicStack].
+// Recover runs user code and converts a panic to an error; what, such as "the handler", names the code. It does the
+// same for runtime.Goexit, which t.FailNow and some libraries call. Goexit ends its goroutine, so do runs on a separate
+// one. See [PanicStack].
 func Recover(what string, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
@@ -120,8 +119,7 @@ func FromPanic(text string, value any) error {
 	return &panicError{fmt.Sprintf("%s: %v", text, value), string(debug.Stack())}
 }
 
-// PanicStack returns the stack of a recovered panic or Goexit, and reports whether err
-// is one.
+// PanicStack returns the stack of a recovered panic or Goexit, and reports whether err is one.
 func PanicStack(err error) (stack string, is bool) {
 	c, is := errors.AsType[*panicError](err)
 	if !is {

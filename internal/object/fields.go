@@ -63,8 +63,7 @@ func FieldAt(fields map[string]any, path ...string) any {
 	return value
 }
 
-// SetField sets the value at a path of member names. It replaces values on the way that are not
-// objects.
+// SetField sets the value at a path of member names. It replaces values on the way that are not objects.
 func SetField(fields map[string]any, value any, path ...string) {
 	for _, name := range path[:len(path)-1] {
 		below, isObject := fields[name].(map[string]any)

@@ -33,8 +33,7 @@ func (o *Object) Field(path ...string) []byte {
 	return value
 }
 
-// Edit is a value to set at a path of member names. A nil Value removes the
-// member.
+// Edit is a value to set at a path of member names. A nil Value removes the member.
 type Edit struct {
 	Value []byte
 	Path  []string
@@ -365,10 +364,9 @@ func Unquoted(quoted []byte) []byte {
 	return text
 }
 
-// LimitValues returns an error if data has more than limit JSON values: objects,
-// lists and scalars at all depths, without member names. It protects decoding of untrusted
-// data, since a size in bytes does not bound a tree: an empty object of two bytes takes fifty
-// times as much.
+// LimitValues returns an error if data has more than limit JSON values: objects, lists and scalars at all depths,
+// without member names. It protects decoding of untrusted data, since a size in bytes does not bound a tree: an empty
+// object of two bytes takes fifty times as much.
 //
 // It reads data at most once, without allocations, and does not check that data is JSON.
 func LimitValues(data []byte, limit int) error {

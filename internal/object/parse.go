@@ -184,8 +184,7 @@ func (p *parser) readVersion() error {
 	return nil
 }
 
-// readLabels stores the span of the labels. Escapes and null values are legal, although API
-// servers send none.
+// readLabels stores the span of the labels. Escapes and null values are legal, although API servers send none.
 func (p *parser) readLabels() error {
 	var at span
 	odd := false
@@ -359,8 +358,7 @@ func (p *parser) intent(o *Object) uint64 {
 // DigestOf returns a hash of bytes, stable within this process only.
 func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
 
-// memberExtent returns the span of a member with its comma and white space. No member starts at
-// the beginning of data.
+// memberExtent returns the span of a member with its comma and white space. No member starts at the beginning of data.
 func memberExtent(data []byte, member span) span {
 	head, tail := bytes.TrimRight(data[:member.from], " \t\r\n"), bytes.TrimLeft(data[member.to:], " \t\r\n")
 	switch {

@@ -67,8 +67,7 @@ func (o *Object) Ref() Ref {
 	return Ref{Kind: kind, Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Identity returns what all references to an object have in common: group, kind, namespace and
-// name.
+// Identity returns what all references to an object have in common: group, kind, namespace and name.
 func (r Ref) Identity() Ref {
 	return Ref{Kind: Kind{Group: r.Group, Kind: r.Kind.Kind}, Namespace: r.Namespace, Name: r.Name}
 }
@@ -157,8 +156,7 @@ func (o *Object) GroupKind() GroupKind {
 	return GroupKind{Group: GroupOf(name.apiVersion), Kind: name.kind}
 }
 
-// IsClusterScoped reports whether a built-in kind is cluster-scoped, for when there is no API
-// server to say it.
+// IsClusterScoped reports whether a built-in kind is cluster-scoped, for when there is no API server to say it.
 func IsClusterScoped(kind string) bool {
 	return slices.Contains(strings.Fields(`
 		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ClusterTrustBundle ComponentStatus

@@ -105,8 +105,7 @@ func (b *band) laneOf(namespace string) *lane {
 	return l
 }
 
-// oldest returns the start of the longest wait. It visits all entries, because promotions change
-// their order.
+// oldest returns the start of the longest wait. It visits all entries, because promotions change their order.
 func (r *ready) oldest(now time.Duration) time.Duration {
 	for i := range r.bands {
 		for _, l := range r.bands[i].lanes {
@@ -237,8 +236,7 @@ func (q *Queue) onAlarm() {
 	q.signal()
 }
 
-// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because
-// wake holds one token.
+// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because wake holds one token.
 func (q *Queue) wakeWorker() {
 	if q.ready.len == 0 || q.waiting == 0 {
 		return
@@ -300,8 +298,7 @@ const forever time.Duration = 1 << 61
 
 func addDelay(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
 
-// timer is a time at which an entry is due. It is part of the entry, so setting it allocates
-// nothing.
+// timer is a time at which an entry is due. It is part of the entry, so setting it allocates nothing.
 type timer struct {
 	at    time.Duration // on the queue's clock
 	slot  int           // index in the heap plus one; zero if not set

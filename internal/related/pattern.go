@@ -44,8 +44,7 @@ func (p *pattern) namesAll() bool {
 // maxNameWatches is how many names of a rule get a watch each.
 const maxNameWatches = 4
 
-// selections returns the narrowest selections that cover the pattern. A pattern with no names needs
-// none.
+// selections returns the narrowest selections that cover the pattern. A pattern with no names needs none.
 func (p *pattern) selections() []cache.Selection {
 	if p.names == nil || len(p.names) > maxNameWatches && !p.readsByName() {
 		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}

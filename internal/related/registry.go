@@ -30,14 +30,12 @@ type Options struct {
 	Managed bool
 	// Resolve finds the resource of a kind. It is called whenever a rule names a new kind.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Enqueue is called when the related objects of a parent change. changed is the object or
-	// namespace that did; nil if the watches of the parent have synced or failed. It must be quick
-	// and must not call the Registry.
+	// Enqueue is called when the related objects of a parent change. changed is the object or namespace that did; nil
+	// if the watches of the parent have synced or failed. It must be quick and must not call the Registry.
 	Enqueue func(parent queue.Key, changed *object.Object)
 	// IdleTimeout is how long an unused watch stays open; 30s if zero.
 	IdleTimeout time.Duration
-	// After calls a function after a delay on another goroutine, unless stop is called;
-	// time.AfterFunc if nil.
+	// After calls a function after a delay on another goroutine, unless stop is called; time.AfterFunc if nil.
 	After func(d time.Duration, do func()) (stop func() bool)
 }
 
@@ -78,9 +76,8 @@ func New(o Options) *Registry {
 	}
 }
 
-// Set replaces the rules of a parent. It validates all of them first: after an error, which is a
-// *RuleError, the former rules stay. A kind that is not served is such an error, so call Set again
-// later.
+// Set replaces the rules of a parent. It validates all of them first: after an error, which is a *RuleError, the former
+// rules stay. A kind that is not served is such an error, so call Set again later.
 //
 // Set does not wait for watches: see Pending.
 func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) error {

@@ -182,8 +182,7 @@ func normalizeNames(requested []string) []string {
 	return slices.Compact(names)
 }
 
-// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
-// works.
+// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that works.
 func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
 	r.mu.Lock()
 	used := r.kinds[kindName{rule.APIVersion, rule.Resource}]

@@ -25,9 +25,8 @@ type usedKind struct {
 	rules    int
 }
 
-// openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too
-// many. They do not change: a rule that changed watches might miss an object for a moment, and a
-// hook might respond by deleting a child.
+// openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too many. They do not
+// change: a rule that changed watches might miss an object for a moment, and a hook might respond by deleting a child.
 func (r *Registry) openWatches(one *rule) {
 	if one.namespaceLabels != nil {
 		one.namespaceWatch = r.acquire(namespaceSelection, one)
@@ -42,8 +41,7 @@ func (r *Registry) openWatches(one *rule) {
 	r.fillSynced(map[*rule]struct{}{one: {}})
 }
 
-// wholeKind selects all objects that a rule may select. A controller that is limited to namespaces
-// may not read others.
+// wholeKind selects all objects that a rule may select. A controller that is limited to namespaces may not read others.
 func (r *Registry) wholeKind(one *rule) cache.Selection {
 	selection := cache.Selection{Resource: one.resource, Managed: r.options.Managed}
 	if len(r.options.Scope.Namespaces) > 0 {

@@ -115,8 +115,7 @@ func (t *sharedWatch) expire() {
 	}
 }
 
-// close ends the watch. It closes the view on another goroutine, because a handler may be waiting
-// for the lock.
+// close ends the watch. It closes the view on another goroutine, because a handler may be waiting for the lock.
 func (t *sharedWatch) close() {
 	delete(t.registry.watches, t.selection)
 	close(t.closed)
