@@ -149,7 +149,7 @@ func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	v.watch, v.release = w, sync.OnceFunc(func() { c.release(w) })
 	switch {
 	case c.manual != nil:
-		c.manual.addView(w, v)
+		w.addView(v)
 	case !c.closed:
 		c.running.Go(func() { w.addView(v) })
 	}

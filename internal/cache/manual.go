@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,17 +62,15 @@ func (m *Manual) start(w *watch) {
 	if w.health.current() != nil {
 		return
 	}
-	var list []*object.Object
+	w.cache.perObject = true
 	for _, o := range m.contents.Seen(w.selection.Resource) {
 		if w.wants(o) {
-			list = append(list, w.inForm(o))
+			w.cache.put(nil, w.inForm(o))
 		}
 	}
-	w.apply(func(c *watchCache) []notification {
-		c.perObject = true
-		c.replace(list, 0)
-		return nil
-	})
+	if m.listed {
+		w.lists.Add(1)
+	}
 	for _, write := range m.writes {
 		if w.isOf(write.Selection.Resource) {
 			w.arrive(write.Object, write.Deleted)
@@ -79,20 +78,8 @@ func (m *Manual) start(w *watch) {
 	}
 }
 
-// addView adds a view. What exists comes with List; views that are opened later do not get it.
-func (m *Manual) addView(w *watch, v *View) {
-	w.deliverMu.Lock()
-	defer w.deliverMu.Unlock()
-	w.views = append(w.views, v)
-	switch {
-	case w.health.current() != nil:
-		v.markReadyOrFailed()
-	case m.listed:
-		v.markReady()
-	}
-}
-
-// List passes the existing objects to the handlers, sorted, after which the views are ready.
+// List passes the existing objects to the handlers, sorted, after which the views are ready. Views that are opened later
+// do not get them.
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {
@@ -104,12 +91,10 @@ func (m *Manual) List() {
 
 // list passes the existing objects to the views.
 func (w *watch) list() {
-	w.mu.RLock()
-	existing := w.cache.all()
-	w.mu.RUnlock()
-	slices.SortFunc(existing, object.CompareNames)
+	existing := slices.SortedFunc(maps.Values(w.cache.objects), object.CompareNames)
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
+	w.lists.Add(1)
 	for _, v := range w.views {
 		for _, o := range existing {
 			v.notify(Event{New: o})

@@ -222,12 +222,11 @@ func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 // errLost means that a watch ended and none is open yet.
 var errLost = errors.New("the connection to the API server was lost; reconnecting")
 
-// connection tracks the connection of a watch. It computes the delays between attempts and
-// reports a watch that stays disconnected.
+// connection tracks the connection of a watch. It computes the delays between attempts, and reports a watch that stays
+// disconnected for the grace period.
 type connection struct {
-	// minDelay and maxDelay limit the delays between attempts. A connection that is lost for gracePeriod is reported.
-	minDelay, maxDelay, gracePeriod time.Duration
-	report                          func(error)
+	options Options
+	report  func(error)
 
 	mu sync.Mutex
 	// delay is the last delay, asked the least that the API server asked for since, opened the time at which the
@@ -258,7 +257,7 @@ func (c *connection) disconnected(ctx context.Context) {
 		c.delay = 0
 	}
 	if c.lostTimer == nil && ctx.Err() == nil {
-		c.lostTimer = time.AfterFunc(c.gracePeriod, func() {
+		c.lostTimer = time.AfterFunc(c.options.GracePeriod, func() {
 			if ctx.Err() == nil {
 				c.report(errLost)
 			}
@@ -271,7 +270,7 @@ func (c *connection) refused(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if seconds, asks := apierrors.SuggestsClientDelay(err); asks {
-		c.asked = min(time.Duration(seconds)*time.Second, c.maxDelay)
+		c.asked = min(time.Duration(seconds)*time.Second, c.options.MaxBackoff)
 	}
 }
 
@@ -280,7 +279,7 @@ func (c *connection) refused(err error) {
 func (c *connection) nextDelay() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.delay = min(max(2*c.delay, c.minDelay), c.maxDelay/2)
+	c.delay = min(max(2*c.delay, c.options.MinBackoff), c.options.MaxBackoff/2)
 	least := max(c.delay, c.asked)
 	c.asked = 0
 	return least + time.Duration(rand.Int64N(int64(c.delay)+1))

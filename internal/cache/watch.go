@@ -86,8 +86,7 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 // run runs the reflector until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
-	src.connection = &connection{minDelay: w.options.MinBackoff, maxDelay: w.options.MaxBackoff, gracePeriod: w.options.GracePeriod,
-		report: src.reportLost}
+	src.connection = &connection{options: w.options, report: src.reportLost}
 	defer src.connection.close()
 	waits := reflectorClock{ctx: ctx, connection: src.connection}
 	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.watch}
@@ -134,7 +133,7 @@ func (w *watch) replace(list []*object.Object, version uint64) {
 	}
 }
 
-// addView passes the existing objects to a new view, and then all changes.
+// addView passes the existing objects to a new view, unless the cache is manual, and then all changes.
 func (w *watch) addView(v *View) {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
@@ -142,8 +141,10 @@ func (w *watch) addView(v *View) {
 		return
 	}
 	w.views = append(w.views, v)
-	for o := range v.All() {
-		v.notify(Event{New: o})
+	if w.manual == nil {
+		for o := range v.All() {
+			v.notify(Event{New: o})
+		}
 	}
 	if w.lists.Load() > 0 {
 		v.markReady()

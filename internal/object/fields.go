@@ -37,11 +37,10 @@ func DecodeExact(data []byte) (fields map[string]any, err error) {
 // DecodeOrEmpty decodes the fields of an object; integers stay integers. Other values become an empty object, so that
 // lookups find nothing.
 func DecodeOrEmpty(data []byte) map[string]any {
-	fields, err := Decode(data)
-	if err != nil || fields == nil {
-		return map[string]any{}
+	if fields, err := Decode(data); err == nil && fields != nil {
+		return fields
 	}
-	return fields
+	return map[string]any{}
 }
 
 // Encode returns the object with decoded fields.

@@ -27,9 +27,7 @@ func KindOf(r Resource) Kind {
 }
 
 // APIVersion returns such as "v1" or "apps/v1".
-func (k Kind) APIVersion() string {
-	return Resource{Group: k.Group, Version: k.Version}.APIVersion()
-}
+func (k Kind) APIVersion() string { return apiVersion(k.Group, k.Version) }
 
 // GroupKind returns the kind without its version.
 func (k Kind) GroupKind() GroupKind { return GroupKind{Group: k.Group, Kind: k.Kind} }
@@ -45,11 +43,7 @@ func (k Kind) Within(namespace string) string {
 // Resource returns the full name of a kind for arguments and URLs: "plural.group". If the
 // plural is unknown it uses the kind in lower case, which kubectl accepts too.
 func (k Kind) Resource() string {
-	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
-	if k.Group != "" {
-		name += "." + k.Group
-	}
-	return name
+	return strings.TrimSuffix(cmp.Or(k.Plural, strings.ToLower(k.Kind))+"."+k.Group, ".")
 }
 
 // Ref identifies an object. The UID may be empty, and of the kind what Kind says.
@@ -102,11 +96,13 @@ func (r Resource) Ref(namespace, name string) Ref {
 }
 
 // APIVersion returns such as "v1" or "apps/v1".
-func (r Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Version
+func (r Resource) APIVersion() string { return apiVersion(r.Group, r.Version) }
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
 	}
-	return r.Group + "/" + r.Version
+	return group + "/" + version
 }
 
 // GroupKind returns the kind without its version.

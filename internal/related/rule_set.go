@@ -36,15 +36,6 @@ func compareKinds(a, b object.Resource) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion(), b.Kind+"."+b.APIVersion())
 }
 
-// ruleSetKey returns the same key for the same rules.
-func ruleSetKey(rules []*rule) string {
-	key := make([]byte, 0, 8*len(rules))
-	for _, one := range rules {
-		key = binary.BigEndian.AppendUint64(key, one.serial)
-	}
-	return string(key)
-}
-
 // checkSynced updates synced, and enqueues the parents if it is true now.
 func (a *ruleSet) checkSynced() {
 	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return !one.listed }) {
@@ -121,7 +112,11 @@ func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
 	})
 	rules = slices.Compact(rules)
-	key := ruleSetKey(rules)
+	serials := make([]byte, 0, 8*len(rules))
+	for _, one := range rules {
+		serials = binary.BigEndian.AppendUint64(serials, one.serial)
+	}
+	key := string(serials)
 	if a := r.ruleSets[key]; a != nil {
 		return a
 	}
