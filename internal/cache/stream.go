@@ -73,12 +73,11 @@ var errEnded = errors.New("the connection ended")
 // next reads one event.
 func (s *stream) next() (machinery.Event, error) {
 	kind, data, err := s.frames.next()
-	var syntax *json.SyntaxError
-	if err != nil && !errors.As(err, &syntax) {
-		return machinery.Event{}, fmt.Errorf("%w: %w", errEnded, err)
-	}
 	if err != nil {
-		return machinery.Event{}, fmt.Errorf("read event: %w", err)
+		if _, malformed := errors.AsType[*json.SyntaxError](err); malformed {
+			return machinery.Event{}, fmt.Errorf("read event: %w", err)
+		}
+		return machinery.Event{}, fmt.Errorf("%w: %w", errEnded, err)
 	}
 	switch kind {
 	case machinery.Bookmark:

@@ -151,9 +151,6 @@ func (c *watchCache) goneArrived(o *object.Object) {
 // advance records that all events up to a version have arrived, and drops what waits for them.
 func (c *watchCache) advance(version uint64) {
 	c.latestVersion = max(c.latestVersion, version)
-	if len(c.tombstones)+len(c.pendingWrites) == 0 {
-		return
-	}
 	maps.DeleteFunc(c.tombstones, func(_ key, t tombstone) bool { return !t.deleted && t.version <= c.latestVersion })
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.latest.Version() <= c.latestVersion })
 }
@@ -396,17 +393,13 @@ func (x index) candidates(selector labels.Selector) (keys []indexKey, known bool
 		}
 		// A key per value: their objects are disjoint.
 		candidates := lists.Map(r.ValuesUnsorted(), func(value string) indexKey { return indexKey{r.Key(), value} })
-		if size := x.size(candidates); !known || size < fewest {
+		size := 0
+		for _, k := range candidates {
+			size += len(x[k])
+		}
+		if !known || size < fewest {
 			keys, fewest, known = candidates, size, true
 		}
 	}
 	return keys, known
-}
-
-func (x index) size(keys []indexKey) int {
-	size := 0
-	for _, k := range keys {
-		size += len(x[k])
-	}
-	return size
 }

@@ -278,10 +278,10 @@ func (p *parser) integer(into *int64) error {
 	if err != nil {
 		return err
 	}
-	if value.Kind() == '0' {
-		*into, err = strconv.ParseInt(string(value), 10, 64)
+	if value.Kind() == 'n' {
+		return nil
 	}
-	if err != nil || (value.Kind() != '0' && value.Kind() != 'n') {
+	if *into, err = strconv.ParseInt(string(value), 10, 64); err != nil {
 		return errors.New("must be an integer")
 	}
 	return nil

@@ -19,8 +19,10 @@ import (
 // namespaceSelection selects the labels of namespaces.
 var namespaceSelection = cache.Selection{Resource: object.Namespaces, Metadata: true}
 
-// errorCheckInterval is how often a watch is checked that has not synced.
-const errorCheckInterval = time.Second
+const (
+	errorCheckInterval = time.Second      // of watches that have not synced
+	idleTimeout        = 30 * time.Second // after which an unused watch is closed
+)
 
 // Options of a Registry. Store, Resolve and Enqueue are required.
 type Options struct {
@@ -33,24 +35,14 @@ type Options struct {
 	// Enqueue is called when the related objects of a parent change. changed is the object or namespace that did; nil
 	// if the watches of the parent have synced or failed. It must be quick and must not call the Registry.
 	Enqueue func(parent queue.Key, changed *object.Object)
-	// IdleTimeout is how long an unused watch stays open; 30s if zero.
-	IdleTimeout time.Duration
-	// After calls a function after a delay on another goroutine, unless stop is called; time.AfterFunc if nil.
-	After func(d time.Duration, do func()) (stop func() bool)
-}
-
-func (o Options) withDefaults() Options {
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
-	if o.After == nil {
-		o.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
-	}
-	return o
 }
 
 // Registry has the rules of all parents of one controller. It is safe for concurrent use, except
 // for Set and Drop of the same parent.
 type Registry struct {
 	options Options
+	// after is time.AfterFunc, unless a test has other timers.
+	after   func(d time.Duration, do func()) (stop func() bool)
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -67,7 +59,8 @@ type Registry struct {
 // New returns an empty registry. It sends no request before the first rule.
 func New(o Options) *Registry {
 	return &Registry{
-		options:  o.withDefaults(),
+		options:  o,
+		after:    func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop },
 		parents:  map[queue.Key]*ruleSet{},
 		ruleSets: map[string]*ruleSet{},
 		rules:    map[string]*rule{},

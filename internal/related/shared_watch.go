@@ -58,7 +58,7 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 		return t
 	}
 	r.running.Go(t.waitReady)
-	r.options.After(errorCheckInterval, t.checkError)
+	r.after(errorCheckInterval, t.checkError)
 	return t
 }
 
@@ -95,14 +95,14 @@ func (t *sharedWatch) checkError() {
 			}
 		}
 	}
-	r.options.After(errorCheckInterval, t.checkError)
+	r.after(errorCheckInterval, t.checkError)
 }
 
 // release removes a rule. An unused watch is closed after a while, because a hook may need it again.
 func (t *sharedWatch) release(user *rule) {
 	delete(t.rules, user)
 	if len(t.rules) == 0 {
-		t.cancelExpiry = t.registry.options.After(t.registry.options.IdleTimeout, t.expire)
+		t.cancelExpiry = t.registry.after(idleTimeout, t.expire)
 	}
 }
 
