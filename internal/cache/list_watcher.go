@@ -43,7 +43,6 @@ type listWatcher struct {
 	throttledSince time.Time
 }
 
-// list reads a list or a page of it.
 func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := s.readList(ctx, options)
 	if err != nil {
@@ -126,7 +125,6 @@ func reportsStream(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, errIdle)
 }
 
-// accept returns the media type of the requested objects.
 func (s *listWatcher) accept(single bool) string {
 	switch {
 	case !s.selection.Metadata:
@@ -211,7 +209,6 @@ func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.R
 	return body, err
 }
 
-// fields returns the field selector.
 func (s Selection) fields() string {
 	if s.Name == "" {
 		return s.Fields

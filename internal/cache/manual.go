@@ -52,7 +52,6 @@ func NewManual(contents Contents) *Manual {
 	return m
 }
 
-// start fills a new watch.
 func (m *Manual) start(w *watch) {
 	m.opened = append(m.opened, w)
 	w.manual, w.stop = m, func() {
@@ -89,7 +88,6 @@ func (m *Manual) List() {
 	}
 }
 
-// list passes the existing objects to the views.
 func (w *watch) list() {
 	existing := slices.SortedFunc(maps.Values(w.cache.objects), object.CompareNames)
 	w.deliverMu.Lock()
@@ -128,13 +126,11 @@ func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted boo
 	}
 }
 
-// isOf reports whether the watch has objects of a kind.
 func (w *watch) isOf(resource object.Resource) bool {
 	of := w.selection.Resource
 	return of.Kind == resource.Kind && of.APIVersion() == resource.APIVersion()
 }
 
-// arrive passes an event to the watch.
 func (w *watch) arrive(o *object.Object, deleted bool) {
 	w.apply(func(c *watchCache) []notification {
 		if deleted || !w.wants(o) {

@@ -70,7 +70,6 @@ func (s *stream) run(ctx context.Context) {
 // errEnded means that the connection ended.
 var errEnded = errors.New("the connection ended")
 
-// next reads one event.
 func (s *stream) next() (machinery.Event, error) {
 	kind, data, err := s.frames.next()
 	if err != nil {
@@ -105,7 +104,6 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }
 
-// statusError returns the error of an ERROR event.
 func statusError(data []byte) error {
 	status := metav1.Status{}
 	if err := json.Unmarshal(data, &status); err != nil {
@@ -208,7 +206,6 @@ func eventType(name []byte) machinery.EventType {
 	return machinery.EventType(name)
 }
 
-// decode reads an event in any form.
 func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 	var event struct {
 		Type   machinery.EventType `json:"type"`
@@ -236,7 +233,6 @@ type connection struct {
 	lostTimer *time.Timer
 }
 
-// connected records that a watch is open.
 func (c *connection) connected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -83,7 +83,6 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 	log.Log(context.Background(), level, "watch fails", "selection", selection.String(), "error", err)
 }
 
-// run runs the reflector until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
 	src.connection = &connection{options: w.options, report: src.reportLost}
@@ -209,7 +208,6 @@ type View struct {
 	readyOrFailedClosed, closed bool
 }
 
-// read returns what a function finds in the cache.
 func read[T any](v *View, find func(*watchCache) T) T {
 	v.watch.mu.RLock()
 	defer v.watch.mu.RUnlock()

@@ -92,7 +92,6 @@ func (c *watchCache) serverUpdated(o *object.Object) []notification {
 	return notifications
 }
 
-// store stores an object, unless it is outdated.
 func (c *watchCache) store(o *object.Object) []notification {
 	if c.isTombstoned(o) {
 		return nil
@@ -155,7 +154,6 @@ func (c *watchCache) advance(version uint64) {
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.latest.Version() <= c.latestVersion })
 }
 
-// writeReturned handles the result of a write.
 func (c *watchCache) writeReturned(o *object.Object, by *View, selected bool) []notification {
 	old := c.objects[keyOf(o)]
 	overtaken := old != nil && o.Version() <= old.Version()
@@ -185,7 +183,6 @@ func (c *watchCache) leftSelection(old, o *object.Object, by *View) []notificati
 	return []notification{{Event: Event{Old: old}, except: by}}
 }
 
-// trackWrite tracks a write until its event arrives.
 func (c *watchCache) trackWrite(o, old *object.Object, by *View) {
 	if own := c.pendingWrites[o.UID()]; own != nil && own.view == by {
 		own.latest, own.versions = o, append(own.versions, o.Version())
@@ -253,12 +250,10 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 	return found
 }
 
-// all returns all objects, in no order.
 func (c *watchCache) all() []*object.Object {
 	return slices.AppendSeq(make([]*object.Object, 0, len(c.objects)), maps.Values(c.objects))
 }
 
-// replace replaces the objects by a list of a version.
 func (c *watchCache) replace(list []*object.Object, version uint64) []notification {
 	slices.SortFunc(list, object.CompareNames)
 	if version < c.latestVersion {
@@ -353,7 +348,6 @@ func indexKeys(o *object.Object) iter.Seq[indexKey] {
 	}
 }
 
-// index finds objects by key.
 type index map[indexKey]object.Sorted
 
 // update replaces an object. Old is nil for an added object, current for a deleted one;

@@ -264,7 +264,6 @@ func (k ItemKey) Index(list []any) (Items, bool) {
 	return found, true
 }
 
-// of returns the Identity of an item.
 func (k ItemKey) of(item any) (Identity, bool) {
 	members, isObject := item.(map[string]any)
 	if !isObject {
@@ -426,7 +425,6 @@ type changes struct {
 	list []FieldChange
 }
 
-// compare adds the fields in which two values differ.
 func (c *changes) compare(path string, before, after any) {
 	if left, right, areObjects := bothOf[map[string]any](c, before, after); areObjects {
 		c.compareMembers(path, left, right)
@@ -488,7 +486,6 @@ type null struct{}
 // MarshalJSON encodes null.
 func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// given returns a value, nil for none.
 func (c *changes) given(value any, given bool) any {
 	if given && value == nil && c.keys != nil {
 		return null{}

@@ -95,7 +95,6 @@ func splice(data, value []byte, path []string) ([]byte, error) {
 	return concat(data[:member.value.from], value, data[member.value.to:]), nil
 }
 
-// appendMember appends a member to a JSON object.
 func appendMember(data []byte, name string, value []byte) []byte {
 	open := bytes.TrimRight(data[:bytes.LastIndexByte(data, '}')], " \t\r\n")
 	key, _ := jsontext.AppendQuote(nil, name)
@@ -194,10 +193,8 @@ func JoinPath(path, name string) string {
 	return path + "." + name
 }
 
-// itemPath appends an index to a field path.
 func itemPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// firstName reads the first name of a path.
 func firstName(text string, first bool) (name, rest string, err error) {
 	if strings.HasPrefix(text, "[") {
 		return quotedName(text)

@@ -103,7 +103,6 @@ type parser struct {
 	nameFrom int64
 }
 
-// owner is an owner reference.
 type owner struct {
 	apiVersion, kind []byte
 	name, uid        textSpan
@@ -260,7 +259,6 @@ func (p *parser) text(into *[]byte) error {
 	return nil
 }
 
-// textSpan reads a string and stores its span.
 func (p *parser) textSpan(into *textSpan) error {
 	if err := p.text(&into.text); err != nil || len(into.text) == 0 {
 		return err
@@ -287,7 +285,6 @@ func (p *parser) integer(into *int64) error {
 	return nil
 }
 
-// kindName names a kind of JSON value in messages.
 func kindName(kind jsontext.Kind) string {
 	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number"}
 	return cmp.Or(names[kind], kind.String())

@@ -260,7 +260,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// backoff returns the delay after a number of failures.
 func (o *Options) backoff(before int) time.Duration {
 	delay := o.MaxDelay
 	if before < 63 && o.BaseDelay < o.MaxDelay>>before {

@@ -61,7 +61,6 @@ func (r *ready) pop() *entry {
 	return e
 }
 
-// pick returns the next band.
 func (r *ready) pick() Priority {
 	r.picks++
 	if r.picks%lowPriorityEvery == 0 {
@@ -170,7 +169,6 @@ func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration
 	}
 }
 
-// finish applies the outcome of a worker.
 func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	switch {
 	case outcome.done:
@@ -186,14 +184,12 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	}
 }
 
-// discard drops an entry without pending work.
 func (q *Queue) discard(e *entry) {
 	if !e.active && e.lane == nil && !e.retry.set() && !e.delayed.set() {
 		delete(q.entries, e.key)
 	}
 }
 
-// signal sets the alarm and wakes a worker.
 func (q *Queue) signal() {
 	q.setAlarm()
 	q.wakeWorker()

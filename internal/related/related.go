@@ -128,7 +128,6 @@ type Scope struct {
 	Namespaces []string
 }
 
-// newPattern returns the pattern of a rule for a parent in a namespace.
 func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, *RuleError) {
 	p := pattern{resource: resource, names: normalizeNames(rule.Names), labels: labels.Everything()}
 	var fault *RuleError

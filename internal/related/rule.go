@@ -41,7 +41,6 @@ func (r *rule) indexKeys() []indexKey {
 	return where
 }
 
-// selects reports whether the rule selects the object.
 func (r *rule) selects(o *object.Object) bool {
 	return r.matches(o) && (r.namespaceLabels == nil || r.matchingNamespaces[o.Namespace()])
 }
@@ -117,7 +116,6 @@ func (r *rule) findNamespaces() {
 	}
 }
 
-// invalidate drops the snapshots of the rule sets.
 func (r *rule) invalidate() {
 	for a := range r.ruleSets {
 		a.snapshot = nil
@@ -148,7 +146,6 @@ func (r *rule) register() {
 	}
 }
 
-// close releases all watches of the rule.
 func (r *rule) close() {
 	for _, t := range r.watches {
 		t.index.remove(r, r.indexKeys())
@@ -160,7 +157,6 @@ func (r *rule) close() {
 	}
 }
 
-// pendingWatches returns the watches that have not synced.
 func (r *rule) pendingWatches() []*sharedWatch {
 	pending := slices.Clone(r.watches)
 	if r.namespaceWatch != nil {

@@ -56,7 +56,6 @@ func (a *ruleSet) enqueue(changed *object.Object) {
 	}
 }
 
-// takeSnapshot builds the snapshot.
 func (a *ruleSet) takeSnapshot() Snapshot {
 	if a.snapshot != nil {
 		return *a.snapshot
@@ -105,7 +104,6 @@ func groupOf(resource object.Resource, objects object.Sorted) hook.Group {
 // Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
 // cost as much as one.
 
-// ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 	rules := lists.Map(patterns, r.ruleFor)
 	slices.SortFunc(rules, func(a, b *rule) int {
@@ -151,7 +149,6 @@ func (r *Registry) usedKind(resource object.Resource) *usedKind {
 	return used
 }
 
-// detach removes a parent from a rule set.
 func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	delete(former.parents, parent)
 	if len(former.parents) > 0 {
@@ -166,7 +163,6 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	}
 }
 
-// dropRule drops a rule that no set contains.
 func (r *Registry) dropRule(one *rule) {
 	delete(r.rules, one.key)
 	one.close()

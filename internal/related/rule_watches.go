@@ -98,7 +98,6 @@ func (r *Registry) fillSynced(rules map[*rule]struct{}) {
 	}
 }
 
-// deliver adds an object to the rules that select it.
 func (x index) deliver(o *object.Object) {
 	for one := range x.of(o) {
 		if one.selects(o) {
@@ -107,7 +106,6 @@ func (x index) deliver(o *object.Object) {
 	}
 }
 
-// fetch collects the objects that a rule names.
 func (r *rule) fetch(t *sharedWatch) {
 	for _, name := range r.names {
 		if o := t.view.Get(r.namespace, name); o != nil {

@@ -25,7 +25,6 @@ type sharedWatch struct {
 	closed       chan struct{}
 }
 
-// acquire returns the watch of a selection for a rule.
 func (r *Registry) acquire(selection cache.Selection, user *rule) *sharedWatch {
 	selection.Managed = r.options.Managed && selection != namespaceSelection
 	t := r.watches[selection]
@@ -138,7 +137,6 @@ func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 	}
 }
 
-// change is a change of an object.
 type change struct {
 	// object is the new object or, if it was deleted, the old one.
 	object *object.Object

@@ -48,7 +48,6 @@ type Cause struct {
 	Version uint64
 }
 
-// runKey identifies the runs of an object by a controller.
 type runKey struct{ controller, uid string }
 
 func (r *Run) key() runKey { return runKey{r.Controller, r.UID} }
