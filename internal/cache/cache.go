@@ -1,10 +1,8 @@
-// Package cache caches objects of the API server: its watches are shared, counted by
-// reference, compact and indexed.
+// Package cache caches objects of the API server: its watches are shared, counted by reference, compact and indexed.
 //
-// It contains the watch of one selection of objects, the cache that the watch fills, the
-// indexes by owner and by label, and decoders that read lists and watch streams straight
-// into object.Object. It knows nothing of parents, children or hooks, and never writes to
-// the API server.
+// It contains the watch of one selection of objects, the cache that the watch fills, the indexes by owner and by label,
+// and decoders that read lists and watch streams straight into object.Object. It knows nothing of parents, children or
+// hooks, and never writes to the API server.
 //
 // Controllers read objects here and receive events; apply reports the results of writes;
 // the manager reads the statistics.
@@ -87,10 +85,9 @@ type Options struct {
 	// GracePeriod is how long the API server may throttle (429) or be disconnected before a
 	// watch counts as failing; 5s if zero.
 	GracePeriod time.Duration
-	// IdleTimeout is how long a list or a watch may receive nothing, headers included, before
-	// it is requested again on another connection, since a dead connection may go unnoticed.
-	// Jitter adds up to a fifth. API servers end ordinary requests after a minute and send
-	// watches a bookmark about every minute. 90s if zero.
+	// IdleTimeout is how long a list or a watch may receive nothing, headers included, before it is requested again on
+	// another connection, since a dead connection may go unnoticed. Jitter adds up to a fifth. API servers end ordinary
+	// requests after a minute and send watches a bookmark about every minute. 90s if zero.
 	IdleTimeout time.Duration
 
 	// onUnstreamed is called when the API server does not stream a list.
@@ -132,8 +129,7 @@ func New(client rest.Interface, options Options) *Cache {
 	return &Cache{client: client, options: options.withDefaults(), watches: map[Selection]*watch{}}
 }
 
-// Watch opens a view of the selection. The first view starts the watch, and closing the last
-// one stops it.
+// Watch opens a view of the selection. The first view starts the watch, and closing the last one stops it.
 //
 // The handler, which may be nil, receives all existing objects and then every change in
 // order, without gaps or duplicates. It never runs within Watch or twice at once. It must be
@@ -153,7 +149,7 @@ func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	v.watch, v.release = w, sync.OnceFunc(func() { c.release(w) })
 	switch {
 	case c.manual != nil:
-		c.manual.addView(w, v)
+		w.addView(v)
 	case !c.closed:
 		c.running.Go(func() { w.addView(v) })
 	}
@@ -212,7 +208,7 @@ type Stat struct {
 	Synced         bool
 	// Lists counts complete lists.
 	Lists int
-	// Err is nil while the watch works.
+	// Err is nil while the watch works. It is retried.
 	Err error
 }
 
@@ -224,6 +220,9 @@ func (c *Cache) Stats() []Stat {
 		stats = append(stats, w.stat())
 	}
 	c.mu.Unlock()
-	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
+	slices.SortFunc(stats, CompareStats)
 	return stats
 }
+
+// CompareStats orders the states of watches by selection.
+func CompareStats(a, b Stat) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) }

@@ -17,7 +17,7 @@ import (
 // add up to delays of half a minute.
 func TestBackoffResetsOnceAWatchWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &connection{minDelay: time.Second, maxDelay: 30 * time.Second, gracePeriod: time.Hour, report: func(error) {}}
+		c := &connection{options: Options{MinBackoff: time.Second, MaxBackoff: 30 * time.Second, GracePeriod: time.Hour}, report: func(error) {}}
 		defer c.close()
 		between := func(least, most time.Duration) {
 			t.Helper()
@@ -56,7 +56,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		{1, time.Second, time.Second + time.Millisecond},
 		{600, 30 * time.Second, 30*time.Second + time.Millisecond},
 	} {
-		c := &connection{minDelay: time.Millisecond, maxDelay: 30 * time.Second}
+		c := &connection{options: Options{MinBackoff: time.Millisecond, MaxBackoff: 30 * time.Second}}
 		c.refused(apierrors.NewTooManyRequests("Too large resource version", test.seconds))
 		if d := c.nextDelay(); d < test.least || d > test.most {
 			t.Errorf("Retry-After of %d s: waits %s", test.seconds, d)
@@ -72,7 +72,7 @@ func TestLostConnectionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notified []error
 		ctx, halt := context.WithCancel(t.Context())
-		c := &connection{minDelay: 1, maxDelay: 2, gracePeriod: 5 * time.Second, report: func(err error) { notified = append(notified, err) }}
+		c := &connection{options: Options{MinBackoff: 1, MaxBackoff: 2, GracePeriod: 5 * time.Second}, report: func(err error) { notified = append(notified, err) }}
 		wait := func(d time.Duration) {
 			<-time.After(d)
 			synctest.Wait()

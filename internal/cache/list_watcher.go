@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,13 +22,12 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	machinery "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	reflectors "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// watchTimeoutMargin is how much longer than requested a watch may last before it is closed
-// here.
+// watchTimeoutMargin is how much longer than requested a watch may last before it is closed here.
 const watchTimeoutMargin = 30 * time.Second
 
 // listWatcher lists and watches a selection for the reflector, and reports its health. Only
@@ -38,26 +39,12 @@ type listWatcher struct {
 	health     *health
 	running    *sync.WaitGroup
 	connection *connection
-	// throttledSince is when throttling began; zero if it did not. Only the reflector's
-	// goroutine uses it.
+	// throttledSince is when throttling began; zero if it did not. Only the reflector's goroutine uses it.
 	throttledSince time.Time
 }
 
-var _ reflectors.ListerWatcherWithContext = &listWatcher{}
-
-// List calls ListWithContext.
-func (s *listWatcher) List(options metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(context.Background(), options)
-}
-
-// Watch calls WatchWithContext.
-func (s *listWatcher) Watch(options metav1.ListOptions) (machinery.Interface, error) {
-	return s.WatchWithContext(context.Background(), options)
-}
-
-// ListWithContext reads a list or a page of it.
-func (s *listWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	list, err := s.list(ctx, options)
+func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := s.readList(ctx, options)
 	if err != nil {
 		s.report(ctx, err)
 		return nil, err
@@ -65,7 +52,7 @@ func (s *listWatcher) ListWithContext(ctx context.Context, options metav1.ListOp
 	return list, nil
 }
 
-func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
+func (s *listWatcher) readList(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
 	body, err := s.get(ctx, options)
 	if err != nil {
 		return nil, err
@@ -85,11 +72,12 @@ func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (*in
 	return list, nil
 }
 
-// WatchWithContext opens a watch, which may start with a streamed list.
-func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
+// watch opens a watch, which may start with a streamed list.
+func (s *listWatcher) watch(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
-	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
-	timed, cancel := context.WithTimeout(ctx, watchTimeout(options))
+	lists := ptr.Deref(options.SendInitialEvents, false)
+	agreed := time.Duration(ptr.Deref(options.TimeoutSeconds, 600)) * time.Second
+	timed, cancel := context.WithTimeout(ctx, agreed+watchTimeoutMargin)
 	body, err := s.get(timed, options)
 	if err != nil {
 		if !lists || reportsStream(err) {
@@ -125,30 +113,18 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	return opened, nil
 }
 
-// unavailableError is the error of a request without a response. The reflector resumes a
-// watch only if the connection was refused, and lists again after any other error. A hanging
-// API server or a lost network needs no list either.
+// unavailableError is the error of a request without a response. The reflector resumes a watch only if the connection
+// was refused, and lists again after any other error. A hanging API server or a lost network needs no list either.
 type unavailableError struct{ error }
 
 func (o unavailableError) Unwrap() []error { return []error{o.error, syscall.ECONNREFUSED} }
 
-// watchTimeout returns when a watch is closed here.
-func watchTimeout(options metav1.ListOptions) time.Duration {
-	agreed := 10 * time.Minute
-	if options.TimeoutSeconds != nil {
-		agreed = time.Duration(*options.TimeoutSeconds) * time.Second
-	}
-	return agreed + watchTimeoutMargin
-}
-
-// reportsStream reports whether the error of a streamed list is the one to report: the
-// reflector retries it, or it took long. After any other error the reflector requests an
-// ordinary list, whose error is the one to report.
+// reportsStream reports whether the error of a streamed list is the one to report: the reflector retries it, or it took
+// long. After any other error the reflector requests an ordinary list, whose error is the one to report.
 func reportsStream(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, errIdle)
 }
 
-// accept returns the media type of the requested objects.
 func (s *listWatcher) accept(single bool) string {
 	switch {
 	case !s.selection.Metadata:
@@ -170,10 +146,8 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 	if err != nil || o.Kind() == resource.Kind {
 		return o, err
 	}
-	if o, err = o.WithValue(resource.Kind, "kind"); err != nil {
-		return nil, err
-	}
-	return o.WithValue(resource.APIVersion(), "apiVersion")
+	return o.Edited(object.Edit{Value: strconv.AppendQuote(nil, resource.Kind), Path: []string{"kind"}},
+		object.Edit{Value: strconv.AppendQuote(nil, resource.APIVersion()), Path: []string{"apiVersion"}})
 }
 
 // report reports an error. Expired versions are none: the reflector lists again.
@@ -235,14 +209,10 @@ func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.R
 	return body, err
 }
 
-// fields returns the field selector.
 func (s Selection) fields() string {
 	if s.Name == "" {
 		return s.Fields
 	}
 	name := fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
-	if s.Fields == "" {
-		return name
-	}
-	return name + "," + s.Fields
+	return strings.TrimSuffix(name+","+s.Fields, ",")
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,11 +32,9 @@ type Write struct {
 // Manual is a Cache without connections, to run a controller step by step: it starts with given
 // contents, and events come by Deliver. Versions may count the writes of one name, not of the cluster.
 //
-// Watches of one kind see the same: to those that a write was not observed by, it is an event that
-// comes at once.
+// Watches of one kind see the same: to those that a write was not observed by, it is an event that comes at once.
 //
-// Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a
-// time.
+// Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a time.
 type Manual struct {
 	*Cache
 
@@ -53,7 +52,6 @@ func NewManual(contents Contents) *Manual {
 	return m
 }
 
-// start fills a new watch.
 func (m *Manual) start(w *watch) {
 	m.opened = append(m.opened, w)
 	w.manual, w.stop = m, func() {
@@ -63,17 +61,15 @@ func (m *Manual) start(w *watch) {
 	if w.health.current() != nil {
 		return
 	}
-	var list []*object.Object
+	w.cache.perObject = true
 	for _, o := range m.contents.Seen(w.selection.Resource) {
 		if w.wants(o) {
-			list = append(list, w.inForm(o))
+			w.cache.put(nil, w.inForm(o))
 		}
 	}
-	w.apply(func(c *watchCache) []notification {
-		c.perObject = true
-		c.replace(list, 0)
-		return nil
-	})
+	if m.listed {
+		w.lists.Add(1)
+	}
 	for _, write := range m.writes {
 		if w.isOf(write.Selection.Resource) {
 			w.arrive(write.Object, write.Deleted)
@@ -81,20 +77,8 @@ func (m *Manual) start(w *watch) {
 	}
 }
 
-// addView adds a view. What exists comes with List; views that are opened later do not get it.
-func (m *Manual) addView(w *watch, v *View) {
-	w.deliverMu.Lock()
-	defer w.deliverMu.Unlock()
-	w.views = append(w.views, v)
-	switch {
-	case w.health.current() != nil:
-		v.markReadyOrFailed()
-	case m.listed:
-		v.markReady()
-	}
-}
-
-// List passes the existing objects to the handlers, sorted, after which the views are ready.
+// List passes the existing objects to the handlers, sorted, after which the views are ready. Views that are opened later
+// do not get them.
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {
@@ -104,14 +88,11 @@ func (m *Manual) List() {
 	}
 }
 
-// list passes the existing objects to the views.
 func (w *watch) list() {
-	w.mu.RLock()
-	existing := w.cache.all()
-	w.mu.RUnlock()
-	slices.SortFunc(existing, byName)
+	existing := slices.SortedFunc(maps.Values(w.cache.objects), object.CompareNames)
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
+	w.lists.Add(1)
 	for _, v := range w.views {
 		for _, o := range existing {
 			v.notify(Event{New: o})
@@ -120,35 +101,23 @@ func (w *watch) list() {
 	}
 }
 
-func (v *View) notify(e Event) {
-	if v.handle != nil {
-		v.handle(e)
-	}
-}
-
 // Observe repeats writes whose events are still to come.
-func (m *Manual) Observe(writes []Write) {
+func (m *Manual) Observe(writes ...Write) {
 	for _, write := range writes {
 		i := slices.IndexFunc(m.opened, func(w *watch) bool { return w.selection == write.Selection })
 		if i < 0 || write.View >= len(m.opened[i].views) {
 			m.note(write)
 			continue
 		}
-		v := m.opened[i].views[write.View]
-		if write.Deleted {
-			v.ObserveDelete(write.Object)
-		} else {
-			v.ObserveWrite(write.Object)
-		}
+		m.opened[i].views[write.View].observe(write.Object, write.Deleted)
 	}
 }
 
 // Writes returns all observed writes.
 func (m *Manual) Writes() []Write { return m.writes }
 
-// Deliver passes an event of the API server to the watches of its kind: the object is as it is now
-// or, if deleted, as it was, with the version of the deletion. Events of one object come in the order
-// of their versions.
+// Deliver passes an event of the API server to the watches of its kind: the object is as it is now or, if deleted, as
+// it was, with the version of the deletion. Events of one object come in the order of their versions.
 func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted bool) {
 	for _, w := range m.opened {
 		if w.isOf(resource) {
@@ -157,13 +126,11 @@ func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted boo
 	}
 }
 
-// isOf reports whether the watch has objects of a kind.
 func (w *watch) isOf(resource object.Resource) bool {
 	of := w.selection.Resource
 	return of.Kind == resource.Kind && of.APIVersion() == resource.APIVersion()
 }
 
-// arrive passes an event to the watch.
 func (w *watch) arrive(o *object.Object, deleted bool) {
 	w.apply(func(c *watchCache) []notification {
 		if deleted || !w.wants(o) {
@@ -184,8 +151,7 @@ func (m *Manual) note(write Write) {
 	}
 }
 
-// wants reports whether the API server would send the object: unlike selects, it evaluates field
-// selectors.
+// wants reports whether the API server would send the object: unlike selects, it evaluates field selectors.
 func (w *watch) wants(o *object.Object) bool {
 	if !w.selects(o) {
 		return false
@@ -219,15 +185,11 @@ func (w *watch) inForm(o *object.Object) *object.Object {
 	if !w.selection.Metadata {
 		return o
 	}
-	metadata, err := json.Marshal(map[string]any{
+	bare, err := object.Encode(map[string]any{
 		"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": json.RawMessage(o.Field("metadata")),
 	})
 	if err != nil {
-		return o
-	}
-	bare, err := object.Parse(metadata)
-	if err != nil {
-		return o
+		return o // It never happens: the metadata are those of an object.
 	}
 	return bare
 }

@@ -107,7 +107,7 @@ func TestManualWrites(t *testing.T) {
 	copied, _ := openManual(again, Selection{})
 	_, _ = openManual(again, Selection{})
 	again.List()
-	again.Observe(m.Writes()[:1])
+	again.Observe(m.Writes()[:1]...)
 	if got := copied.Get("n", "a").Version(); got != 4 || len(again.Writes()) != 1 {
 		t.Errorf("version %d after the same writes", got)
 	}
@@ -143,7 +143,7 @@ func TestManualWritesReachAllWatches(t *testing.T) {
 	again := NewManual(seen{manualPod(t, "a", 2, "x")})
 	copied, _ := openManual(again, Selection{Name: "a"})
 	again.List()
-	again.Observe(m.Writes()[:1])
+	again.Observe(m.Writes()[:1]...)
 	if o := copied.Get("n", "a"); o.Version() != 3 || len(again.Writes()) != 1 {
 		t.Errorf("a cache without the watch of the writer has %v, and notes %d writes", o, len(again.Writes()))
 	}

@@ -70,15 +70,13 @@ func (s *stream) run(ctx context.Context) {
 // errEnded means that the connection ended.
 var errEnded = errors.New("the connection ended")
 
-// next reads one event.
 func (s *stream) next() (machinery.Event, error) {
 	kind, data, err := s.frames.next()
-	var syntax *json.SyntaxError
-	if err != nil && !errors.As(err, &syntax) {
-		return machinery.Event{}, fmt.Errorf("%w: %w", errEnded, err)
-	}
 	if err != nil {
-		return machinery.Event{}, fmt.Errorf("read event: %w", err)
+		if _, malformed := errors.AsType[*json.SyntaxError](err); malformed {
+			return machinery.Event{}, fmt.Errorf("read event: %w", err)
+		}
+		return machinery.Event{}, fmt.Errorf("%w: %w", errEnded, err)
 	}
 	switch kind {
 	case machinery.Bookmark:
@@ -106,7 +104,6 @@ func (s *stream) bookmark(data []byte) (machinery.Event, error) {
 	return machinery.Event{Type: machinery.Bookmark, Object: mark}, nil
 }
 
-// statusError returns the error of an ERROR event.
 func statusError(data []byte) error {
 	status := metav1.Status{}
 	if err := json.Unmarshal(data, &status); err != nil {
@@ -135,9 +132,8 @@ const (
 	maxKeptBuffer = 64 << 10
 )
 
-// frameReader splits the body of a watch into events. API servers write each event as one
-// line that begins with its type, which is read without parsing the object. Anything else
-// is left to a JSON decoder from then on.
+// frameReader splits the body of a watch into events. API servers write each event as one line that begins with its
+// type, which is read without parsing the object. Anything else is left to a JSON decoder from then on.
 type frameReader struct {
 	in       *bufio.Reader
 	longLine []byte
@@ -200,22 +196,16 @@ func split(line []byte) (kind machinery.EventType, object []byte, ok bool) {
 
 // eventType avoids an allocation for known types.
 func eventType(name []byte) machinery.EventType {
-	switch string(name) {
-	case "ADDED":
-		return machinery.Added
-	case "MODIFIED":
-		return machinery.Modified
-	case "DELETED":
-		return machinery.Deleted
-	case "BOOKMARK":
-		return machinery.Bookmark
-	case "ERROR":
-		return machinery.Error
+	for _, known := range [...]machinery.EventType{
+		machinery.Added, machinery.Modified, machinery.Deleted, machinery.Bookmark, machinery.Error,
+	} {
+		if string(known) == string(name) {
+			return known
+		}
 	}
 	return machinery.EventType(name)
 }
 
-// decode reads an event in any form.
 func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 	var event struct {
 		Type   machinery.EventType `json:"type"`
@@ -228,13 +218,11 @@ func (f *frameReader) decode() (machinery.EventType, []byte, error) {
 // errLost means that a watch ended and none is open yet.
 var errLost = errors.New("the connection to the API server was lost; reconnecting")
 
-// connection tracks the connection of a watch. It computes the delays between attempts and
-// reports a watch that stays disconnected.
+// connection tracks the connection of a watch. It computes the delays between attempts, and reports a watch that stays
+// disconnected for the grace period.
 type connection struct {
-	// minDelay and maxDelay limit the delays between attempts. A connection that is lost for
-	// gracePeriod is reported.
-	minDelay, maxDelay, gracePeriod time.Duration
-	report                          func(error)
+	options Options
+	report  func(error)
 
 	mu sync.Mutex
 	// delay is the last delay, asked the least that the API server asked for since, opened the time at which the
@@ -245,7 +233,6 @@ type connection struct {
 	lostTimer *time.Timer
 }
 
-// connected records that a watch is open.
 func (c *connection) connected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +252,7 @@ func (c *connection) disconnected(ctx context.Context) {
 		c.delay = 0
 	}
 	if c.lostTimer == nil && ctx.Err() == nil {
-		c.lostTimer = time.AfterFunc(c.gracePeriod, func() {
+		c.lostTimer = time.AfterFunc(c.options.GracePeriod, func() {
 			if ctx.Err() == nil {
 				c.report(errLost)
 			}
@@ -278,7 +265,7 @@ func (c *connection) refused(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if seconds, asks := apierrors.SuggestsClientDelay(err); asks {
-		c.asked = min(time.Duration(seconds)*time.Second, c.maxDelay)
+		c.asked = min(time.Duration(seconds)*time.Second, c.options.MaxBackoff)
 	}
 }
 
@@ -287,7 +274,7 @@ func (c *connection) refused(err error) {
 func (c *connection) nextDelay() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.delay = min(max(2*c.delay, c.minDelay), c.maxDelay/2)
+	c.delay = min(max(2*c.delay, c.options.MinBackoff), c.options.MaxBackoff/2)
 	least := max(c.delay, c.asked)
 	c.asked = 0
 	return least + time.Duration(rand.Int64N(int64(c.delay)+1))
@@ -331,16 +318,14 @@ func (h *health) current() error {
 	return nil
 }
 
-// idleJitter spreads idle timeouts, so that watches that became idle together are not
-// reopened together.
+// idleJitter spreads idle timeouts, so that watches that became idle together are not reopened together.
 const idleJitter = 0.2
 
 // errIdle means that the API server sent nothing for the idle timeout.
 var errIdle = errors.New("the API server, or a proxy before it, sends nothing")
 
-// idleBody is the body of a response that is canceled when nothing arrives for the timeout. A
-// proxy that drops packets, or an API server that lost a request, cannot be detected
-// otherwise. Time in which no watch reads does not count.
+// idleBody is the body of a response that is canceled when nothing arrives for the timeout. A proxy that drops packets,
+// or an API server that lost a request, cannot be detected otherwise. Time in which no watch reads does not count.
 type idleBody struct {
 	io.ReadCloser
 	//nolint:containedctx // Its cause says why the body ended.

@@ -43,8 +43,8 @@ type watch struct {
 	deliverMu sync.Mutex
 	views     []*View
 
-	synced atomic.Bool
-	lists  atomic.Int64
+	// lists counts complete lists.
+	lists atomic.Int64
 
 	// mu guards only the cache: readers never wait for a handler.
 	mu    sync.RWMutex
@@ -83,14 +83,13 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 	log.Log(context.Background(), level, "watch fails", "selection", selection.String(), "error", err)
 }
 
-// run runs the reflector until the context ends.
 func (w *watch) run(ctx context.Context, client rest.Interface, running *sync.WaitGroup) {
 	src := &listWatcher{client: client, selection: w.selection, options: w.options, health: &w.health, running: running}
-	src.connection = &connection{minDelay: w.options.MinBackoff, maxDelay: w.options.MaxBackoff, gracePeriod: w.options.GracePeriod,
-		report: src.reportLost}
+	src.connection = &connection{options: w.options, report: src.reportLost}
 	defer src.connection.close()
 	waits := reflectorClock{ctx: ctx, connection: src.connection}
-	reflector := reflectors.NewReflectorWithOptions(src, nil, reflectorStore{w}, reflectors.ReflectorOptions{
+	lists := &reflectors.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.watch}
+	reflector := reflectors.NewReflectorWithOptions(lists, nil, reflectorStore{w}, reflectors.ReflectorOptions{
 		Name:            w.selection.String(),
 		TypeDescription: w.selection.Resource.String(),
 		Clock:           waits,
@@ -114,31 +113,26 @@ func (w *watch) apply(how func(*watchCache) []notification) {
 	notifications := how(&w.cache)
 	w.mu.Unlock()
 	for _, n := range notifications {
-		w.notify(n)
-	}
-}
-
-func (w *watch) notify(n notification) {
-	for _, v := range w.views {
-		if v.handle != nil && n.isFor(v) {
-			v.handle(n.Event)
+		for _, v := range w.views {
+			if n.isFor(v) {
+				v.notify(n.Event)
+			}
 		}
 	}
 }
 
 // replace stores a complete list. Then the views are ready.
 func (w *watch) replace(list []*object.Object, version uint64) {
-	w.lists.Add(1)
 	w.apply(func(c *watchCache) []notification { return c.replace(list, version) })
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
-	w.synced.Store(true)
+	w.lists.Add(1)
 	for _, v := range w.views {
 		v.markReady()
 	}
 }
 
-// addView passes the existing objects to a new view, and then all changes.
+// addView passes the existing objects to a new view, unless the cache is manual, and then all changes.
 func (w *watch) addView(v *View) {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
@@ -146,12 +140,12 @@ func (w *watch) addView(v *View) {
 		return
 	}
 	w.views = append(w.views, v)
-	if v.handle != nil {
-		for _, o := range v.snapshot() {
-			v.handle(Event{New: o})
+	if w.manual == nil {
+		for o := range v.All() {
+			v.notify(Event{New: o})
 		}
 	}
-	if w.synced.Load() {
+	if w.lists.Load() > 0 {
 		v.markReady()
 	}
 	if w.health.current() != nil {
@@ -196,7 +190,7 @@ func (w *watch) stat() Stat {
 		Selection: w.selection,
 		Objects:   len(w.cache.objects),
 		Bytes:     w.cache.bytes,
-		Synced:    w.synced.Load(),
+		Synced:    w.lists.Load() > 0,
 		Lists:     int(w.lists.Load()),
 		Err:       w.health.current(),
 	}
@@ -214,59 +208,47 @@ type View struct {
 	readyOrFailedClosed, closed bool
 }
 
-// Get returns an object, or nil.
-func (v *View) Get(namespace, name string) *object.Object {
+func read[T any](v *View, find func(*watchCache) T) T {
 	v.watch.mu.RLock()
 	defer v.watch.mu.RUnlock()
-	return v.watch.cache.objects[key{namespace, name}]
+	return find(&v.watch.cache)
+}
+
+// Get returns an object, or nil.
+func (v *View) Get(namespace, name string) *object.Object {
+	return read(v, func(c *watchCache) *object.Object { return c.objects[key{namespace, name}] })
 }
 
 // Owned returns the objects that an owner controls, sorted by namespace and name. Those of a namespaced owner
 // are in its namespace: an owner reference from elsewhere is invalid or forged, and the garbage collector
 // does not remove it as long as the object has a finalizer.
 func (v *View) Owned(owner *object.Object) []*object.Object {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return slices.Clone(v.watch.cache.owned(owner.UID(), owner.Namespace()))
+	return read(v, func(c *watchCache) []*object.Object { return slices.Clone(c.owned(owner.UID(), owner.Namespace())) })
 }
 
 // CountOwned returns the number of objects of Owned, for an owner's UID and namespace.
 func (v *View) CountOwned(uid, namespace string) int {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return len(v.watch.cache.owned(uid, namespace))
+	return read(v, func(c *watchCache) int { return len(c.owned(uid, namespace)) })
 }
 
 // Orphans returns the objects without a controller that match the selector, sorted by
 // namespace and name. An empty namespace means all.
 func (v *View) Orphans(namespace string, selector labels.Selector) []*object.Object {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return v.watch.cache.orphans(namespace, selector)
+	return read(v, func(c *watchCache) []*object.Object { return c.orphans(namespace, selector) })
 }
 
-// All iterates over the current objects, in no order.
-func (v *View) All() iter.Seq[*object.Object] { return slices.Values(v.snapshot()) }
+// All iterates over the current objects, in no order. The caller may use the view meanwhile.
+func (v *View) All() iter.Seq[*object.Object] { return slices.Values(read(v, (*watchCache).all)) }
 
-// snapshot allows callers of All to use the view meanwhile.
-func (v *View) snapshot() []*object.Object {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return v.watch.cache.all()
-}
+// Stat returns the state of the watch.
+func (v *View) Stat() Stat { return v.watch.stat() }
 
 // Len returns the number of objects.
-func (v *View) Len() int {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return len(v.watch.cache.objects)
-}
+func (v *View) Len() int { return read(v, func(c *watchCache) int { return len(c.objects) }) }
 
 // Version returns the resource version up to which all events have arrived.
 func (v *View) Version() uint64 {
-	v.watch.mu.RLock()
-	defer v.watch.mu.RUnlock()
-	return v.watch.cache.latestVersion
+	return read(v, func(c *watchCache) uint64 { return c.latestVersion })
 }
 
 // Ready is closed when all objects have been listed and passed to the handler.
@@ -291,31 +273,36 @@ func (v *View) Err() error { return v.watch.health.current() }
 // ObserveWrite stores the result of a write, so that it is read at once, unless the cache has
 // a newer version. It notifies the handlers of other views. The handler of this view is
 // notified only if another client's change came between.
-func (v *View) ObserveWrite(o *object.Object) {
+func (v *View) ObserveWrite(o *object.Object) { v.observe(o, false) }
+
+// ObserveDelete removes an object that this client deleted, and notifies the handlers of other views.
+func (v *View) ObserveDelete(o *object.Object) { v.observe(o, true) }
+
+func (v *View) observe(o *object.Object, deleted bool) {
 	w := v.watch
-	selected := w.selects(o)
-	v.noteWrite(o, false)
-	w.apply(func(c *watchCache) []notification { return c.writeReturned(o, v, selected) })
-}
-
-// ObserveDelete removes an object that this client deleted, and notifies the handlers of
-// other views.
-func (v *View) ObserveDelete(o *object.Object) {
-	v.noteWrite(o, true)
-	v.watch.apply(func(c *watchCache) []notification { return c.deleteReturned(o, v) })
-}
-
-// noteWrite notes a write that a view of a manual cache observes.
-func (v *View) noteWrite(o *object.Object, deleted bool) {
-	if m := v.watch.manual; m != nil {
-		m.note(Write{Selection: v.watch.selection, View: slices.Index(v.watch.views, v), Object: o, Deleted: deleted})
+	if w.manual != nil {
+		w.manual.note(Write{Selection: w.selection, View: slices.Index(w.views, v), Object: o, Deleted: deleted})
 	}
+	selected := w.selects(o)
+	w.apply(func(c *watchCache) []notification {
+		if deleted {
+			return c.deleteReturned(o, v)
+		}
+		return c.writeReturned(o, v, selected)
+	})
 }
 
 // Close closes the view. Its handler does not run after Close.
 func (v *View) Close() {
 	v.watch.removeView(v)
 	v.release()
+}
+
+// notify passes an event to the handler. The caller holds deliverMu.
+func (v *View) notify(e Event) {
+	if v.handle != nil {
+		v.handle(e)
+	}
 }
 
 // markReady closes Ready. The caller holds deliverMu.
@@ -334,8 +321,7 @@ func (v *View) markReadyOrFailed() {
 	}
 }
 
-// Adapters between a watch and client-go's Reflector, which knows when to list, where to
-// resume and how long to wait.
+// Adapters between a watch and client-go's Reflector, which knows when to list, where to resume and how long to wait.
 
 // listItem is an object for the reflector, which needs only its name and version.
 type listItem struct{ *object.Object }
@@ -354,10 +340,7 @@ func (i listItem) GetObjectMeta() metav1.Object {
 // reflectorStore is the store that the reflector fills.
 type reflectorStore struct{ watch *watch }
 
-var (
-	_ reflectors.ReflectorStore         = reflectorStore{}
-	_ reflectors.ReflectorBookmarkStore = reflectorStore{}
-)
+var _ reflectors.ReflectorBookmarkStore = reflectorStore{}
 
 // Add handles an ADDED event.
 func (s reflectorStore) Add(obj any) error {
@@ -408,9 +391,8 @@ func parseVersion(text string) (uint64, error) {
 	return version, nil
 }
 
-// reflectorClock is the real clock, except that it waits for the delay of the connection, or
-// until ctx ends. The reflector waits only between attempts, and ignores its context when a
-// watch is refused.
+// reflectorClock is the real clock, except that it waits for the delay of the connection, or until ctx ends. The
+// reflector waits only between attempts, and ignores its context when a watch is refused.
 type reflectorClock struct {
 	clock.RealClock
 	ctx        context.Context //nolint:containedctx // The interface of clocks passes no context.

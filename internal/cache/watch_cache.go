@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -21,9 +20,8 @@ func keyOf(o *object.Object) key { return key{o.Namespace(), o.Name()} }
 // watchCache holds the objects of a watch, without locks or time. It receives events of the API
 // server and the results of writes, in any order, and returns the notifications for views.
 //
-// It never goes back in time. Events arrive in the order of versions, so that all changes up
-// to latestVersion are known. An older write changes nothing, even if the object is missing:
-// then it has been deleted since.
+// It never goes back in time. Events arrive in the order of versions, so that all changes up to latestVersion are
+// known. An older write changes nothing, even if the object is missing: then it has been deleted since.
 type watchCache struct {
 	objects map[key]*object.Object
 	index   index
@@ -37,8 +35,7 @@ type watchCache struct {
 
 	// latestVersion is the newest version of an event.
 	latestVersion uint64
-	// tombstones are objects that must not be added again, although events about them are
-	// still to come.
+	// tombstones are objects that must not be added again, although events about them are still to come.
 	tombstones map[key]tombstone
 	// pendingWrites are writes by UID whose events are still to come.
 	pendingWrites map[string]*pendingWrites
@@ -95,7 +92,6 @@ func (c *watchCache) serverUpdated(o *object.Object) []notification {
 	return notifications
 }
 
-// store stores an object, unless it is outdated.
 func (c *watchCache) store(o *object.Object) []notification {
 	if c.isTombstoned(o) {
 		return nil
@@ -108,8 +104,7 @@ func (c *watchCache) store(o *object.Object) []notification {
 	return []notification{{Event: Event{Old: old, New: o}}}
 }
 
-// storeStale handles an event that a write has overtaken. If another client made the change,
-// the writer is notified.
+// storeStale handles an event that a write has overtaken. If another client made the change, the writer is notified.
 func (c *watchCache) storeStale(o, current *object.Object) []notification {
 	own := c.pendingWrites[o.UID()]
 	if own == nil || !own.isForeign(o.Version()) {
@@ -155,14 +150,10 @@ func (c *watchCache) goneArrived(o *object.Object) {
 // advance records that all events up to a version have arrived, and drops what waits for them.
 func (c *watchCache) advance(version uint64) {
 	c.latestVersion = max(c.latestVersion, version)
-	if len(c.tombstones)+len(c.pendingWrites) == 0 {
-		return
-	}
 	maps.DeleteFunc(c.tombstones, func(_ key, t tombstone) bool { return !t.deleted && t.version <= c.latestVersion })
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.latest.Version() <= c.latestVersion })
 }
 
-// writeReturned handles the result of a write.
 func (c *watchCache) writeReturned(o *object.Object, by *View, selected bool) []notification {
 	old := c.objects[keyOf(o)]
 	overtaken := old != nil && o.Version() <= old.Version()
@@ -192,7 +183,6 @@ func (c *watchCache) leftSelection(old, o *object.Object, by *View) []notificati
 	return []notification{{Event: Event{Old: old}, except: by}}
 }
 
-// trackWrite tracks a write until its event arrives.
 func (c *watchCache) trackWrite(o, old *object.Object, by *View) {
 	if own := c.pendingWrites[o.UID()]; own != nil && own.view == by {
 		own.latest, own.versions = o, append(own.versions, o.Version())
@@ -232,8 +222,8 @@ func (c *watchCache) put(old, current *object.Object) {
 }
 
 // owned returns the objects that a UID in a namespace controls, sorted.
-func (c *watchCache) owned(uid, namespace string) sortedObjects {
-	return c.index[ownerKey(uid)].inNamespace(namespace)
+func (c *watchCache) owned(uid, namespace string) object.Sorted {
+	return c.index[ownerKey(uid)].In(namespace)
 }
 
 // orphans returns the matching objects without a controller, sorted.
@@ -247,7 +237,7 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 	}
 	keys, known := c.index.candidates(selector)
 	for _, k := range keys {
-		for _, o := range c.index[k].inNamespace(namespace) {
+		for _, o := range c.index[k].In(namespace) {
 			add(o)
 		}
 	}
@@ -256,18 +246,16 @@ func (c *watchCache) orphans(namespace string, selector labels.Selector) []*obje
 			add(o)
 		}
 	}
-	slices.SortFunc(found, byName)
+	slices.SortFunc(found, object.CompareNames)
 	return found
 }
 
-// all returns all objects, in no order.
 func (c *watchCache) all() []*object.Object {
 	return slices.AppendSeq(make([]*object.Object, 0, len(c.objects)), maps.Values(c.objects))
 }
 
-// replace replaces the objects by a list of a version.
 func (c *watchCache) replace(list []*object.Object, version uint64) []notification {
-	slices.SortFunc(list, byName)
+	slices.SortFunc(list, object.CompareNames)
 	if version < c.latestVersion {
 		return c.reset(list, version)
 	}
@@ -332,25 +320,14 @@ type indexKey struct{ label, value string }
 
 func ownerKey(uid string) indexKey { return indexKey{value: uid} }
 
-// matches reports whether the object has the key.
-func (k indexKey) matches(o *object.Object) bool {
-	owner, owned := o.Controller()
-	if k.label == "" || owned {
-		return k.label == "" && owned && owner.UID == k.value
-	}
-	value, found := o.Labels().Lookup(k.label)
-	return found && value == k.value
-}
-
-// withStringsOf returns an equal key with strings of the object. Strings of a removed object
-// would keep it in memory.
-func (k indexKey) withStringsOf(o *object.Object) indexKey {
+// in returns an equal key with strings of the object, and whether the object has it.
+func (k indexKey) in(o *object.Object) (same indexKey, found bool) {
 	for same := range indexKeys(o) {
 		if same == k {
-			return same
+			return same, true
 		}
 	}
-	return k
+	return k, false
 }
 
 // indexKeys returns the keys of an object; none for nil.
@@ -371,28 +348,32 @@ func indexKeys(o *object.Object) iter.Seq[indexKey] {
 	}
 }
 
-// index finds objects by key.
-type index map[indexKey]sortedObjects
+type index map[indexKey]object.Sorted
 
 // update replaces an object. Old is nil for an added object, current for a deleted one;
 // otherwise both have the same name.
 func (x index) update(old, current *object.Object) {
 	for k := range indexKeys(old) {
-		if current == nil || !k.matches(current) {
+		if _, stays := k.in(current); !stays {
 			x.remove(k, old)
 		}
 	}
 	for k := range indexKeys(current) {
-		x[k] = x[k].with(current)
+		objects := x[k]
+		objects.Put(current)
+		x[k] = objects
 	}
 }
 
 func (x index) remove(k indexKey, o *object.Object) {
-	if rest := x[k].without(o); len(rest) > 0 {
-		x[k.withStringsOf(rest[0])] = rest
-	} else {
+	rest := x[k]
+	rest.Remove(o)
+	if len(rest) == 0 {
 		delete(x, k)
+		return
 	}
+	k, _ = k.in(rest[0]) // Strings of a removed object would keep it in memory.
+	x[k] = rest
 }
 
 // candidates returns the fewest keys that cover all orphans the selector can match. It is
@@ -406,62 +387,13 @@ func (x index) candidates(selector labels.Selector) (keys []indexKey, known bool
 		}
 		// A key per value: their objects are disjoint.
 		candidates := lists.Map(r.ValuesUnsorted(), func(value string) indexKey { return indexKey{r.Key(), value} })
-		if size := x.size(candidates); !known || size < fewest {
+		size := 0
+		for _, k := range candidates {
+			size += len(x[k])
+		}
+		if !known || size < fewest {
 			keys, fewest, known = candidates, size, true
 		}
 	}
 	return keys, known
-}
-
-func (x index) size(keys []indexKey) int {
-	size := 0
-	for _, k := range keys {
-		size += len(x[k])
-	}
-	return size
-}
-
-// sortedObjects is a set of objects sorted by namespace and name. It takes eight bytes per
-// object, and most sets are small.
-type sortedObjects []*object.Object
-
-// byName orders objects by namespace and name.
-func byName(a, b *object.Object) int {
-	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
-}
-
-// with adds an object, or replaces the one of its name.
-func (s sortedObjects) with(o *object.Object) sortedObjects {
-	if len(s) == 0 || byName(s[len(s)-1], o) < 0 {
-		return append(s, o) // lists are sorted
-	}
-	at, found := slices.BinarySearchFunc(s, o, byName)
-	if found {
-		s[at] = o
-		return s
-	}
-	return slices.Insert(s, at, o)
-}
-
-func (s sortedObjects) without(o *object.Object) sortedObjects {
-	at, found := slices.BinarySearchFunc(s, o, byName)
-	if !found {
-		return s
-	}
-	return slices.Delete(s, at, at+1)
-}
-
-// inNamespace returns the objects of one namespace, or all if it is empty.
-func (s sortedObjects) inNamespace(namespace string) sortedObjects {
-	if namespace == "" {
-		return s
-	}
-	from, _ := slices.BinarySearchFunc(s, namespace, compareNamespace)
-	s = s[from:]
-	to, _ := slices.BinarySearchFunc(s, namespace+"\x00", compareNamespace)
-	return s[:to]
-}
-
-func compareNamespace(o *object.Object, namespace string) int {
-	return cmp.Compare(o.Namespace(), namespace)
 }

@@ -310,7 +310,7 @@ func (w *model) filter(keep func(*object.Object) bool) []*object.Object {
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, byName)
+	slices.SortFunc(found, object.CompareNames)
 	return found
 }
 

@@ -7,25 +7,27 @@ package failure
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 )
 
-type reasonError struct {
-	reason string
-	err    error
+// classified is an error with its reason or source.
+type classified[T ~string] struct {
+	error
+
+	as T
 }
 
-func (r *reasonError) Error() string { return r.err.Error() }
-func (r *reasonError) Unwrap() error { return r.err }
+func (c *classified[T]) Unwrap() error { return c.error }
 
 // WithReason sets the reason of the error's event.
-func WithReason(reason string, err error) error { return &reasonError{reason: reason, err: err} }
+func WithReason(reason string, err error) error { return &classified[string]{err, reason} }
 
 // Reason returns the outermost reason of err, or fallback if it has none.
 func Reason(err error, fallback string) string {
-	if r, ok := errors.AsType[*reasonError](err); ok {
-		return r.reason
+	if c, is := errors.AsType[*classified[string]](err); is {
+		return c.as
 	}
 	return fallback
 }
@@ -39,26 +41,18 @@ const (
 	Handler Source = "handler"
 )
 
-type sourceError struct {
-	source Source
-	err    error
-}
-
-func (b *sourceError) Error() string { return b.err.Error() }
-func (b *sourceError) Unwrap() error { return b.err }
-
 // WithSource attributes err, and all it wraps, to source. It returns nil if err is nil.
 func WithSource(source Source, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &sourceError{source: source, err: err}
+	return &classified[Source]{err, source}
 }
 
 // SourceOf returns the source of err, or "" if no user code caused it.
 func SourceOf(err error) Source {
-	if b, ok := errors.AsType[*sourceError](err); ok {
-		return b.source
+	if c, is := errors.AsType[*classified[Source]](err); is {
+		return c.as
 	}
 	return ""
 }
@@ -96,10 +90,9 @@ type panicError struct {
 
 func (c *panicError) Error() string { return c.text }
 
-// Recover runs user code and converts a panic to an error; what, such as "the handler",
-// names the code. It does the same for runtime.Goexit, which t.FailNow and some
-// libraries call. Goexit ends its goroutine, so do runs on a separate one. See
-// [PanicStack].
+// Recover runs user code and converts a panic to an error; what, such as "the handler", names the code. It does the
+// same for runtime.Goexit, which t.FailNow and some libraries call. Goexit ends its goroutine, so do runs on a separate
+// one. See [PanicStack].
 func Recover(what string, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
@@ -126,8 +119,7 @@ func FromPanic(text string, value any) error {
 	return &panicError{fmt.Sprintf("%s: %v", text, value), string(debug.Stack())}
 }
 
-// PanicStack returns the stack of a recovered panic or Goexit, and reports whether err
-// is one.
+// PanicStack returns the stack of a recovered panic or Goexit, and reports whether err is one.
 func PanicStack(err error) (stack string, is bool) {
 	c, is := errors.AsType[*panicError](err)
 	if !is {
@@ -144,3 +136,18 @@ func IsPanic(err error) bool {
 
 // ErrNotFound is wrapped by errors about unknown kinds, objects, controllers and runs.
 var ErrNotFound = errors.New("not found")
+
+// release is the version of a release, which has a tag. Builds of other commits have more in theirs.
+var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[a-z]+\.\d+)?$`)
+
+// Page returns the address of what the documentation of a version says about a reason: what it means, and what to do.
+// A version that is not released has that of the main branch. Reasons of others, such as hooks, have no page: "".
+func Page(reason, version string) string {
+	if !documented(reason) {
+		return ""
+	}
+	if !release.MatchString(version) {
+		version = "main"
+	}
+	return "https://github.com/setpoint-dev/setpoint/blob/" + version + "/docs/glossary.md#" + strings.ToLower(reason)
+}

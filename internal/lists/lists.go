@@ -48,7 +48,7 @@ func Union[T comparable](items, more []T) []T {
 func Keys[V any](of ...map[string]V) []string {
 	var all []string
 	for _, one := range of {
-		all = slices.AppendSeq(all, maps.Keys(one))
+		all = slices.AppendSeq(slices.Grow(all, len(one)), maps.Keys(one))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

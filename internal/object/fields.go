@@ -9,11 +9,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strict "sigs.k8s.io/json"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Decode decodes a JSON object. Integers stay integers.
@@ -36,11 +37,10 @@ func DecodeExact(data []byte) (fields map[string]any, err error) {
 // DecodeOrEmpty decodes the fields of an object; integers stay integers. Other values become an empty object, so that
 // lookups find nothing.
 func DecodeOrEmpty(data []byte) map[string]any {
-	fields, err := Decode(data)
-	if err != nil || fields == nil {
-		return map[string]any{}
+	if fields, err := Decode(data); err == nil && fields != nil {
+		return fields
 	}
-	return fields
+	return map[string]any{}
 }
 
 // Encode returns the object with decoded fields.
@@ -62,8 +62,7 @@ func FieldAt(fields map[string]any, path ...string) any {
 	return value
 }
 
-// SetField sets the value at a path of member names. It replaces values on the way that are not
-// objects.
+// SetField sets the value at a path of member names. It replaces values on the way that are not objects.
 func SetField(fields map[string]any, value any, path ...string) {
 	for _, name := range path[:len(path)-1] {
 		below, isObject := fields[name].(map[string]any)
@@ -103,7 +102,7 @@ func fieldAtOffset(d *json.Decoder, offset int64, path string) (field string, fo
 	}
 	_, isList := token.(json.Delim)
 	for i := 0; isList && d.More() && !found; i++ {
-		below := fmt.Sprintf("%s[%d]", path, i)
+		below := itemPath(path, i)
 		if token == json.Delim('{') {
 			name, _ := d.Token()
 			below = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, name), ".")
@@ -117,18 +116,23 @@ func fieldAtOffset(d *json.Decoder, offset int64, path string) (field string, fo
 }
 
 // MergePatch returns an object with a JSON merge patch applied. It shares the values of both.
-func MergePatch(target, patch map[string]any) map[string]any {
-	result := cloneMembers(target)
+func MergePatch(target, patch map[string]any) map[string]any { return merged(target, patch, false) }
+
+// CombinePatches returns one merge patch that has the effect of two.
+func CombinePatches(first, second map[string]any) map[string]any { return merged(first, second, true) }
+
+// merged returns the members of an object with those of a patch, whose nulls stay or delete. It is never nil.
+func merged(members, patch map[string]any, keepNulls bool) map[string]any {
+	result := cloneMembers(members)
 	for name, value := range patch {
+		here, wasObject := result[name].(map[string]any)
 		below, isObject := value.(map[string]any)
-		switch {
-		case value == nil:
+		if isObject && (wasObject || !keepNulls) {
+			value = merged(here, below, keepNulls)
+		}
+		result[name] = value
+		if value == nil && !keepNulls {
 			delete(result, name)
-		case isObject:
-			here, _ := result[name].(map[string]any)
-			result[name] = MergePatch(here, below)
-		default:
-			result[name] = value
 		}
 	}
 	return result
@@ -136,39 +140,24 @@ func MergePatch(target, patch map[string]any) map[string]any {
 
 // PatchBetween returns the JSON merge patch from one object to another, with the changed members only.
 func PatchBetween(was, is map[string]any) map[string]any {
-	delta := map[string]any{}
+	delta := cloneMembers(is)
 	for name, old := range was {
-		now := is[name]
-		from, isObject := old.(map[string]any)
-		to, staysObject := now.(map[string]any)
-		if isObject && staysObject {
-			if inner := PatchBetween(from, to); len(inner) > 0 {
-				delta[name] = inner
+		now, stays := is[name]
+		from, wasObject := old.(map[string]any)
+		to, isObject := now.(map[string]any)
+		switch {
+		case wasObject && isObject:
+			inner := PatchBetween(from, to)
+			if delta[name] = inner; len(inner) == 0 {
+				delete(delta, name)
 			}
-		} else if _, stays := is[name]; !stays || !reflect.DeepEqual(old, now) {
-			delta[name] = now
-		}
-	}
-	for name, now := range is {
-		if _, had := was[name]; !had {
-			delta[name] = now
+		case !stays:
+			delta[name] = nil
+		case reflect.DeepEqual(old, now):
+			delete(delta, name)
 		}
 	}
 	return delta
-}
-
-// CombinePatches returns one merge patch that has the effect of two.
-func CombinePatches(first, second map[string]any) map[string]any {
-	result := cloneMembers(first)
-	for name, value := range second {
-		here, wasObject := result[name].(map[string]any)
-		below, isObject := value.(map[string]any)
-		if wasObject && isObject {
-			value = CombinePatches(here, below)
-		}
-		result[name] = value
-	}
-	return result
 }
 
 // cloneMembers returns a shallow copy that is never nil.
@@ -260,7 +249,7 @@ type Items struct {
 // Index returns the items by the key; false if an item has no key or two have the same.
 func (k ItemKey) Index(list []any) (Items, bool) {
 	// Most keys do not fit most lists: allocate only for those that do.
-	if slices.ContainsFunc(list, k.isMissing) {
+	if slices.ContainsFunc(list, func(item any) bool { _, has := k.of(item); return !has }) {
 		return Items{}, false
 	}
 	found := Items{make([]Identity, 0, len(list)), make(map[Identity]any, len(list))}
@@ -275,12 +264,6 @@ func (k ItemKey) Index(list []any) (Items, bool) {
 	return found, true
 }
 
-func (k ItemKey) isMissing(item any) bool {
-	_, has := k.of(item)
-	return !has
-}
-
-// of returns the Identity of an item.
 func (k ItemKey) of(item any) (Identity, bool) {
 	members, isObject := item.(map[string]any)
 	if !isObject {
@@ -336,19 +319,21 @@ func (k ItemKey) describe(id Identity) string {
 // "" if they are equal.
 func FirstDifference(a, b any) string { return DifferenceBy("", a, b, EqualScalars) }
 
-// EqualFunc compares two scalars.
-type EqualFunc func(a, b any) bool
-
 // DifferenceBy is FirstDifference with another comparison of scalars, below a path.
-func DifferenceBy(path string, a, b any, same EqualFunc) string {
+func DifferenceBy(path string, a, b any, same func(a, b any) bool) string {
 	switch left := a.(type) {
 	case map[string]any:
-		if right, ok := b.(map[string]any); ok {
-			return diffObjects(path, left, right, same)
+		if right, isObject := b.(map[string]any); isObject {
+			return differenceOfMembers(path, left, right, same)
 		}
 	case []any:
-		if right, ok := b.([]any); ok {
-			return diffLists(path, left, right, same)
+		if right, isList := b.([]any); isList && len(left) == len(right) {
+			for i := range left {
+				if found := DifferenceBy(itemPath(path, i), left[i], right[i], same); found != "" {
+					return found
+				}
+			}
+			return ""
 		}
 	default:
 		if same(a, b) {
@@ -361,8 +346,8 @@ func DifferenceBy(path string, a, b any, same EqualFunc) string {
 // PathOrRoot returns a path, or "." for the empty one.
 func PathOrRoot(path string) string { return cmp.Or(path, ".") }
 
-func diffObjects(path string, a, b map[string]any, same EqualFunc) string {
-	for _, name := range memberNames(a, b) {
+func differenceOfMembers(path string, a, b map[string]any, same func(a, b any) bool) string {
+	for _, name := range lists.Keys(a, b) {
 		at := JoinPath(path, name)
 		left, inA := a[name]
 		right, inB := b[name]
@@ -370,30 +355,6 @@ func diffObjects(path string, a, b map[string]any, same EqualFunc) string {
 			return at
 		}
 		if found := DifferenceBy(at, left, right, same); found != "" {
-			return found
-		}
-	}
-	return ""
-}
-
-// memberNames returns the sorted names of the members of both.
-func memberNames(a, b map[string]any) []string {
-	names := slices.Collect(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func diffLists(path string, a, b []any, same EqualFunc) string {
-	if len(a) != len(b) {
-		return PathOrRoot(path)
-	}
-	for i := range a {
-		if found := DifferenceBy(path+"["+strconv.Itoa(i)+"]", a[i], b[i], same); found != "" {
 			return found
 		}
 	}
@@ -464,7 +425,6 @@ type changes struct {
 	list []FieldChange
 }
 
-// compare adds the fields in which two values differ.
 func (c *changes) compare(path string, before, after any) {
 	if left, right, areObjects := bothOf[map[string]any](c, before, after); areObjects {
 		c.compareMembers(path, left, right)
@@ -491,7 +451,7 @@ func bothOf[T map[string]any | []any](c *changes, before, after any) (left, righ
 }
 
 func (c *changes) compareMembers(path string, before, after map[string]any) {
-	for _, name := range memberNames(before, after) {
+	for _, name := range lists.Keys(before, after) {
 		left, isLeft := before[name]
 		right, isRight := after[name]
 		c.compare(JoinPath(path, name), c.given(left, isLeft), c.given(right, isRight))
@@ -509,15 +469,15 @@ func (c *changes) compareLists(path string, before, after []any) {
 		}
 	}
 	for i := range max(len(before), len(after)) {
-		c.compare(path+"["+strconv.Itoa(i)+"]", c.itemAt(before, i), c.itemAt(after, i))
+		c.compare(itemPath(path, i), c.itemAt(before, i), c.itemAt(after, i))
 	}
 }
 
 func (c *changes) itemAt(list []any, i int) any {
-	if i < len(list) {
-		return c.given(list[i], true)
+	if i >= len(list) {
+		return nil
 	}
-	return nil
+	return c.given(list[i], true)
 }
 
 // null is a null that differs from no value.
@@ -526,7 +486,6 @@ type null struct{}
 // MarshalJSON encodes null.
 func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// given returns a value, nil for none.
 func (c *changes) given(value any, given bool) any {
 	if given && value == nil && c.keys != nil {
 		return null{}
@@ -535,25 +494,16 @@ func (c *changes) given(value any, given bool) any {
 }
 
 func (c *changes) compareKeyed(path string, key ItemKey, before, after Items) {
-	order := slices.Clone(before.Order)
-	for _, id := range after.Order {
-		if _, known := before.ByID[id]; !known {
-			order = append(order, id)
-		}
-	}
-	for _, id := range order {
+	added := lists.Filter(after.Order, func(id Identity) bool { _, known := before.ByID[id]; return !known })
+	for _, id := range slices.Concat(before.Order, added) {
 		c.compare(path+"["+key.describe(id)+"]", before.ByID[id], after.ByID[id])
 	}
 }
 
 // encoded returns a decoded value as JSON; nil for none.
-func encoded(value any) json.RawMessage {
-	if value == nil {
-		return nil
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil // Decoded JSON always encodes.
+func encoded(value any) (text json.RawMessage) {
+	if value != nil {
+		text, _ = json.Marshal(value) //nolint:errchkjson // Decoded JSON always encodes.
 	}
 	return text
 }

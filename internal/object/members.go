@@ -2,10 +2,12 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,8 +33,7 @@ func (o *Object) Field(path ...string) []byte {
 	return value
 }
 
-// Edit is a value to set at a path of member names. A nil Value removes the
-// member.
+// Edit is a value to set at a path of member names. A nil Value removes the member.
 type Edit struct {
 	Value []byte
 	Path  []string
@@ -68,36 +69,32 @@ func (o *Object) Edited(edits ...Edit) (*Object, error) {
 // splice sets a member in a JSON object and returns new bytes.
 func splice(data, value []byte, path []string) ([]byte, error) {
 	member, found := find(data, path[0])
-	old := []byte("{}")
-	if found && data[member.value.from] != 'n' {
-		old = data[member.value.from:member.value.to]
+	if !found && value == nil {
+		return data, nil
 	}
 	if len(path) > 1 {
-		if value == nil && !found {
-			return data, nil
+		old := []byte("{}")
+		if found && data[member.value.from] != 'n' {
+			old = data[member.value.from:member.value.to]
 		}
 		if old[0] != '{' {
 			return nil, fmt.Errorf("%s is no object", path[0])
 		}
-		inner, err := splice(old, value, path[1:])
-		if err != nil {
+		var err error
+		if value, err = splice(old, value, path[1:]); err != nil {
 			return nil, err
 		}
-		value = inner
 	}
 	switch {
-	case found && value == nil:
+	case !found:
+		return appendMember(data, path[0], value), nil
+	case value == nil:
 		cut := memberExtent(data, member.span)
 		return concat(data[:cut.from], data[cut.to:]), nil
-	case found:
-		return concat(data[:member.value.from], value, data[member.value.to:]), nil
-	case value == nil:
-		return data, nil
 	}
-	return appendMember(data, path[0], value), nil
+	return concat(data[:member.value.from], value, data[member.value.to:]), nil
 }
 
-// appendMember appends a member to a JSON object.
 func appendMember(data []byte, name string, value []byte) []byte {
 	open := bytes.TrimRight(data[:bytes.LastIndexByte(data, '}')], " \t\r\n")
 	key, _ := jsontext.AppendQuote(nil, name)
@@ -149,11 +146,10 @@ func seek(dec *jsontext.Decoder, name string) (from int64, ok bool) {
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// FieldPath converts a JSON pointer to a field path: "/spec/containers/0/image" to
-// "spec.containers[0].image".
-func FieldPath(pointer string) string {
+// fieldPath converts a JSON pointer to a field path: "/spec/containers/0/image" to "spec.containers[0].image".
+func fieldPath(pointer jsontext.Pointer) string {
 	var path strings.Builder
-	for token := range jsontext.Pointer(pointer).Tokens() {
+	for token := range pointer.Tokens() {
 		if _, err := strconv.ParseUint(token, 10, 32); err == nil && path.Len() > 0 {
 			path.WriteString("[" + token + "]")
 			continue
@@ -197,7 +193,8 @@ func JoinPath(path, name string) string {
 	return path + "." + name
 }
 
-// firstName reads the first name of a path.
+func itemPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
 func firstName(text string, first bool) (name, rest string, err error) {
 	if strings.HasPrefix(text, "[") {
 		return quotedName(text)
@@ -219,19 +216,15 @@ func firstName(text string, first bool) (name, rest string, err error) {
 }
 
 func quotedName(text string) (name, rest string, err error) {
-	for _, quote := range []string{`"`, `'`} {
-		inner, quoted := strings.CutPrefix(text, "["+quote)
-		if !quoted {
-			continue
-		}
-		name, rest, _ := strings.Cut(inner, quote)
-		rest, closed := strings.CutPrefix(rest, "]")
-		if !closed || name == "" {
-			return "", "", errors.New("a bracket is not closed, or empty")
-		}
-		return name, rest, nil
+	if len(text) < 2 || text[1] != '"' && text[1] != '\'' {
+		return "", "", errors.New("list items cannot be selected")
 	}
-	return "", "", errors.New("list items cannot be selected")
+	name, rest, _ = strings.Cut(text[2:], text[1:2])
+	rest, closed := strings.CutPrefix(rest, "]")
+	if !closed || name == "" {
+		return "", "", errors.New("a bracket is not closed, or empty")
+	}
+	return name, rest, nil
 }
 
 // decoder decodes bytes. Its values are views of them. It does not detect duplicate names.
@@ -266,70 +259,13 @@ func Members(data []byte, each func(quoted, value []byte) error) error {
 		if err != nil {
 			return err
 		}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		return each(name, value)
+		return readValue(dec, func(value []byte) error { return each(name, value) })
 	})
 }
 
 // Elements calls each for every element of a JSON list, in order, with a view of data.
 func Elements(data []byte, each func(value []byte) error) error {
-	return container(data, '[', func(dec *jsontext.Decoder) error {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		return each(value)
-	})
-}
-
-// ReadList reads a list of objects, and calls each for every item with data that is valid until the
-// next one. It returns the metadata of the list.
-func ReadList(from io.Reader, each func(data []byte) error) (metadata metav1.ListMeta, err error) {
-	dec := jsontext.NewDecoder(from, jsontext.AllowDuplicateNames(true))
-	switch err := open(dec, '{'); {
-	case errors.Is(err, io.EOF):
-		return metadata, io.ErrUnexpectedEOF
-	case err != nil:
-		return metadata, err
-	}
-	err = readItems(dec, func() error {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		switch name.String() {
-		case "metadata":
-			value, err := dec.ReadValue()
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(value, &metadata)
-		case "items":
-			return readElements(dec, each)
-		}
-		return dec.SkipValue()
-	})
-	return metadata, err
-}
-
-// readElements calls each for every element of the next list, which may be null.
-func readElements(dec *jsontext.Decoder, each func(value []byte) error) error {
-	if dec.PeekKind() == 'n' {
-		return dec.SkipValue()
-	}
-	if err := open(dec, '['); err != nil {
-		return err
-	}
-	return readItems(dec, func() error {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		return each(value)
-	})
+	return container(data, '[', func(dec *jsontext.Decoder) error { return readValue(dec, each) })
 }
 
 // container reads an object or a list, after which nothing may follow.
@@ -337,20 +273,58 @@ func container(data []byte, kind jsontext.Kind, each func(*jsontext.Decoder) err
 	from := newDecoder(data)
 	defer from.release()
 	dec := &from.Decoder
-	switch err := open(dec, kind); {
+	switch err := readItems(dec, kind, func() error { return each(dec) }); {
 	case errors.Is(err, io.EOF):
 		return errors.New("empty")
 	case err != nil:
-		return withFieldPath(dec, err)
-	}
-	if err := readItems(dec, func() error { return each(dec) }); err != nil {
 		return err
 	}
 	return expectEnd(dec)
 }
 
-// open reads the beginning of an object or a list.
-func open(dec *jsontext.Decoder, kind jsontext.Kind) error {
+// ReadList reads a list of objects, and calls each for every item with data that is valid until the
+// next one. It returns the metadata of the list.
+func ReadList(from io.Reader, each func(data []byte) error) (metadata metav1.ListMeta, err error) {
+	dec := jsontext.NewDecoder(from, jsontext.AllowDuplicateNames(true))
+	err = readItems(dec, '{', func() error {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		switch name.String() {
+		case "metadata":
+			return readValue(dec, func(value []byte) error { return json.Unmarshal(value, &metadata) })
+		case "items":
+			return readItemsOrNull(dec, '[', func() error { return readValue(dec, each) })
+		}
+		return dec.SkipValue()
+	})
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return metadata, err
+}
+
+// readValue calls what to do with the next value.
+func readValue(dec *jsontext.Decoder, do func(value []byte) error) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	return do(value)
+}
+
+// readItemsOrNull is readItems, but the object or list may be null.
+func readItemsOrNull(dec *jsontext.Decoder, kind jsontext.Kind, each func() error) error {
+	if dec.PeekKind() == 'n' {
+		_, err := dec.ReadValue()
+		return err
+	}
+	return readItems(dec, kind, each)
+}
+
+// readItems calls each for the items of the next object or list, and reads its end.
+func readItems(dec *jsontext.Decoder, kind jsontext.Kind, each func() error) error {
 	token, err := dec.ReadToken()
 	if err != nil {
 		return err
@@ -358,11 +332,6 @@ func open(dec *jsontext.Decoder, kind jsontext.Kind) error {
 	if token.Kind() != kind {
 		return fmt.Errorf("must be %s, is %s", kindName(kind), kindName(token.Kind()))
 	}
-	return nil
-}
-
-// readItems calls each for the items of an object or a list, and reads its end.
-func readItems(dec *jsontext.Decoder, each func() error) error {
 	for {
 		switch dec.PeekKind() {
 		case 0, '}', ']':
@@ -392,26 +361,15 @@ func Unquoted(quoted []byte) []byte {
 	return text
 }
 
-// TooManyValuesError means that a JSON text has more values than the limit.
-type TooManyValuesError struct{ Limit int }
-
-func (e *TooManyValuesError) Error() string {
-	return fmt.Sprintf("has more than %d JSON values", e.Limit)
-}
-
-// LimitValues returns a *TooManyValuesError if data has more than limit JSON values: objects,
-// lists and scalars at all depths, without member names. It protects decoding of untrusted
-// data, since a size in bytes does not bound a tree: an empty object of two bytes takes fifty
-// times as much.
+// LimitValues returns an error if data has more than limit JSON values: objects, lists and scalars at all depths,
+// without member names. It protects decoding of untrusted data, since a size in bytes does not bound a tree: an empty
+// object of two bytes takes fifty times as much.
 //
 // It reads data at most once, without allocations, and does not check that data is JSON.
 func LimitValues(data []byte, limit int) error {
 	// Each value takes a byte, and another one that separates or closes it.
-	if len(data)/2 < limit {
-		return nil
-	}
-	if countValues(data, limit) > limit {
-		return &TooManyValuesError{Limit: limit}
+	if len(data)/2 >= limit && countValues(data, limit) > limit {
+		return fmt.Errorf("has more than %d JSON values", limit)
 	}
 	return nil
 }
@@ -505,37 +463,21 @@ func WholeNumbers(data []byte) []byte {
 	return append(out, data[copied:]...)
 }
 
-// maxExponent is larger than any exponent of an int64 that is worth writing out.
-const maxExponent = 100
+// maxNumber limits the exponent and the length of numbers that are worth computing: more is no int64, or pointless.
+const maxNumber = 100
 
 // wholeNumber returns a number with a fraction or an exponent as an integer, if it is one.
 func wholeNumber(number []byte) (string, bool) {
-	if !bytes.ContainsAny(number, ".eE") {
+	if !bytes.ContainsAny(number, ".eE") || len(number) > maxNumber {
 		return "", false
 	}
-	mantissa, power, _ := strings.Cut(strings.ToLower(string(number)), "e")
-	digits, fraction, _ := strings.Cut(mantissa, ".")
-	exponent := 0
-	if power != "" {
-		var err error
-		if exponent, err = strconv.Atoi(power); err != nil || max(exponent, -exponent) > maxExponent {
-			return "", false
-		}
+	_, power, _ := strings.Cut(strings.ToLower(string(number)), "e")
+	if exponent, err := strconv.Atoi(cmp.Or(power, "0")); err != nil || max(exponent, -exponent) > maxNumber {
+		return "", false
 	}
-	fraction = strings.TrimRight(fraction, "0")
-	digits, exponent = digits+fraction, exponent-len(fraction)
-	if exponent < 0 {
-		kept := strings.TrimRight(digits, "0")
-		if zeros := len(digits) - len(kept); kept != "" && kept != "-" && zeros < -exponent {
-			return "", false
-		}
-		digits = digits[:max(len(digits)+exponent, 0)]
-	} else {
-		digits += strings.Repeat("0", exponent)
+	value, valid := new(big.Rat).SetString(string(number))
+	if !valid || !value.IsInt() || !value.Num().IsInt64() {
+		return "", false
 	}
-	if digits == "" || digits == "-" {
-		digits = "0"
-	}
-	whole, err := strconv.ParseInt(digits, 10, 64)
-	return strconv.FormatInt(whole, 10), err == nil
+	return value.Num().String(), true
 }

@@ -18,11 +18,9 @@ import (
 	"unsafe"
 )
 
-// Object is an immutable Kubernetes object; With returns a changed copy. The zero value is
-// invalid: use Parse.
+// Object is an immutable Kubernetes object; With returns a changed copy. The zero value is invalid: use Parse.
 //
-// There may be a hundred thousand objects, so this is small: 128 bytes. Rarely used metadata
-// is read from the JSON.
+// There may be a hundred thousand objects, so this is small: 128 bytes. Rarely used metadata is read from the JSON.
 type Object struct {
 	// raw is the JSON. Between its length and its capacity are texts that the JSON has only in
 	// escaped form, and managedFields if they are kept.
@@ -72,8 +70,7 @@ func (o *Object) Namespace() string { return o.names[:o.nameFrom] }
 // Name returns metadata.name.
 func (o *Object) Name() string { return o.names[o.nameFrom:] }
 
-// UID returns metadata.uid; "" for an object that was never stored. The string keeps the whole
-// object in memory.
+// UID returns metadata.uid; "" for an object that was never stored. The string keeps the whole object in memory.
 func (o *Object) UID() string { return o.textAt(o.uid) }
 
 // Version returns metadata.resourceVersion as an integer; 0 for an object that was never stored.
@@ -216,8 +213,7 @@ func (l Labels) Get(key string) string {
 	return value
 }
 
-// plainLabels returns labels without escapes. It omits those that need them, which no selector
-// can match.
+// plainLabels returns labels without escapes. It omits those that need them, which no selector can match.
 func plainLabels(data []byte) []byte {
 	var pairs map[string]string
 	_ = json.Unmarshal(data, &pairs) // The parser has checked it.

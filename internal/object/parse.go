@@ -72,7 +72,7 @@ func withFieldPath(dec *jsontext.Decoder, err error) error {
 	if _, itself := errors.AsType[*jsontext.SyntacticError](err); itself || errors.Is(err, errTrailingData) {
 		return err
 	}
-	return &FieldError{Path: FieldPath(string(dec.StackPointer())), Err: err}
+	return &FieldError{Path: fieldPath(dec.StackPointer()), Err: err}
 }
 
 // span is a range of bytes in the data being parsed.
@@ -88,7 +88,7 @@ type parser struct {
 	uid              textSpan
 	resourceVersion  uint64
 	generation       int64
-	labels           labelSet
+	labels           textSpan // rewritten if they cannot be looked up in the data
 	owner            owner
 	controlled       bool
 	deleting         bool
@@ -103,20 +103,12 @@ type parser struct {
 	nameFrom int64
 }
 
-// labelSet is the span of the labels. If they cannot be looked up there, rewritten is a JSON
-// object of all that can.
-type labelSet struct {
-	span
-	rewritten []byte
-}
-
-// owner is an owner reference.
 type owner struct {
 	apiVersion, kind []byte
 	name, uid        textSpan
 }
 
-// textSpan is a text and its start in the data; -1 if it was escaped.
+// textSpan is a text and its start in the data; -1 if it is not in there, because of escapes.
 type textSpan struct {
 	text []byte
 	from int64
@@ -156,9 +148,9 @@ func (p *parser) metadata(name []byte) error {
 	case "annotations":
 		return p.recordSpan(&p.annotations, p.skip)
 	case "ownerReferences":
-		return p.container('[', p.readOwner)
+		return readItemsOrNull(p.dec, '[', p.readOwner)
 	case "finalizers":
-		return p.container('[', p.finalizer)
+		return readItemsOrNull(p.dec, '[', func() error { return p.text(new([]byte)) })
 	case "deletionTimestamp":
 		p.deleting = p.dec.PeekKind() != 'n'
 	case "managedFields":
@@ -191,20 +183,20 @@ func (p *parser) readVersion() error {
 	return nil
 }
 
-// readLabels stores the span of the labels. Escapes and null values are legal, although API
-// servers send none.
+// readLabels stores the span of the labels. Escapes and null values are legal, although API servers send none.
 func (p *parser) readLabels() error {
+	var at span
 	odd := false
-	err := p.recordSpan(&p.labels.span, func() error {
+	err := p.recordSpan(&at, func() error {
 		return p.members(func([]byte) error {
 			var value []byte
 			odd = odd || p.dec.PeekKind() == 'n'
 			return p.text(&value)
 		})
 	})
-	p.labels.rewritten = nil
-	if text := p.data[p.labels.from:p.labels.to]; odd || bytes.IndexByte(text, '\\') >= 0 {
-		p.labels.rewritten = plainLabels(bytes.TrimLeft(text, ": \t\r\n"))
+	p.labels = textSpan{p.data[at.from:at.to], at.from}
+	if odd || bytes.IndexByte(p.labels.text, '\\') >= 0 {
+		p.labels = textSpan{plainLabels(bytes.TrimLeft(p.labels.text, ": \t\r\n")), -1}
 	}
 	return err
 }
@@ -233,14 +225,9 @@ func (p *parser) readOwner() error {
 	return err
 }
 
-func (p *parser) finalizer() error {
-	var name []byte
-	return p.text(&name)
-}
-
 // members calls each for every member of the next object, which may be null.
 func (p *parser) members(each func(name []byte) error) error {
-	return p.container('{', func() error {
+	return readItemsOrNull(p.dec, '{', func() error {
 		name, err := p.dec.ReadValue()
 		if err != nil {
 			return err
@@ -248,17 +235,6 @@ func (p *parser) members(each func(name []byte) error) error {
 		p.nameFrom = p.dec.InputOffset() - int64(len(name))
 		return each(Unquoted(name))
 	})
-}
-
-// container calls each for the items of the next object or list, which may be null.
-func (p *parser) container(kind jsontext.Kind, each func() error) error {
-	if p.dec.PeekKind() == 'n' {
-		return p.skip()
-	}
-	if err := open(p.dec, kind); err != nil {
-		return err
-	}
-	return readItems(p.dec, each)
 }
 
 // skip reads the next value. Unlike SkipValue it does so in one step.
@@ -283,7 +259,6 @@ func (p *parser) text(into *[]byte) error {
 	return nil
 }
 
-// textSpan reads a string and stores its span.
 func (p *parser) textSpan(into *textSpan) error {
 	if err := p.text(&into.text); err != nil || len(into.text) == 0 {
 		return err
@@ -301,16 +276,15 @@ func (p *parser) integer(into *int64) error {
 	if err != nil {
 		return err
 	}
-	if value.Kind() == '0' {
-		*into, err = strconv.ParseInt(string(value), 10, 64)
+	if value.Kind() == 'n' {
+		return nil
 	}
-	if err != nil || (value.Kind() != '0' && value.Kind() != 'n') {
+	if *into, err = strconv.ParseInt(string(value), 10, 64); err != nil {
 		return errors.New("must be an integer")
 	}
 	return nil
 }
 
-// kindName names a kind of JSON value in messages.
 func kindName(kind jsontext.Kind) string {
 	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number"}
 	return cmp.Or(names[kind], kind.String())
@@ -336,12 +310,12 @@ func (p *parser) build(apiVersion, kind string) *Object {
 			uid:      c.rangeOf(p.owner.uid),
 		}
 	}
-	o.uid, o.labels = c.rangeOf(p.uid), c.labels(p.labels)
-	managed := p.managedFields()
-	c.appendManaged(managed)
-	o.managed = managed != nil
+	o.uid, o.labels = c.rangeOf(p.uid), c.rangeOf(p.labels)
+	if managed := p.managedFields(); managed != nil {
+		c.out, o.managed = binary.BigEndian.AppendUint32(append(c.out, managed...), uint32(len(managed))), true
+	}
 	o.raw = c.out[:c.size:len(c.out)]
-	o.digest = digest(o.raw, c.spanOf(p.version))
+	o.digest = digest(o.raw[:c.shift(p.version.from)], o.raw[c.shift(p.version.to):])
 	o.intent = p.intent(o)
 	return o
 }
@@ -357,12 +331,12 @@ func orExpected(read []byte, expected string) string {
 // textOf returns a view of bytes. It must not outlive them.
 func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) } //nolint:gosec // As the comment says.
 
-// digest omits the resource version, which changes without any change that a hook sees.
-func digest(raw []byte, version span) uint64 {
+// digest hashes what is around the resource version, which changes without any change that a hook sees.
+func digest(before, after []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	h.Write(raw[:version.from])
-	h.Write(raw[version.to:])
+	h.Write(before)
+	h.Write(after)
 	return h.Sum64()
 }
 
@@ -381,12 +355,8 @@ func (p *parser) intent(o *Object) uint64 {
 // DigestOf returns a hash of bytes, stable within this process only.
 func DigestOf(data []byte) uint64 { return maphash.Bytes(seed, data) }
 
-// memberExtent returns the span of a member with its comma and white space. No member starts at
-// the beginning of data.
+// memberExtent returns the span of a member with its comma and white space. No member starts at the beginning of data.
 func memberExtent(data []byte, member span) span {
-	if member == (span{}) {
-		return span{}
-	}
 	head, tail := bytes.TrimRight(data[:member.from], " \t\r\n"), bytes.TrimLeft(data[member.to:], " \t\r\n")
 	switch {
 	case bytes.HasSuffix(head, []byte(",")):
@@ -401,27 +371,23 @@ func memberExtent(data []byte, member span) span {
 type objectCopy struct {
 	out  []byte
 	size int // of the JSON; texts without a plain form in it follow
-	// head is the number of bytes that replace the first skipped ones of the data.
-	head, skipped int64
-	cut           span
+	// moved is how far the texts in front of the cut have moved.
+	moved int64
+	cut   span
 }
 
 // copyData omits managedFields and adds a missing type at the beginning, kind first as in
 // single objects, so that objects of lists and watches have equal bytes.
 func (p *parser) copyData(apiVersion, kind string) objectCopy {
 	head, body := p.typeHeader(apiVersion, kind)
-	c := objectCopy{
-		head:    int64(len(head)),
-		skipped: int64(len(p.data) - len(body)),
-		cut:     memberExtent(p.data, p.managed),
+	skipped := int64(len(p.data) - len(body))
+	c := objectCopy{moved: int64(len(head)) - skipped, cut: span{skipped, skipped}}
+	if p.managed != (span{}) {
+		c.cut = memberExtent(p.data, p.managed)
 	}
 	c.size = len(head) + len(body) - int(c.cut.to-c.cut.from)
-	c.out = append(make([]byte, 0, c.size+p.extraSize()+p.managedSize()), head...)
-	if c.cut == (span{}) {
-		c.out = append(c.out, body...)
-		return c
-	}
-	c.out = append(c.out, p.data[c.skipped:c.cut.from]...)
+	c.out = append(make([]byte, 0, c.size+p.extraSize()), head...)
+	c.out = append(c.out, p.data[skipped:c.cut.from]...)
 	c.out = append(c.out, p.data[c.cut.to:]...)
 	return c
 }
@@ -452,10 +418,12 @@ func appendTextMember(out []byte, name, text string) []byte {
 	return append(out, ',')
 }
 
-// extraSize returns the size of texts that have no plain form in the data.
-func (p *parser) extraSize() int {
-	size := len(p.labels.rewritten)
-	for _, text := range []textSpan{p.uid, p.owner.name, p.owner.uid} {
+// extraSize returns the size of what follows the JSON: managedFields with their length, and texts that are not in there.
+func (p *parser) extraSize() (size int) {
+	if managed := p.managedFields(); managed != nil {
+		size = len(managed) + managedTail
+	}
+	for _, text := range []textSpan{p.labels, p.uid, p.owner.name, p.owner.uid} {
 		if text.from < 0 {
 			size += len(text.text)
 		}
@@ -463,43 +431,23 @@ func (p *parser) extraSize() int {
 	return size
 }
 
-// spanOf returns the span in the copy for one in the data.
-func (c *objectCopy) spanOf(s span) span {
-	if s == (span{}) {
-		return span{}
-	}
-	return span{c.shift(s.from), c.shift(s.to)}
-}
-
+// shift returns the position in the copy of one in the data.
 func (c *objectCopy) shift(at int64) int64 {
 	if at >= c.cut.to {
 		at -= c.cut.to - c.cut.from
 	}
-	return at - c.skipped + c.head
+	return at + c.moved
 }
 
-// rangeOf returns the range of a text.
+// rangeOf returns the range of a text. It appends one that is not in the data.
 func (c *objectCopy) rangeOf(text textSpan) textRange {
+	from := int64(len(c.out))
 	if text.from < 0 {
-		return c.appendText(text.text)
+		c.out = append(c.out, text.text...)
+	} else {
+		from = c.shift(text.from)
 	}
-	from := c.shift(text.from)
 	return textRange{uint32(from), uint32(from) + uint32(len(text.text))}
-}
-
-func (c *objectCopy) labels(set labelSet) textRange {
-	if set.rewritten != nil {
-		return c.appendText(set.rewritten)
-	}
-	at := c.spanOf(set.span)
-	return textRange{uint32(at.from), uint32(at.to)}
-}
-
-// appendText appends a text after the JSON.
-func (c *objectCopy) appendText(text []byte) textRange {
-	from := len(c.out)
-	c.out = append(c.out, text...)
-	return textRange{uint32(from), uint32(len(c.out))}
 }
 
 // managedFields returns the value of metadata.managedFields; nil if it is not kept.
@@ -511,23 +459,8 @@ func (p *parser) managedFields() []byte {
 	return bytes.TrimSpace(value)
 }
 
-// managedSize returns the size of what appendManaged appends.
-func (p *parser) managedSize() int {
-	if value := p.managedFields(); value != nil {
-		return len(value) + managedTail
-	}
-	return 0
-}
-
 // managedTail is the size of the length after the managedFields.
 const managedTail = 4
-
-// appendManaged appends the managedFields after all other texts, if they are kept.
-func (c *objectCopy) appendManaged(value []byte) {
-	if value != nil {
-		c.out = binary.BigEndian.AppendUint32(append(c.out, value...), uint32(len(value)))
-	}
-}
 
 // JSONWithManagedFields returns the JSON including metadata.managedFields, if they are kept.
 func (o *Object) JSONWithManagedFields() []byte {

@@ -27,9 +27,7 @@ func KindOf(r Resource) Kind {
 }
 
 // APIVersion returns such as "v1" or "apps/v1".
-func (k Kind) APIVersion() string {
-	return Resource{Group: k.Group, Version: k.Version}.APIVersion()
-}
+func (k Kind) APIVersion() string { return apiVersion(k.Group, k.Version) }
 
 // GroupKind returns the kind without its version.
 func (k Kind) GroupKind() GroupKind { return GroupKind{Group: k.Group, Kind: k.Kind} }
@@ -45,11 +43,7 @@ func (k Kind) Within(namespace string) string {
 // Resource returns the full name of a kind for arguments and URLs: "plural.group". If the
 // plural is unknown it uses the kind in lower case, which kubectl accepts too.
 func (k Kind) Resource() string {
-	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
-	if k.Group != "" {
-		name += "." + k.Group
-	}
-	return name
+	return strings.TrimSuffix(cmp.Or(k.Plural, strings.ToLower(k.Kind))+"."+k.Group, ".")
 }
 
 // Ref identifies an object. The UID may be empty, and of the kind what Kind says.
@@ -67,8 +61,7 @@ func (o *Object) Ref() Ref {
 	return Ref{Kind: kind, Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Identity returns what all references to an object have in common: group, kind, namespace and
-// name.
+// Identity returns what all references to an object have in common: group, kind, namespace and name.
 func (r Ref) Identity() Ref {
 	return Ref{Kind: Kind{Group: r.Group, Kind: r.Kind.Kind}, Namespace: r.Namespace, Name: r.Name}
 }
@@ -103,11 +96,13 @@ func (r Resource) Ref(namespace, name string) Ref {
 }
 
 // APIVersion returns such as "v1" or "apps/v1".
-func (r Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Version
+func (r Resource) APIVersion() string { return apiVersion(r.Group, r.Version) }
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
 	}
-	return r.Group + "/" + r.Version
+	return group + "/" + version
 }
 
 // GroupKind returns the kind without its version.
@@ -157,8 +152,7 @@ func (o *Object) GroupKind() GroupKind {
 	return GroupKind{Group: GroupOf(name.apiVersion), Kind: name.kind}
 }
 
-// IsClusterScoped reports whether a built-in kind is cluster-scoped, for when there is no API
-// server to say it.
+// IsClusterScoped reports whether a built-in kind is cluster-scoped, for when there is no API server to say it.
 func IsClusterScoped(kind string) bool {
 	return slices.Contains(strings.Fields(`
 		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ClusterTrustBundle ComponentStatus

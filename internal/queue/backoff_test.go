@@ -287,7 +287,6 @@ func TestCauseString(t *testing.T) {
 		want  string
 	}{
 		{queue.Cause{}, "unspecified"},
-		{queue.Cause{Kind: 200}, "unspecified"},
 		{queue.Cause{Kind: queue.ParentChanged}, "parent changed"},
 		{queue.Cause{Kind: queue.ChildChanged, Detail: "ConfigMap a/b"}, "child ConfigMap a/b changed"},
 		{queue.Cause{Kind: queue.ChildChanged, Detail: "ConfigMap", Object: key("a", "b")}, "child ConfigMap a/b changed"},

@@ -72,12 +72,7 @@ var traitsOf = [causeKinds]traits{
 	Notified:           {"notified by the process", "", Events, advanceRetry},
 }
 
-func (k CauseKind) traits() *traits {
-	if k >= causeKinds {
-		k = Unspecified
-	}
-	return &traitsOf[k]
-}
+func (k CauseKind) traits() *traits { return &traitsOf[k] }
 
 // String returns the kind in words, such as "child changed".
 func (k CauseKind) String() string { return Cause{Kind: k}.String() }
@@ -183,9 +178,6 @@ func (c *Causes) reaction() backoffReaction {
 }
 
 func (c *Causes) add(cause Cause) {
-	if cause.Kind >= causeKinds {
-		cause.Kind = Unspecified
-	}
 	c.kinds |= 1 << cause.Kind
 	known := slices.IndexFunc(c.list, cause.same)
 	switch {
@@ -199,8 +191,7 @@ func (c *Causes) add(cause Cause) {
 	}
 }
 
-// replaceLessUrgent replaces the newest of the least urgent listed causes if the new one is more
-// urgent.
+// replaceLessUrgent replaces the newest of the least urgent listed causes if the new one is more urgent.
 func (c *Causes) replaceLessUrgent(cause Cause) {
 	least := 0
 	for i, listed := range c.list {

@@ -1,5 +1,4 @@
-// Package queue is the work queue of a controller. It holds the keys of objects to reconcile and
-// the causes.
+// Package queue is the work queue of a controller. It holds the keys of objects to reconcile and the causes.
 //
 // One Queue serves one program. It hands a key to one worker at a time, urgent keys first, fairly
 // across namespaces. A key that failed is retried after a growing delay. The causes of a key go
@@ -8,9 +7,8 @@
 // The package knows the order of work, delays, backoff and causes ([CauseKind]). It does not know
 // objects, hooks, the API server or what a reconcile does.
 //
-// Event handlers, resync timers and the dashboard add keys. The workers of the controllers and the
-// manager take them with [Queue.Work], which is [Queue.Next] and then [Queue.Done]. The manager
-// exports [Queue.Stats].
+// Event handlers, resync timers and the dashboard add keys. The workers of the controllers and the manager take them
+// with [Queue.Work], which is [Queue.Next] and then [Queue.Done]. The manager exports [Queue.Stats].
 //
 // # Guarantees
 //
@@ -26,10 +24,9 @@
 //
 // # Backoff
 //
-// The kind of a cause decides what it does to a key in backoff. An edit resets the failures and
-// runs at once, because the input is new. An event moves the retry forward, but not closer than
-// [Options.EventDelay] to the failure, so that a failing reconcile that causes events does not
-// spin. A resync joins the retry.
+// The kind of a cause decides what it does to a key in backoff. An edit resets the failures and runs at once, because
+// the input is new. An event moves the retry forward, but not closer than [Options.EventDelay] to the failure, so that
+// a failing reconcile that causes events does not spin. A resync joins the retry.
 package queue
 
 import (
@@ -39,6 +36,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/lists"
 )
 
 // Queue is the work queue of one program. It is safe for concurrent use.
@@ -91,8 +90,7 @@ func (q *Queue) Add(key Key, cause Cause) {
 	q.signal()
 }
 
-// AddAfter adds the key after a delay. If an earlier AddAfter of the key is pending, it does
-// nothing.
+// AddAfter adds the key after a delay. If an earlier AddAfter of the key is pending, it does nothing.
 func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
 	if delay <= 0 {
 		q.Add(key, cause)
@@ -161,8 +159,7 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 // Backoff returns the delay after one more failure of an item.
 func (q *Queue) Backoff(item Item) time.Duration { return q.options.backoff(item.Attempt) }
 
-// Forget drops the timers and failures of a key whose object is gone. A key that is queued or
-// active stays.
+// Forget drops the timers and failures of a key whose object is gone. A key that is queued or active stays.
 func (q *Queue) Forget(key Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,32 +178,21 @@ func (q *Queue) Forget(key Key) {
 func (q *Queue) RetryNow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var failing []*entry
-	for _, t := range q.delays {
-		if t == &t.entry.retry {
-			failing = append(failing, t.entry)
-		}
-	}
-	return q.retryNow(failing)
+	return q.retryNow(lists.Map(q.delays, func(t *timer) *entry { return t.entry }))
 }
 
 // RetryKeysNow is RetryNow for some keys.
 func (q *Queue) RetryKeysNow(keys []Key) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var failing []*entry
-	for _, key := range keys {
-		if e := q.entries[key]; e != nil && e.retry.set() {
-			failing = append(failing, e)
-		}
-	}
-	return q.retryNow(failing)
+	return q.retryNow(lists.Map(keys, func(key Key) *entry { return q.entries[key] }))
 }
 
-func (q *Queue) retryNow(failing []*entry) int {
+// retryNow ends the backoffs of those entries that have one. An entry may be nil, and may come twice.
+func (q *Queue) retryNow(entries []*entry) int {
 	ended, now := 0, q.now()
-	for _, e := range failing {
-		if q.endBackoff(e, advanceRetry, now) {
+	for _, e := range entries {
+		if e != nil && e.retry.set() && q.endBackoff(e, advanceRetry, now) {
 			q.addCause(e, e.retryCause(), now)
 			ended++
 		}
@@ -233,8 +219,7 @@ func (q *Queue) Close() {
 
 // Key identifies a parent. Namespace is empty for cluster-scoped kinds.
 //
-// The queue keeps keys while something is pending, so their strings must not be slices of a larger
-// buffer.
+// The queue keeps keys while something is pending, so their strings must not be slices of a larger buffer.
 type Key struct{ Namespace, Name string }
 
 // String returns namespace/name, or only the name.
@@ -245,8 +230,7 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// jitter is the random part of each backoff, so that keys that failed together do not retry
-// together.
+// jitter is the random part of each backoff, so that keys that failed together do not retry together.
 const jitter = 0.25
 
 // Options configure a Queue. The zero value works.
@@ -255,8 +239,7 @@ type Options struct {
 	BaseDelay time.Duration
 	// MaxDelay bounds the delay; 5 min if zero.
 	MaxDelay time.Duration
-	// EventDelay is the minimum time between a failure and a retry that an event moves forward; 1 s
-	// if zero.
+	// EventDelay is the minimum time between a failure and a retry that an event moves forward; 1 s if zero.
 	EventDelay time.Duration
 	// Random returns random numbers in [0,1) for jitter; math/rand/v2 if nil.
 	Random func() float64
@@ -277,7 +260,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// backoff returns the delay after a number of failures.
 func (o *Options) backoff(before int) time.Duration {
 	delay := o.MaxDelay
 	if before < 63 && o.BaseDelay < o.MaxDelay>>before {
@@ -305,9 +287,8 @@ func RetryIn(backoff time.Duration) Outcome { return Outcome{backoff: backoff} }
 // Delay returns the delay until the key comes back; zero if it is not known.
 func (o Outcome) Delay() time.Duration { return max(o.after, o.backoff) }
 
-// RetryAfter requeues the key after a delay that a hook or server has chosen. Only an edit or a new
-// hook runs it earlier, and it does not count as a failure. A delay that is not positive means
-// Retry, so that the key does not spin.
+// RetryAfter requeues the key after a delay that a hook or server has chosen. Only an edit or a new hook runs it
+// earlier, and it does not count as a failure. A delay that is not positive means Retry, so that the key does not spin.
 func RetryAfter(delay time.Duration) Outcome { return Outcome{after: delay} }
 
 // Stats is the state of a queue.

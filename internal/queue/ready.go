@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"container/heap"
 	"container/list"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -59,7 +61,6 @@ func (r *ready) pop() *entry {
 	return e
 }
 
-// pick returns the next band.
 func (r *ready) pick() Priority {
 	r.picks++
 	if r.picks%lowPriorityEvery == 0 {
@@ -103,8 +104,7 @@ func (b *band) laneOf(namespace string) *lane {
 	return l
 }
 
-// oldest returns the start of the longest wait. It visits all entries, because promotions change
-// their order.
+// oldest returns the start of the longest wait. It visits all entries, because promotions change their order.
 func (r *ready) oldest(now time.Duration) time.Duration {
 	for i := range r.bands {
 		for _, l := range r.bands[i].lanes {
@@ -169,7 +169,6 @@ func (q *Queue) endBackoff(e *entry, reaction backoffReaction, now time.Duration
 	}
 }
 
-// finish applies the outcome of a worker.
 func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	switch {
 	case outcome.done:
@@ -178,24 +177,19 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 		e.earliestRetry = addDelay(now, outcome.after)
 		q.delays.set(&e.retry, e.earliestRetry)
 	default:
-		delay := outcome.backoff
-		if delay <= 0 {
-			delay = q.options.backoff(e.attempts)
-		}
+		delay := cmp.Or(outcome.backoff, q.options.backoff(e.attempts))
 		e.attempts++
 		e.earliestRetry = now + min(delay, q.options.EventDelay)
 		q.delays.set(&e.retry, addDelay(now, delay))
 	}
 }
 
-// discard drops an entry without pending work.
 func (q *Queue) discard(e *entry) {
 	if !e.active && e.lane == nil && !e.retry.set() && !e.delayed.set() {
 		delete(q.entries, e.key)
 	}
 }
 
-// signal sets the alarm and wakes a worker.
 func (q *Queue) signal() {
 	q.setAlarm()
 	q.wakeWorker()
@@ -203,12 +197,11 @@ func (q *Queue) signal() {
 
 // setAlarm sets the alarm to the earliest timer. An alarm that fires early only sets itself again.
 func (q *Queue) setAlarm() {
-	at, some := q.delays.next()
-	if !some || (q.alarmAt != 0 && q.alarmAt <= at) {
+	if len(q.delays) == 0 || q.alarmAt != 0 && q.alarmAt <= q.delays[0].at {
 		return
 	}
-	q.alarmAt = at
-	if wait := at - q.now(); q.alarm == nil {
+	q.alarmAt = q.delays[0].at
+	if wait := q.alarmAt - q.now(); q.alarm == nil {
 		q.alarm = time.AfterFunc(wait, q.onAlarm)
 	} else {
 		q.alarm.Reset(wait)
@@ -226,25 +219,20 @@ func (q *Queue) onAlarm() {
 	q.alarmAt = 0
 	now := q.now()
 	for range maxExpired {
-		t := q.delays.popDue(now)
-		if t == nil {
+		if len(q.delays) == 0 || q.delays[0].at > now {
 			break
 		}
-		q.expire(t, now)
+		t := heap.Pop(&q.delays).(*timer)
+		cause := t.entry.delayedCause
+		if t == &t.entry.retry {
+			cause = t.entry.retryCause()
+		}
+		q.addCause(t.entry, cause, now)
 	}
 	q.signal()
 }
 
-func (q *Queue) expire(t *timer, now time.Duration) {
-	if t == &t.entry.retry {
-		q.addCause(t.entry, t.entry.retryCause(), now)
-	} else {
-		q.addCause(t.entry, t.entry.delayedCause, now)
-	}
-}
-
-// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because
-// wake holds one token.
+// wakeWorker wakes one waiting worker if a key is ready. That worker wakes the next one, because wake holds one token.
 func (q *Queue) wakeWorker() {
 	if q.ready.len == 0 || q.waiting == 0 {
 		return
@@ -306,8 +294,7 @@ const forever time.Duration = 1 << 61
 
 func addDelay(now, delay time.Duration) time.Duration { return now + min(delay, forever) }
 
-// timer is a time at which an entry is due. It is part of the entry, so setting it allocates
-// nothing.
+// timer is a time at which an entry is due. It is part of the entry, so setting it allocates nothing.
 type timer struct {
 	at    time.Duration // on the queue's clock
 	slot  int           // index in the heap plus one; zero if not set
@@ -342,22 +329,6 @@ func (d *delays) drop(t *timer) {
 	}
 }
 
-// next returns when the earliest timer is due; false if none is set.
-func (d *delays) next() (time.Duration, bool) {
-	if len(*d) == 0 {
-		return 0, false
-	}
-	return (*d)[0].at, true
-}
-
-// popDue removes and returns the earliest timer if it is due, else nil.
-func (d *delays) popDue(now time.Duration) *timer {
-	if at, some := d.next(); !some || at > now {
-		return nil
-	}
-	return heap.Pop(d).(*timer)
-}
-
 func (d delays) Len() int           { return len(d) }
 func (d delays) Less(i, j int) bool { return d[i].at < d[j].at }
 
@@ -375,8 +346,7 @@ func (d *delays) Push(x any) {
 func (d *delays) Pop() any {
 	last := len(*d) - 1
 	t := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
 	t.slot = 0
+	*d = slices.Delete(*d, last, last+1) // It keeps no reference to the timer.
 	return t
 }

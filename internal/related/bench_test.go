@@ -25,7 +25,7 @@ func newBenchRegistry(b *testing.B, wake func(queue.Key, *object.Object), rules 
 		must.Succeed(b, r.Set(b.Context(), parentKey(i), rules(i)))
 	}
 	must.Eventually(b, "all served", func() bool { return len(r.Pending(parentKey(0))) == 0 })
-	i := slices.IndexFunc(r.Watches(), func(w Watch) bool { return w.Objects == 1 })
+	i := slices.IndexFunc(r.Watches(), func(w cache.Stat) bool { return w.Objects == 1 })
 	return r, r.watches[r.Watches()[i].Selection], api
 }
 

@@ -39,10 +39,8 @@ func newFixtureOn(t *testing.T, api *server, options Options) *fixture {
 	d := &fixture{t: t, api: api}
 	options.Resolve = resolve
 	options.Enqueue = d.enqueue
-	if options.After == nil {
-		options.After = d.after
-	}
 	d.Registry = New(options)
+	d.Registry.after = d.after
 	t.Cleanup(d.Close)
 	return d
 }

@@ -91,13 +91,13 @@ func newModel(t *testing.T, r *rand.Rand, scope Scope) *model {
 	for range 30 {
 		m.edit(r)
 	}
-	// Timers run a thousand times as fast.
-	fastTimers := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
-	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, After: fastTimers, Enqueue: func(parent queue.Key, _ *object.Object) {
+	m.Registry = New(Options{Store: m.api.store(), Scope: scope, Resolve: resolve, Enqueue: func(parent queue.Key, _ *object.Object) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.enqueued[parent.String()] = true
 	}})
+	// Timers run a thousand times as fast.
+	m.after = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d/1000, do).Stop }
 	t.Cleanup(m.Close)
 	return m
 }

@@ -26,29 +26,14 @@ type pattern struct {
 
 // identity returns the same string for patterns that select the same.
 func (p *pattern) identity() string {
-	spaces := "any"
-	if p.namespaceLabels != nil {
-		spaces = fmt.Sprintf("%q", p.namespaceLabels)
-	}
-	names := "any"
-	if p.names != nil {
-		names = fmt.Sprintf("%q", p.names)
-	}
-	return fmt.Sprintf("%v %q %s %q %s", p.resource, p.namespace, names, p.labels, spaces)
+	return fmt.Sprintf("%v %q %t %q %q %v", p.resource, p.namespace, p.names == nil, p.names, p.labels, p.namespaceLabels)
 }
 
 // matches reports whether an object matches. It does not check the labels of its namespace.
 func (p *pattern) matches(o *object.Object) bool {
 	inNamespace := p.namespace == "" || p.namespace == o.Namespace()
-	return inNamespace && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
-}
-
-func (p *pattern) hasName(name string) bool {
-	if p.names == nil {
-		return true
-	}
-	_, found := slices.BinarySearch(p.names, name)
-	return found
+	_, named := slices.BinarySearch(p.names, o.Name())
+	return inNamespace && (named || p.names == nil) && p.labels.Matches(o.Labels())
 }
 
 // namesAll reports whether a pattern has the full names of its objects.
@@ -59,8 +44,7 @@ func (p *pattern) namesAll() bool {
 // maxNameWatches is how many names of a rule get a watch each.
 const maxNameWatches = 4
 
-// selections returns the narrowest selections that cover the pattern. A pattern with no names needs
-// none.
+// selections returns the narrowest selections that cover the pattern. A pattern with no names needs none.
 func (p *pattern) selections() []cache.Selection {
 	if p.names == nil || len(p.names) > maxNameWatches && !p.readsByName() {
 		return []cache.Selection{{Resource: p.resource, Namespace: p.namespace, Labels: p.labels.String()}}

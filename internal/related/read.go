@@ -73,13 +73,10 @@ func (r *Registry) ReadsOf(ctx context.Context, parent queue.Key, rules []hook.R
 func (r *Registry) Reads(parent queue.Key) []Read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []Read
 	if a := r.parents[parent]; a != nil {
-		for _, one := range a.rules {
-			all = append(all, one.reads()...)
-		}
+		return lists.FlatMap(a.rules, (*rule).reads)
 	}
-	return all
+	return nil
 }
 
 func (p *pattern) reads() []Read {

@@ -19,8 +19,10 @@ import (
 // namespaceSelection selects the labels of namespaces.
 var namespaceSelection = cache.Selection{Resource: object.Namespaces, Metadata: true}
 
-// errorCheckInterval is how often a watch is checked that has not synced.
-const errorCheckInterval = time.Second
+const (
+	errorCheckInterval = time.Second      // of watches that have not synced
+	idleTimeout        = 30 * time.Second // after which an unused watch is closed
+)
 
 // Options of a Registry. Store, Resolve and Enqueue are required.
 type Options struct {
@@ -30,29 +32,17 @@ type Options struct {
 	Managed bool
 	// Resolve finds the resource of a kind. It is called whenever a rule names a new kind.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	// Enqueue is called when the related objects of a parent change. changed is the object or
-	// namespace that did; nil if the watches of the parent have synced or failed. It must be quick
-	// and must not call the Registry.
+	// Enqueue is called when the related objects of a parent change. changed is the object or namespace that did; nil
+	// if the watches of the parent have synced or failed. It must be quick and must not call the Registry.
 	Enqueue func(parent queue.Key, changed *object.Object)
-	// IdleTimeout is how long an unused watch stays open; 30s if zero.
-	IdleTimeout time.Duration
-	// After calls a function after a delay on another goroutine, unless stop is called;
-	// time.AfterFunc if nil.
-	After func(d time.Duration, do func()) (stop func() bool)
-}
-
-func (o Options) withDefaults() Options {
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
-	if o.After == nil {
-		o.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
-	}
-	return o
 }
 
 // Registry has the rules of all parents of one controller. It is safe for concurrent use, except
 // for Set and Drop of the same parent.
 type Registry struct {
 	options Options
+	// after is time.AfterFunc, unless a test has other timers.
+	after   func(d time.Duration, do func()) (stop func() bool)
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -69,7 +59,8 @@ type Registry struct {
 // New returns an empty registry. It sends no request before the first rule.
 func New(o Options) *Registry {
 	return &Registry{
-		options:  o.withDefaults(),
+		options:  o,
+		after:    func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop },
 		parents:  map[queue.Key]*ruleSet{},
 		ruleSets: map[string]*ruleSet{},
 		rules:    map[string]*rule{},
@@ -78,9 +69,8 @@ func New(o Options) *Registry {
 	}
 }
 
-// Set replaces the rules of a parent. It validates all of them first: after an error, which is a
-// *RuleError, the former rules stay. A kind that is not served is such an error, so call Set again
-// later.
+// Set replaces the rules of a parent. It validates all of them first: after an error, which is a *RuleError, the former
+// rules stay. A kind that is not served is such an error, so call Set again later.
 //
 // Set does not wait for watches: see Pending.
 func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) error {
@@ -117,7 +107,7 @@ func (r *Registry) Drop(parent queue.Key) {
 
 // Pending returns the watches of a parent that have not synced. Do not call a hook while there are
 // any, because it would miss objects. Enqueue is called when the last one has synced.
-func (r *Registry) Pending(parent queue.Key) []Watch {
+func (r *Registry) Pending(parent queue.Key) []cache.Stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.parents[parent]
@@ -175,29 +165,20 @@ func (r *Registry) Snapshot(parent queue.Key) Snapshot {
 	return Snapshot{}
 }
 
-// Watch is the state of one watch.
-type Watch struct {
-	Selection cache.Selection
-	// Objects is the number of objects.
-	Objects int
-	// Err is nil while the watch works. It retries.
-	Err error
-}
-
 // Watches returns the open watches, sorted by selection.
-func (r *Registry) Watches() []Watch {
+func (r *Registry) Watches() []cache.Stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return statesOf(maps.Values(r.watches))
 }
 
-func statesOf(shared iter.Seq[*sharedWatch]) []Watch {
-	watches := []Watch{}
+func statesOf(shared iter.Seq[*sharedWatch]) []cache.Stat {
+	stats := []cache.Stat{}
 	for t := range shared {
-		watches = append(watches, Watch{Selection: t.selection, Objects: t.view.Len(), Err: t.view.Err()})
+		stats = append(stats, t.view.Stat())
 	}
-	slices.SortFunc(watches, func(a, b Watch) int { return cmp.Compare(a.Selection.String(), b.Selection.String()) })
-	return watches
+	slices.SortFunc(stats, cache.CompareStats)
+	return stats
 }
 
 // Close closes all watches. Enqueue is not called after it returns.

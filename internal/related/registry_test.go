@@ -1,7 +1,6 @@
 package related
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -118,7 +118,7 @@ func TestFailingWatchIsReported(t *testing.T) {
 	d := newFixture(t, v2Cluster)
 	d.api.with(func() { d.api.refuse = func(path string) bool { return strings.HasPrefix(path, "secrets") } })
 	d.set("p", of(secrets, in("a"), named("s")), of(configMaps))
-	var pending []Watch
+	var pending []cache.Stat
 	must.Eventually(t, "an error", func() bool {
 		pending = d.Pending(keyFrom("p"))
 		return len(pending) == 1 && pending[0].Err != nil
@@ -132,7 +132,7 @@ func TestFailingWatchIsReported(t *testing.T) {
 	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
 		t.Fatalf("enqueued again: %v", enqueued)
 	}
-	i := slices.IndexFunc(d.Watches(), func(w Watch) bool { return w.Err != nil })
+	i := slices.IndexFunc(d.Watches(), func(w cache.Stat) bool { return w.Err != nil })
 	if i < 0 || d.Watches()[i].Selection != pending[0].Selection {
 		t.Fatalf("watches %v", d.Watches())
 	}
@@ -553,22 +553,6 @@ func TestReadsOf(t *testing.T) {
 				t.Errorf("once set: got %s, want %s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestNamesAreInTheOrderOfTheWire(t *testing.T) {
-	parts := []string{"a", "a-", "a-b", "a0", "a.b", "ab", "b", "team", "team-1"}
-	for _, spaceA := range parts {
-		for _, spaceB := range parts {
-			for _, nameA := range parts {
-				for _, nameB := range parts {
-					want := cmp.Compare(spaceA+"/"+nameA, spaceB+"/"+nameB)
-					if got := compareNames(spaceA, nameA, spaceB, nameB); got != want {
-						t.Errorf("%s/%s and %s/%s: %d, want %d", spaceA, nameA, spaceB, nameB, got, want)
-					}
-				}
-			}
-		}
 	}
 }
 

@@ -39,9 +39,6 @@ func (e *RuleError) Error() string {
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// ruleFault is an invalid field of a rule; the zero value means that the rule is valid.
-type ruleFault struct{ field, problem string }
-
 // validate returns the patterns of a parent's rules, or the first fault.
 func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
 	if err := checkLimits(rules); err != nil {
@@ -49,22 +46,29 @@ func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.
 	}
 	var patterns []pattern
 	for i, rule := range rules {
-		var one pattern
-		fault := validateRule(rule)
-		if fault == (ruleFault{}) {
-			resource, err := r.resolve(ctx, rule)
-			if err != nil {
-				return nil, &RuleError{Path: pathOf(i, "resource"), Problem: "find " + rule.Resource, Err: err}
-			}
-			one, fault = r.options.Scope.newPattern(rule, resource, namespace)
-		}
-		if fault != (ruleFault{}) {
-			return nil, &RuleError{Path: pathOf(i, fault.field), Problem: fault.problem}
+		one, fault := r.patternOf(ctx, rule, namespace)
+		if fault != nil {
+			fault.Path = pathOf(i, fault.Path)
+			return nil, fault
 		}
 		patterns = append(patterns, r.options.Scope.perNamespace(one)...)
 	}
 	return patterns, nil
 }
+
+// patternOf returns the pattern of a rule, or its first fault with the path below the rule.
+func (r *Registry) patternOf(ctx context.Context, rule hook.RelatedRule, namespace string) (pattern, *RuleError) {
+	if fault := validateRule(rule); fault != nil {
+		return pattern{}, fault
+	}
+	resource, err := r.resolve(ctx, rule)
+	if err != nil {
+		return pattern{}, &RuleError{Path: "resource", Problem: "find " + rule.Resource, Err: err}
+	}
+	return r.options.Scope.newPattern(rule, resource, namespace)
+}
+
+func faultOf(field, problem string) *RuleError { return &RuleError{Path: field, Problem: problem} }
 
 // The limits of the rules of one parent. Each Secret that they name has a watch of its own.
 const (
@@ -94,21 +98,21 @@ func pathOf(rule int, field string) string {
 }
 
 // validateRule checks what does not depend on the kind.
-func validateRule(rule hook.RelatedRule) ruleFault {
+func validateRule(rule hook.RelatedRule) *RuleError {
 	named, labelled, spaced := len(rule.Names) > 0, rule.LabelSelector != nil, rule.NamespaceSelector != nil
 	switch {
 	case rule.APIVersion == "":
-		return ruleFault{"apiVersion", `required, such as "v1" or "apps/v1"`}
+		return faultOf("apiVersion", `required, such as "v1" or "apps/v1"`)
 	case rule.Resource == "":
-		return ruleFault{"resource", `required: the plural name of a kind, such as "configmaps"`}
+		return faultOf("resource", `required: the plural name of a kind, such as "configmaps"`)
 	case named && labelled:
-		return ruleFault{"names", "cannot be combined with labelSelector; give one of them"}
+		return faultOf("names", "cannot be combined with labelSelector; give one of them")
 	case named && spaced:
-		return ruleFault{"names", "cannot be combined with namespaceSelector; give one of them"}
+		return faultOf("names", "cannot be combined with namespaceSelector; give one of them")
 	case rule.Namespace != "" && spaced:
-		return ruleFault{"namespace", "cannot be combined with namespaceSelector; give one of them"}
+		return faultOf("namespace", "cannot be combined with namespaceSelector; give one of them")
 	}
-	return ruleFault{}
+	return nil
 }
 
 // Scope limits what the rules of a customize hook may select.
@@ -124,47 +128,46 @@ type Scope struct {
 	Namespaces []string
 }
 
-// newPattern returns the pattern of a rule for a parent in a namespace.
-func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, ruleFault) {
-	p := pattern{resource: resource, names: normalizeNames(rule.Names)}
-	var fault ruleFault
-	if p.namespace, fault = s.namespaceFor(rule, resource, parent); fault != (ruleFault{}) {
+func (s Scope) newPattern(rule hook.RelatedRule, resource object.Resource, parent string) (pattern, *RuleError) {
+	p := pattern{resource: resource, names: normalizeNames(rule.Names), labels: labels.Everything()}
+	var fault *RuleError
+	if p.namespace, fault = s.namespaceFor(rule, resource, parent); fault != nil {
 		return p, fault
 	}
 	var err error
-	if p.labels, err = parseSelector(rule.LabelSelector); err != nil {
-		return p, ruleFault{"labelSelector", err.Error()}
-	}
-	if rule.NamespaceSelector != nil {
-		if p.namespaceLabels, err = parseSelector(rule.NamespaceSelector); err != nil {
-			return p, ruleFault{"namespaceSelector", err.Error()}
+	if rule.LabelSelector != nil {
+		if p.labels, err = metav1.LabelSelectorAsSelector(rule.LabelSelector); err != nil {
+			return p, faultOf("labelSelector", err.Error())
 		}
 	}
-	return p, ruleFault{}
+	if rule.NamespaceSelector != nil {
+		if p.namespaceLabels, err = metav1.LabelSelectorAsSelector(rule.NamespaceSelector); err != nil {
+			return p, faultOf("namespaceSelector", err.Error())
+		}
+	}
+	return p, nil
 }
 
 // namespaceFor returns the only namespace in which a rule selects; empty for any.
-func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, parent string) (string, ruleFault) {
+func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, parent string) (string, *RuleError) {
 	switch {
 	case !resource.Namespaced && rule.NamespaceSelector != nil:
-		return "", ruleFault{"namespaceSelector", rule.Resource + " are cluster-scoped; select them by labelSelector or names"}
+		return "", faultOf("namespaceSelector", rule.Resource+" are cluster-scoped; select them by labelSelector or names")
 	case !resource.Namespaced:
-		return "", ruleFault{}
+		return "", nil
 	case rule.Namespace != "" && len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, rule.Namespace):
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s",
-			rule.Namespace, strings.Join(s.Namespaces, ", "))}
+		return "", faultOf("namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s",
+			rule.Namespace, strings.Join(s.Namespaces, ", ")))
 	case !s.ownNamespaceOnly():
-		return rule.Namespace, ruleFault{}
+		return rule.Namespace, nil
 	case rule.NamespaceSelector != nil:
-		return "", ruleFault{"namespaceSelector",
-			fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
-				"set the hook's version to v2 to select in others", parent)}
+		return "", faultOf("namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the "+
+			"parent, %q; set the hook's version to v2 to select in others", parent))
 	case rule.Namespace != "" && rule.Namespace != parent:
-		return "", ruleFault{"namespace",
-			fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 may only select there; "+
-				"set the hook's version to v2 to select in others", rule.Namespace, parent)}
+		return "", faultOf("namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 "+
+			"may only select there; set the hook's version to v2 to select in others", rule.Namespace, parent))
 	}
-	return parent, ruleFault{}
+	return parent, nil
 }
 
 // normalizeNames sorts names and drops empty ones, which hooks send for fields that are not set.
@@ -178,20 +181,13 @@ func normalizeNames(requested []string) []string {
 	return slices.Compact(names)
 }
 
-// parseSelector parses a selector; nil selects everything.
-func parseSelector(requested *metav1.LabelSelector) (labels.Selector, error) {
-	if requested == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(requested)
-}
-
-// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that
-// works.
+// resolve finds the resource of a rule. It does not call Resolve while the kind has a watch that works.
 func (r *Registry) resolve(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
-	name := kindName{rule.APIVersion, rule.Resource}
-	if resource, known := r.knownKind(name); known {
-		return resource, nil
+	r.mu.Lock()
+	used := r.kinds[kindName{rule.APIVersion, rule.Resource}]
+	r.mu.Unlock()
+	if used != nil {
+		return used.resource, nil
 	}
 	return r.options.Resolve(ctx, rule.APIVersion, rule.Resource)
 }

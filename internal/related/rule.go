@@ -1,7 +1,6 @@
 package related
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -26,7 +25,7 @@ type rule struct {
 	// matchingNamespaces are the namespaces whose labels match.
 	matchingNamespaces map[string]bool
 
-	objects sortedObjects
+	objects object.Sorted
 }
 
 // indexKeys returns the keys of the rule. A rule that selects namespaces by labels has keys for
@@ -42,7 +41,6 @@ func (r *rule) indexKeys() []indexKey {
 	return where
 }
 
-// selects reports whether the rule selects the object.
 func (r *rule) selects(o *object.Object) bool {
 	return r.matches(o) && (r.namespaceLabels == nil || r.matchingNamespaces[o.Namespace()])
 }
@@ -52,7 +50,12 @@ func (r *rule) objectChanged(c change) {
 	if c.current != nil && !r.selects(c.current) {
 		c.current = nil
 	}
-	before := r.objects.put(c.object.Namespace(), c.object.Name(), c.current)
+	var before *object.Object
+	if c.current != nil {
+		before = r.objects.Put(c.current)
+	} else {
+		before = r.objects.Remove(c.object)
+	}
 	if before == c.current {
 		return
 	}
@@ -87,7 +90,7 @@ func (r *rule) addNamespace(namespace string) {
 		t.index.add(r, selectorKeys(namespace, r.labels))
 		for o := range t.view.All() {
 			if o.Namespace() == namespace && r.selects(o) {
-				r.objects.put(namespace, o.Name(), o)
+				r.objects.Put(o)
 			}
 		}
 	}
@@ -113,26 +116,18 @@ func (r *rule) findNamespaces() {
 	}
 }
 
-// invalidate drops the snapshots of the rule sets.
 func (r *rule) invalidate() {
 	for a := range r.ruleSets {
 		a.snapshot = nil
 	}
 }
 
+// enqueue enqueues the parents that do not wait for a watch.
 func (r *rule) enqueue(changed *object.Object) {
 	for a := range r.ruleSets {
-		a.enqueue(changed)
-	}
-}
-
-// enqueueUnsynced enqueues the parents that wait for the rule.
-func (r *rule) enqueueUnsynced() {
-	if r.listed {
-		return
-	}
-	for a := range r.ruleSets {
-		a.enqueueAll(nil)
+		if a.synced {
+			a.enqueue(changed)
+		}
 	}
 }
 
@@ -151,7 +146,6 @@ func (r *rule) register() {
 	}
 }
 
-// close releases all watches of the rule.
 func (r *rule) close() {
 	for _, t := range r.watches {
 		t.index.remove(r, r.indexKeys())
@@ -163,55 +157,10 @@ func (r *rule) close() {
 	}
 }
 
-// pendingWatches returns the watches that have not synced.
 func (r *rule) pendingWatches() []*sharedWatch {
 	pending := slices.Clone(r.watches)
 	if r.namespaceWatch != nil {
 		pending = append(pending, r.namespaceWatch)
 	}
 	return slices.DeleteFunc(pending, func(t *sharedWatch) bool { return t.synced })
-}
-
-// sortedObjects is the objects of one kind in the order of a request.
-type sortedObjects []*object.Object
-
-// put replaces, adds or removes an object and returns the former one.
-func (s *sortedObjects) put(namespace, name string, now *object.Object) (before *object.Object) {
-	at, found := slices.BinarySearchFunc(*s, name, func(o *object.Object, name string) int {
-		return compareNames(o.Namespace(), o.Name(), namespace, name)
-	})
-	if found {
-		before = (*s)[at]
-	}
-	switch {
-	case found && now != nil:
-		(*s)[at] = now
-	case found:
-		*s = slices.Delete(*s, at, at+1)
-	case now != nil:
-		*s = slices.Insert(*s, at, now)
-	}
-	return before
-}
-
-func compareObjects(a, b *object.Object) int {
-	return compareNames(a.Namespace(), a.Name(), b.Namespace(), b.Name())
-}
-
-// compareNames orders by "namespace/name", the name of an object in a request.
-func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
-	return cmp.Or(compareNamespaces(namespaceA, namespaceB), cmp.Compare(nameA, nameB))
-}
-
-// compareNamespaces orders namespaces as if each ended in a slash, so that "team-a" comes before
-// "team".
-func compareNamespaces(a, b string) int {
-	n := min(len(a), len(b))
-	if order := cmp.Compare(a[:n], b[:n]); order != 0 || len(a) == len(b) {
-		return order
-	}
-	if len(a) < len(b) {
-		return cmp.Compare('/', rune(b[n]))
-	}
-	return cmp.Compare(rune(a[n]), '/')
 }

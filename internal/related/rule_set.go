@@ -36,15 +36,6 @@ func compareKinds(a, b object.Resource) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion(), b.Kind+"."+b.APIVersion())
 }
 
-// ruleSetKey returns the same key for the same rules.
-func ruleSetKey(rules []*rule) string {
-	key := make([]byte, 0, 8*len(rules))
-	for _, one := range rules {
-		key = binary.BigEndian.AppendUint64(key, one.serial)
-	}
-	return string(key)
-}
-
 // checkSynced updates synced, and enqueues the parents if it is true now.
 func (a *ruleSet) checkSynced() {
 	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return !one.listed }) {
@@ -54,15 +45,8 @@ func (a *ruleSet) checkSynced() {
 	a.enqueue(nil)
 }
 
-// enqueue enqueues the parents if the set is synced.
+// enqueue enqueues the parents once for an event.
 func (a *ruleSet) enqueue(changed *object.Object) {
-	if a.synced {
-		a.enqueueAll(changed)
-	}
-}
-
-// enqueueAll enqueues the parents once for an event.
-func (a *ruleSet) enqueueAll(changed *object.Object) {
 	if a.eventID == a.registry.eventID {
 		return
 	}
@@ -72,7 +56,6 @@ func (a *ruleSet) enqueueAll(changed *object.Object) {
 	}
 }
 
-// takeSnapshot builds the snapshot.
 func (a *ruleSet) takeSnapshot() Snapshot {
 	if a.snapshot != nil {
 		return *a.snapshot
@@ -84,10 +67,13 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 	var digest maphash.Hash
 	digest.SetSeed(digestSeed)
 	for rest := a.rules; len(rest) > 0; {
-		n := countSameKind(rest)
+		kind, n := rest[0].resource, 1
+		for n < len(rest) && compareKinds(rest[n].resource, kind) == 0 {
+			n++
+		}
 		objects := objectsOf(rest[:n])
-		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(rest[0].resource, objects))
-		maphash.WriteComparable(&digest, rest[0].resource)
+		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(kind, objects))
+		maphash.WriteComparable(&digest, kind)
 		for _, o := range objects {
 			maphash.WriteComparable(&digest, o.Digest())
 		}
@@ -97,26 +83,17 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 	return *a.snapshot
 }
 
-// countSameKind counts the first rules with the same kind.
-func countSameKind(rules []*rule) int {
-	other := slices.IndexFunc(rules, func(one *rule) bool { return compareKinds(one.resource, rules[0].resource) != 0 })
-	if other < 0 {
-		return len(rules)
-	}
-	return other
-}
-
 // objectsOf merges the objects of rules. If an object is in several, the first counts.
-func objectsOf(rules []*rule) sortedObjects {
+func objectsOf(rules []*rule) object.Sorted {
 	if len(rules) == 1 {
 		return rules[0].objects
 	}
-	all := slices.Concat(lists.Map(rules, func(one *rule) sortedObjects { return one.objects })...)
-	slices.SortStableFunc(all, compareObjects)
-	return slices.CompactFunc(all, func(a, b *object.Object) bool { return compareObjects(a, b) == 0 })
+	all := slices.Concat(lists.Map(rules, func(one *rule) object.Sorted { return one.objects })...)
+	slices.SortStableFunc(all, object.CompareNames)
+	return slices.CompactFunc(all, func(a, b *object.Object) bool { return object.CompareNames(a, b) == 0 })
 }
 
-func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
+func groupOf(resource object.Resource, objects object.Sorted) hook.Group {
 	group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind, Objects: make([]hook.Entry, len(objects))}
 	for i, o := range objects {
 		group.Objects[i] = hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSONWithManagedFields()}
@@ -127,24 +104,17 @@ func groupOf(resource object.Resource, objects sortedObjects) hook.Group {
 // Equal rules are stored once, and so are equal rule sets: thousands of parents with the same rules
 // cost as much as one.
 
-// knownKind returns the resource of a kind that rules use already.
-func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if used := r.kinds[name]; used != nil {
-		return used.resource, true
-	}
-	return object.Resource{}, false
-}
-
-// ruleSetFor returns the rule set with these patterns.
 func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 	rules := lists.Map(patterns, r.ruleFor)
 	slices.SortFunc(rules, func(a, b *rule) int {
 		return cmp.Or(compareKinds(a.resource, b.resource), cmp.Compare(a.serial, b.serial))
 	})
 	rules = slices.Compact(rules)
-	key := ruleSetKey(rules)
+	serials := make([]byte, 0, 8*len(rules))
+	for _, one := range rules {
+		serials = binary.BigEndian.AppendUint64(serials, one.serial)
+	}
+	key := string(serials)
 	if a := r.ruleSets[key]; a != nil {
 		return a
 	}
@@ -179,7 +149,6 @@ func (r *Registry) usedKind(resource object.Resource) *usedKind {
 	return used
 }
 
-// detach removes a parent from a rule set.
 func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	delete(former.parents, parent)
 	if len(former.parents) > 0 {
@@ -194,7 +163,6 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 	}
 }
 
-// dropRule drops a rule that no set contains.
 func (r *Registry) dropRule(one *rule) {
 	delete(r.rules, one.key)
 	one.close()

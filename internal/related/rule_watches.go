@@ -25,9 +25,8 @@ type usedKind struct {
 	rules    int
 }
 
-// openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too
-// many. They do not change: a rule that changed watches might miss an object for a moment, and a
-// hook might respond by deleting a child.
+// openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too many. They do not
+// change: a rule that changed watches might miss an object for a moment, and a hook might respond by deleting a child.
 func (r *Registry) openWatches(one *rule) {
 	if one.namespaceLabels != nil {
 		one.namespaceWatch = r.acquire(namespaceSelection, one)
@@ -42,8 +41,7 @@ func (r *Registry) openWatches(one *rule) {
 	r.fillSynced(map[*rule]struct{}{one: {}})
 }
 
-// wholeKind selects all objects that a rule may select. A controller that is limited to namespaces
-// may not read others.
+// wholeKind selects all objects that a rule may select. A controller that is limited to namespaces may not read others.
 func (r *Registry) wholeKind(one *rule) cache.Selection {
 	selection := cache.Selection{Resource: one.resource, Managed: r.options.Managed}
 	if len(r.options.Scope.Namespaces) > 0 {
@@ -95,12 +93,11 @@ func (r *Registry) fillSynced(rules map[*rule]struct{}) {
 		}
 	}
 	for one := range synced {
-		slices.SortFunc(one.objects, compareObjects)
+		slices.SortFunc(one.objects, object.CompareNames)
 		one.register()
 	}
 }
 
-// deliver adds an object to the rules that select it.
 func (x index) deliver(o *object.Object) {
 	for one := range x.of(o) {
 		if one.selects(o) {
@@ -109,7 +106,6 @@ func (x index) deliver(o *object.Object) {
 	}
 }
 
-// fetch collects the objects that a rule names.
 func (r *rule) fetch(t *sharedWatch) {
 	for _, name := range r.names {
 		if o := t.view.Get(r.namespace, name); o != nil {

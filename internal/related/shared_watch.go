@@ -25,7 +25,6 @@ type sharedWatch struct {
 	closed       chan struct{}
 }
 
-// acquire returns the watch of a selection for a rule.
 func (r *Registry) acquire(selection cache.Selection, user *rule) *sharedWatch {
 	selection.Managed = r.options.Managed && selection != namespaceSelection
 	t := r.watches[selection]
@@ -58,7 +57,7 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 		return t
 	}
 	r.running.Go(t.waitReady)
-	r.options.After(errorCheckInterval, t.checkError)
+	r.after(errorCheckInterval, t.checkError)
 	return t
 }
 
@@ -90,17 +89,19 @@ func (t *sharedWatch) checkError() {
 		t.reportedErr = err.Error()
 		r.eventID++
 		for user := range t.rules {
-			user.enqueueUnsynced()
+			for a := range user.ruleSets {
+				a.enqueue(nil)
+			}
 		}
 	}
-	r.options.After(errorCheckInterval, t.checkError)
+	r.after(errorCheckInterval, t.checkError)
 }
 
 // release removes a rule. An unused watch is closed after a while, because a hook may need it again.
 func (t *sharedWatch) release(user *rule) {
 	delete(t.rules, user)
 	if len(t.rules) == 0 {
-		t.cancelExpiry = t.registry.options.After(t.registry.options.IdleTimeout, t.expire)
+		t.cancelExpiry = t.registry.after(idleTimeout, t.expire)
 	}
 }
 
@@ -113,8 +114,7 @@ func (t *sharedWatch) expire() {
 	}
 }
 
-// close ends the watch. It closes the view on another goroutine, because a handler may be waiting
-// for the lock.
+// close ends the watch. It closes the view on another goroutine, because a handler may be waiting for the lock.
 func (t *sharedWatch) close() {
 	delete(t.registry.watches, t.selection)
 	close(t.closed)
@@ -137,7 +137,6 @@ func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 	}
 }
 
-// change is a change of an object.
 type change struct {
 	// object is the new object or, if it was deleted, the old one.
 	object *object.Object

@@ -56,7 +56,10 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	if c.Provider != nil {
 		return New(c.Provider, p.Version, c.Annotate), func() {}, nil
 	}
-	of, err := describe(ctx, p)
+	host, _ := os.Hostname() // In a pod, its name. Without one the attribute is empty.
+	of, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", p.Service), attribute.String("service.version", p.Version),
+		attribute.String("service.instance.id", host)), resource.WithFromEnv()) // The environment wins.
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
@@ -80,14 +83,6 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 		}
 	}
 	return New(provider, p.Version, c.Annotate), stop, nil
-}
-
-// describe returns the attributes of the process. Those in the environment win.
-func describe(ctx context.Context, p Process) (*resource.Resource, error) {
-	host, _ := os.Hostname() // In a pod, its name. Without one the attribute is empty.
-	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", p.Service), attribute.String("service.version", p.Version),
-		attribute.String("service.instance.id", host)), resource.WithFromEnv())
 }
 
 // boundedProcessor drops spans before the queue of its processor is full, which would drop them silently. It leaves out

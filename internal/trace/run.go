@@ -7,8 +7,11 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -45,7 +48,6 @@ type Cause struct {
 	Version uint64
 }
 
-// runKey identifies the runs of an object by a controller.
 type runKey struct{ controller, uid string }
 
 func (r *Run) key() runKey { return runKey{r.Controller, r.UID} }
@@ -110,14 +112,12 @@ func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
 // newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later
 // changes have other causes.
 func (t *Tracer) newAnnotation(run *Run) oteltrace.SpanContext {
-	if run.Annotation == "" {
-		return oteltrace.SpanContext{}
-	}
-	if last, _ := t.annotations.Get(run.key()); last == run.Annotation {
+	if last, _ := t.annotations.Get(run.key()); run.Annotation == "" || last == run.Annotation {
 		return oteltrace.SpanContext{}
 	}
 	t.annotations.Add(run.key(), run.Annotation)
-	return parseTraceparent(run.Annotation)
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: run.Annotation})
+	return oteltrace.SpanContextFromContext(ctx)
 }
 
 func link(to oteltrace.SpanContext, cause string) oteltrace.Link {
@@ -125,10 +125,7 @@ func link(to oteltrace.SpanContext, cause string) oteltrace.Link {
 }
 
 func (r *Run) attributes() []attribute.KeyValue {
-	texts := make([]string, 0, len(r.Causes))
-	for _, cause := range r.Causes {
-		texts = append(texts, cause.Text)
-	}
+	texts := lists.Map(r.Causes, func(cause Cause) string { return cause.Text })
 	all := []attribute.KeyValue{
 		attribute.String(AttrController, r.Controller),
 		attribute.String(AttrAPIVersion, r.APIVersion), attribute.String(AttrKind, r.Object.Kind),
@@ -151,16 +148,11 @@ func (r Reconcile) EndRun(outcome string, failed bool, err error) {
 		return
 	}
 	r.Set(AttrOutcome, outcome)
-	switch {
-	case !failed && err != nil:
-		r.Set(AttrMessage, err.Error())
-	case failed && err == nil:
-		r.span.SetStatus(codes.Error, "")
-	case failed:
-		r.Fail(err)
-	}
 	if failed {
+		r.span.SetStatus(codes.Error, r.secrets.Text(failure.Text(err)))
 		r.tracer.failures.Add(r.run, r.span.SpanContext())
+	} else {
+		r.Set(AttrMessage, failure.Text(err))
 	}
 	r.span.End()
 }

@@ -26,6 +26,12 @@ import (
 // scope names the instrumentation in spans.
 const scope = "github.com/setpoint-dev/setpoint"
 
+// Annotation is the annotation in which KEP-5915 stores the trace of who wrote an object, for controllers in other
+// processes.
+const Annotation = "tracing.k8s.io/traceparent"
+
+const traceparent = "traceparent"
+
 // Tracer starts the traces of a process. A nil Tracer starts none.
 type Tracer struct {
 	tracer   oteltrace.Tracer
@@ -40,8 +46,8 @@ type Tracer struct {
 func New(provider oteltrace.TracerProvider, version string, annotate bool) *Tracer {
 	return &Tracer{
 		tracer:   provider.Tracer(scope, oteltrace.WithInstrumentationVersion(version)),
-		writes:   &writes{byStored: lru.New(maxWrites), inFlight: map[Object][]*write{}},
-		annotate: annotate, failures: lru.New(maxRuns), annotations: lru.New(maxRuns),
+		annotate: annotate, writes: &writes{byStored: lru.New(maxWrites), inFlight: map[Object][]*write{}},
+		failures: lru.New(maxRuns), annotations: lru.New(maxRuns),
 	}
 }
 
@@ -82,9 +88,6 @@ func Without(ctx context.Context, values *redact.Values) context.Context {
 	return context.WithValue(ctx, activeKey{}, &masked)
 }
 
-// Kind is the kind of a span.
-type Kind = oteltrace.SpanKind
-
 // The kinds of spans within a run.
 const (
 	Internal = oteltrace.SpanKindInternal
@@ -93,7 +96,7 @@ const (
 
 // Start starts a span within that of the context. Its name are the words, and has to be one of few. It is off if the
 // context has none, or if the trace is not sampled.
-func Start(ctx context.Context, kind Kind, words ...string) (context.Context, Span) {
+func Start(ctx context.Context, kind oteltrace.SpanKind, words ...string) (context.Context, Span) {
 	parent := activeIn(ctx)
 	if parent == nil || !parent.span.IsRecording() {
 		return ctx, Span{}
@@ -254,6 +257,14 @@ func Headers(ctx context.Context) map[string]string {
 		propagation.TraceContext{}.Inject(ctx, headers)
 	}
 	return headers
+}
+
+// AnnotationOf returns the value of the Annotation for an object that is written in a context; empty for none.
+func AnnotationOf(ctx context.Context) string {
+	if a := activeIn(ctx); a == nil || !a.tracer.annotate {
+		return ""
+	}
+	return Headers(ctx)[traceparent]
 }
 
 // Line returns a JSON object with the trace of a context as its first members; the object itself if it has none.

@@ -141,7 +141,7 @@ func (c *Controller) RelatedKinds() []object.Resource {
 	if c.related == nil {
 		return nil
 	}
-	return lists.Map(c.related.Watches(), func(w related.Watch) object.Resource { return w.Selection.Resource })
+	return lists.Map(c.related.Watches(), func(w cache.Stat) object.Resource { return w.Selection.Resource })
 }
 
 // newRouter returns what chooses the version of the hooks for each parent.

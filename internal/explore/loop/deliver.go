@@ -50,7 +50,7 @@ func (p *Process) Observe(ctx context.Context, view *View, write cache.Write) []
 	s := p.begin(view)
 	defer s.close()
 	s.relateAll(ctx)
-	s.cache.Observe([]cache.Write{write})
+	s.cache.Observe(write)
 	return s.drain()
 }
 

@@ -60,7 +60,7 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 		s.addHandle(p.newHandler(s, i, options))
 	}
 	s.cache.List()
-	s.cache.Observe(view.Writes())
+	s.cache.Observe(view.Writes()...)
 	s.goOn()
 	return s
 }
