@@ -19,7 +19,7 @@ import (
 )
 
 // Some fields exclude each other: the members of a union, such as the sources of a volume, or a
-// default that belongs to a former value, such as strategy.rollingUpdate beside the type Recreate.
+// default that belongs to a previous value, such as strategy.rollingUpdate beside the type Recreate.
 // The server then rejects a write that sets one and leaves the other in place. The response does
 // not desire the other one, so it goes with the write, unless another manager holds it.
 

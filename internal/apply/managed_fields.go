@@ -51,7 +51,7 @@ const (
 	operationUpdate = "Update"
 )
 
-// transferEdits returns the patch that transfers fields of former managers.
+// transferEdits returns the patch that transfers fields of previous managers.
 func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []jsonPatchOp {
 	var edits []jsonPatchOp
 	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
@@ -66,7 +66,7 @@ func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []json
 	return edits
 }
 
-// transferFields moves the fields of former managers to the manager.
+// transferFields moves the fields of previous managers to the manager.
 func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOver) (after []managedFieldsEntry, changed bool) {
 	mine := managedFieldsEntry{Manager: manager, Operation: operationApply, FieldsType: "FieldsV1"}
 	for _, e := range entries {
@@ -236,7 +236,7 @@ func matchesKey(key string, value any, members map[string]any) bool {
 	return !given || fmt.Sprint(has) == fmt.Sprint(value)
 }
 
-// takeOver transfers the fields of former managers to the manager in managedFields, and removes
+// takeOver transfers the fields of previous managers to the manager in managedFields, and removes
 // their annotations. The apply that follows changes the rest. It returns the new resource version.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, err error) {
 	if a.TakeOver == nil {

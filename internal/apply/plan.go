@@ -49,7 +49,7 @@ func (e *MissingNamespaceError) Error() string {
 // only one may be written at a time. If an
 // action fails, the others continue, except for those in a namespace that could not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
-	results := make([]Result, 0, p.Len())
+	results := make([]Result, 0, len(p.Actions()))
 	var missing []string
 	for _, stage := range p.Stages {
 		possible, waiting := splitByNamespace(stage, missing)

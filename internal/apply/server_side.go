@@ -16,7 +16,7 @@ func (w *Writer) serverSideApply(ctx context.Context, a plan.Action) (*object.Ob
 	if a.Want != nil {
 		return w.applyWithoutLeftovers(ctx, a, nil)
 	}
-	send := w.takeOverAndApply // It first takes over the fields of former managers.
+	send := w.takeOverAndApply // It first takes over the fields of previous managers.
 	if a.TakeOver != nil && a.TakeOver.OnlyLeftovers {
 		send = w.applyThenTakeOver
 	}
@@ -67,5 +67,5 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 
 // ownFields takes over the fields that a manager owns by updates.
 func ownFields(manager string) *plan.TakeOver {
-	return &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}
+	return &plan.TakeOver{From: []plan.PreviousManager{{Name: manager}}}
 }

@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -112,10 +113,14 @@ func (m merger) lists(observed, applied, desired []any) []any {
 			return m.byKey(have, last, want)
 		}
 	}
-	if !hasKeys && len(observed) == len(desired) && m.unchanged(applied, desired) {
-		return m.byPosition(observed, applied, desired)
+	if hasKeys || len(observed) != len(desired) || !m.unchanged(applied, desired) {
+		return desired
 	}
-	return desired
+	merged := make([]any, len(desired))
+	for i := range desired {
+		merged[i] = m.merge(observed[i], applied[i], desired[i])
+	}
+	return merged
 }
 
 // unchanged reports whether the desired list is the same as before. With field sets only, values
@@ -179,15 +184,6 @@ func inApplyOrder(observed, desired object.Items) (order []object.Identity) {
 	return slices.Concat(order, slices.DeleteFunc(slices.Clone(rest), isDesired))
 }
 
-// byPosition merges lists of the same length by index.
-func (m merger) byPosition(observed, applied, desired []any) []any {
-	merged := make([]any, len(desired))
-	for i := range desired {
-		merged[i] = m.merge(observed[i], applied[i], desired[i])
-	}
-	return merged
-}
-
 // PairItems returns for each item of a list the desired item that is the same one by one of the keys, or nil.
 // Lists whose items have no key in common are paired by index.
 func PairItems(have, want []any, keys []object.ItemKey) []any {
@@ -230,21 +226,6 @@ func withoutNulls(tree any) {
 	}
 }
 
-// hasNulls reports whether an object has a null member at any depth.
-func hasNulls(tree any) bool {
-	switch t := tree.(type) {
-	case map[string]any:
-		for _, value := range t {
-			if value == nil || hasNulls(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(t, func(item any) bool { return item != nil && hasNulls(item) })
-	}
-	return false
-}
-
 // RemoveNulls removes what is null in the desired fields from an object, and reports whether there was
 // something to remove.
 func RemoveNulls(have, desired any) (removed bool) {
@@ -285,20 +266,25 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 // desired.
 const AppliedAnnotation = "setpoint.dev/applied"
 
-// lastAppliedAnnotations are the annotations in which controllers of all groups and strategies
-// store what they applied.
-var lastAppliedAnnotations = []string{AppliedAnnotation, "metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields"}
+// The annotations with the last applied configuration of Setpoint's own group, which has names of fields only, and of
+// Metacontroller's.
+const (
+	AppliedFieldsAnnotation         = "setpoint.dev/applied-fields"
+	MetacontrollerAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
+)
 
 // lastAppliedKeys returns the annotations with a last applied configuration. The planner's own
 // comes first; the child may have belonged to another controller.
 func (f *Planner) lastAppliedKeys() []string {
-	keys := []string{f.LastApplied}
-	for _, key := range lastAppliedAnnotations[1:] {
-		if key != f.LastApplied {
-			keys = append(keys, key)
-		}
+	return lists.Union([]string{f.LastApplied}, []string{MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation})
+}
+
+// dropApplied removes from annotations what controllers of all groups and strategies store of what they applied, and
+// those with more keys.
+func dropApplied(annotations map[string]any, more ...string) {
+	for _, key := range append(more, AppliedAnnotation, MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation) {
+		delete(annotations, key)
 	}
-	return keys
 }
 
 // desiredFields are the fields to set on a child.
@@ -320,16 +306,14 @@ func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error)
 		return desiredFields{}, err
 	}
 	w := desiredFields{fields: fields, recorded: fields, status: fields["status"]}
-	if hasNulls(fields) {
+	if bytes.Contains(desired.JSON(), []byte("null")) {
 		w.recorded = runtime.DeepCopyJSON(fields)
 		f.strip(w.recorded)
-		unfoldStringData(w.recorded)
 		metadata, _ := w.recorded["metadata"].(map[string]any)
 		maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
 	}
 	withoutNulls(fields)
 	f.strip(fields)
-	unfoldStringData(fields)
 	return w, nil
 }
 
@@ -360,13 +344,6 @@ func unfoldStringData(fields map[string]any) {
 	}
 }
 
-// encodeLastApplied returns the last applied configuration as a value and as canonical text.
-func (f *Planner) encodeLastApplied(w desiredFields) (lastAppliedFields map[string]any, text string, err error) {
-	lastAppliedFields = f.outline(w.recorded)
-	data, err := json.Marshal(lastAppliedFields)
-	return lastAppliedFields, string(data), err
-}
-
 // outline returns what is stored of applied fields.
 func (f *Planner) outline(fields map[string]any) map[string]any {
 	if f.OmitValues {
@@ -375,42 +352,30 @@ func (f *Planner) outline(fields map[string]any) map[string]any {
 	return fields
 }
 
-// strip removes the fields that a hook cannot set.
+// strip removes the fields that a hook cannot set, and unfolds those of a Secret.
 func (f *Planner) strip(fields map[string]any) {
 	delete(fields, "status")
 	metadata, _ := fields["metadata"].(map[string]any)
 	RemoveSystemFields(metadata)
-	if annotations, _ := metadata["annotations"].(map[string]any); f.dropLastApplied(annotations) {
-		removeIfEmpty(metadata, "annotations", len(annotations))
+	annotations, _ := metadata["annotations"].(map[string]any)
+	before := len(annotations)
+	dropApplied(annotations, f.LastApplied)
+	if before > 0 && len(annotations) == 0 {
+		delete(metadata, "annotations")
 	}
 	if owners, isList := metadata["ownerReferences"].([]any); isList {
 		owners = OtherOwners(owners, f.Parent.UID())
-		metadata["ownerReferences"] = owners
-		removeIfEmpty(metadata, "ownerReferences", len(owners))
+		if metadata["ownerReferences"] = owners; len(owners) == 0 {
+			delete(metadata, "ownerReferences")
+		}
 	}
+	unfoldStringData(fields)
 }
 
 // RemoveSystemFields removes from metadata what the API server sets.
 func RemoveSystemFields(metadata map[string]any) {
 	for _, name := range systemFields {
 		delete(metadata, name)
-	}
-}
-
-// dropLastApplied removes the last applied configurations from annotations, and reports whether
-// there were any.
-func (f *Planner) dropLastApplied(annotations map[string]any) bool {
-	before := len(annotations)
-	delete(annotations, f.LastApplied)
-	for _, key := range lastAppliedAnnotations {
-		delete(annotations, key)
-	}
-	return len(annotations) < before
-}
-
-func removeIfEmpty(members map[string]any, name string, length int) {
-	if length == 0 {
-		delete(members, name)
 	}
 }
 
@@ -437,7 +402,6 @@ func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key
 		text, _ := annotations[key].(string)
 		if last, err := object.Decode([]byte(text)); err == nil {
 			f.strip(last)
-			unfoldStringData(last)
 			return last, key
 		}
 	}
@@ -449,7 +413,7 @@ func (f *Planner) setLastApplied(fields map[string]any, applied string) {
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	record := maps.Clone(annotations)
-	f.dropLastApplied(record)
+	dropApplied(record, f.LastApplied)
 	metadata["annotations"] = record
 	setAnnotation(fields, f.LastApplied, applied)
 }

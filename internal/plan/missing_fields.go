@@ -26,17 +26,12 @@ func missingField(observed, desired map[string]any) string {
 
 // missingShared compares the lists that several clients share: owners and finalizers.
 func missingShared(observed, desired map[string]any) string {
-	const owners, finalizers = "metadata.ownerReferences", "metadata.finalizers"
 	merged := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
 	if len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "" {
-		return owners
+		return "metadata.ownerReferences"
 	}
-	have, _ := object.FieldAt(observed, "metadata", "finalizers").([]any)
-	want, _ := object.FieldAt(desired, "metadata", "finalizers").([]any)
-	for _, name := range want {
-		if !slices.ContainsFunc(have, func(has any) bool { return object.FirstDifference(has, name) == "" }) {
-			return finalizers
-		}
+	if len(missingFinalizers(observed, desired)) > 0 {
+		return "metadata.finalizers"
 	}
 	return ""
 }
@@ -57,9 +52,15 @@ func firstMissing(path string, observed, desired any) string {
 		if !isList || len(have) != len(want) {
 			return object.PathOrRoot(path)
 		}
-		if haveUniqueKeys(want) {
-			return firstMissingItem(path, have, want)
+		if !haveUniqueKeys(want) {
+			break
 		}
+		for i := range want {
+			if fieldPath := firstMissing(path+"["+strconv.Itoa(i)+"]", have[i], want[i]); fieldPath != "" {
+				return fieldPath
+			}
+		}
+		return ""
 	}
 	return object.DifferenceBy(path, observed, desired, object.EqualScalars)
 }
@@ -78,36 +79,31 @@ func firstMissingMember(path string, observed, desired map[string]any) string {
 	return ""
 }
 
-func firstMissingItem(path string, observed, desired []any) string {
-	for i := range desired {
-		if fieldPath := firstMissing(path+"["+strconv.Itoa(i)+"]", observed[i], desired[i]); fieldPath != "" {
-			return fieldPath
-		}
-	}
-	return ""
-}
-
 // sameItems reports whether the desired lists have the observed items, whose fields may differ. It
 // returns false in doubt.
 func sameItems(observed, desired any) bool {
+	return listsFit(observed, desired, func(have, want []any) bool {
+		return have != nil && len(have) == len(want) && (haveUniqueKeys(want) || object.FirstDifference(have, want) == "")
+	})
+}
+
+// listsFit reports whether all lists that are desired, at any depth, fit those observed; nil for none.
+func listsFit(observed, desired any, fit func(have, want []any) bool) bool {
 	switch want := desired.(type) {
 	case map[string]any:
 		have, _ := observed.(map[string]any)
 		for name, value := range want {
-			if !sameItems(have[name], value) {
+			if !listsFit(have[name], value, fit) {
 				return false
 			}
 		}
 	case []any:
-		have, isList := observed.([]any)
-		if !isList || len(have) != len(want) {
+		have, _ := observed.([]any)
+		if !fit(have, want) {
 			return false
 		}
-		if !haveUniqueKeys(want) {
-			return object.FirstDifference(have, want) == ""
-		}
-		for i, item := range want {
-			if !sameItems(have[i], item) {
+		for i := range min(len(have), len(want)) {
+			if !listsFit(have[i], want[i], fit) {
 				return false
 			}
 		}
@@ -118,38 +114,11 @@ func sameItems(observed, desired any) bool {
 // HasLeftovers reports whether a stored list has more items than were applied, because another
 // manager owns an item that is no longer desired.
 func HasLeftovers(applied, stored *object.Object) (bool, error) {
-	want, err := object.Decode(applied.JSON())
-	if err != nil {
-		return false, err
-	}
-	have, err := object.Decode(stored.JSON())
+	want, have, err := decodeBoth(applied, stored)
 	if err != nil {
 		return false, err
 	}
 	// Other clients may own owners and finalizers.
 	delete(want, "metadata")
-	return hasLeftovers(have, want), nil
-}
-
-func hasLeftovers(stored, applied any) bool {
-	switch want := applied.(type) {
-	case map[string]any:
-		have, _ := stored.(map[string]any)
-		for name, value := range want {
-			if hasLeftovers(have[name], value) {
-				return true
-			}
-		}
-	case []any:
-		have, _ := stored.([]any)
-		if len(have) > len(want) {
-			return true
-		}
-		for i, item := range have {
-			if hasLeftovers(item, want[i]) {
-				return true
-			}
-		}
-	}
-	return false
+	return !listsFit(have, want, func(have, want []any) bool { return len(have) <= len(want) }), nil
 }

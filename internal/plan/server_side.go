@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -25,11 +24,7 @@ type appliedRecord struct {
 }
 
 func appliedRecordOf(observed *object.Object) appliedRecord {
-	var text string
-	if field := observed.Field("metadata", "annotations", AppliedAnnotation); field == nil || json.Unmarshal(field, &text) != nil {
-		return appliedRecord{}
-	}
-	parts := strings.SplitN(text, ":", 3)
+	parts := strings.SplitN(Annotation(observed, AppliedAnnotation), ":", 3)
 	if len(parts) != 3 || parts[0] != string(Create) && parts[0] != string(Apply) {
 		return appliedRecord{}
 	}
@@ -51,8 +46,8 @@ func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 // TakeOver transfers fields to the manager before an apply, so that the apply removes those that
 // are no longer desired.
 type TakeOver struct {
-	// From are the former managers of the child.
-	From []FormerManager
+	// From are the previous managers of the child.
+	From []PreviousManager
 	// Applied has the metadata with the labels, annotations and finalizers known to have been
 	// applied.
 	Applied map[string]any
@@ -63,8 +58,8 @@ type TakeOver struct {
 	OnlyLeftovers bool
 }
 
-// FormerManager is a former manager of a child.
-type FormerManager struct {
+// PreviousManager is a previous manager of a child.
+type PreviousManager struct {
 	Name string
 	// Shared means that other clients used the same manager name: a label, annotation or finalizer
 	// that is not in Applied stays.
@@ -81,7 +76,7 @@ func (a Action) Manages(manager string) bool {
 	if a.TakeOver == nil {
 		return manager == a.Manager || slices.Contains(sharedManagers, manager)
 	}
-	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from FormerManager) bool { return from.Name == manager })
+	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from PreviousManager) bool { return from.Name == manager })
 }
 
 // serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the
@@ -93,7 +88,7 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 		return Action{}, err
 	}
 	action.Verb, action.Manager = Apply, f.Manager
-	action.FieldPath, action.Reason = c.path(), c.reason()
+	action.FieldPath, action.Reason = c.fieldPath, c.reason()
 	action.TakeOver = f.takeOver(c.observed, c.record)
 	// With the same field set and list items the apply removes nothing, as far as can be known: created fields need not be
 	// taken over, which saves two requests. Only the server knows all keys of list items; see HasLeftovers.
@@ -102,8 +97,14 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 		if action.TakeOver != nil {
 			action.TakeOver.OnlyLeftovers = true
 		}
-		if err := f.planUpdate(&action, &c); err != nil {
+		// What an update changes is owned as the fields of a POST are, and so is the record, even if the update fails and the
+		// apply follows.
+		created := f.appliedRecordFor(Create, c.desired)
+		if action.Update, err = c.update(action.Resource, created); err != nil {
 			return action, err
+		}
+		if action.Update != nil {
+			c.newRecord = created
 		}
 	}
 	if !c.record.hasSameFields(c.newRecord) && RemoveNulls(c.observed, c.desired.recorded) {
@@ -115,16 +116,6 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 	return action, err
 }
 
-// planUpdate plans an update in the place of the apply, if it has the same result. What it changes is owned
-// as the fields of a POST are, and so is the record, even if the update fails and the apply follows.
-func (f *Planner) planUpdate(action *Action, c *comparison) (err error) {
-	created := f.appliedRecordFor(Create, c.desired)
-	if action.Update, err = c.update(action.Resource, created); action.Update != nil {
-		c.newRecord = created
-	}
-	return err
-}
-
 // recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an
 // apply would change nothing: the notation of a quantity or a default may differ. The dry run needs
 // no take over if no field was dropped.
@@ -134,7 +125,7 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 		return Action{}, err
 	}
 	action.Verb, action.DryRunVerb, action.Manager = Delete, Apply, f.Manager
-	action.FieldPath, action.Reason = c.path(), c.reason()
+	action.FieldPath, action.Reason = c.fieldPath, c.reason()
 	if c.record.hasSameFields(c.newRecord) {
 		c.newRecord = c.record
 	} else {
@@ -148,7 +139,8 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 type comparison struct {
 	desired  desiredFields
 	observed map[string]any
-	// fieldPath is the first field that is not as desired; "" for none.
+	// fieldPath is the first field that is not as desired, or the annotation if that is missing, but not if it has another
+	// record; "" for none.
 	fieldPath string
 	// record is that of the observed child, newRecord that of the desired one.
 	record, newRecord appliedRecord
@@ -163,38 +155,19 @@ func (f *Planner) comparison(observed, desired *object.Object) (c comparison, er
 	}
 	c.fieldPath, c.record = missingField(c.observed, c.desired.fields), appliedRecordOf(observed)
 	c.newRecord = f.appliedRecordFor(Apply, c.desired)
+	if c.fieldPath == "" && c.record.verb == "" {
+		c.fieldPath = object.JoinPath("metadata.annotations", AppliedAnnotation)
+	}
 	return c, nil
 }
 
 func (c comparison) equal() bool { return c.fieldPath == "" && c.record.hasSameFields(c.newRecord) }
 
-// path returns the first field that differs: the annotation if it is missing, but not if it has
-// another record.
-func (c comparison) path() string {
-	if c.fieldPath == "" && c.record.verb == "" {
-		return object.JoinPath("metadata.annotations", AppliedAnnotation)
-	}
-	return c.fieldPath
-}
-
 func (c comparison) reason() string {
-	if path := c.path(); path != "" {
-		return path + " differs"
+	if c.fieldPath != "" {
+		return c.fieldPath + " differs"
 	}
 	return "the set of desired fields changed"
-}
-
-// appliedBefore reports whether the last write was a server-side apply with another field set.
-func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) {
-	record := appliedRecordOf(observed)
-	if record.verb == "" {
-		return false, nil
-	}
-	w, err := f.desiredFieldsOf(desired)
-	if err != nil {
-		return false, err
-	}
-	return record.fieldSet != fieldSetHash(w.recorded), nil
 }
 
 // applied returns the object to apply, with the UID of the observed one.
@@ -211,12 +184,12 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 		if record.verb == Apply && record.manager == f.Manager {
 			return nil
 		}
-		return &TakeOver{From: []FormerManager{{Name: record.manager}}}
+		return &TakeOver{From: []PreviousManager{{Name: record.manager}}}
 	}
-	t := &TakeOver{From: []FormerManager{{Name: f.Manager, Shared: slices.Contains(sharedManagers, f.Manager)}}}
+	t := &TakeOver{From: []PreviousManager{{Name: f.Manager, Shared: slices.Contains(sharedManagers, f.Manager)}}}
 	for _, name := range sharedManagers {
 		if name != f.Manager {
-			t.From = append(t.From, FormerManager{Name: name, Shared: true})
+			t.From = append(t.From, PreviousManager{Name: name, Shared: true})
 		}
 	}
 	annotations, _ := object.FieldAt(have, "metadata", "annotations").(map[string]any)

@@ -142,12 +142,12 @@ func withConditions(have, want map[string]any, conditions []hook.Condition, stam
 	if len(conditions) == 0 {
 		return
 	}
-	former, _ := have["conditions"].([]any)
+	previous, _ := have["conditions"].([]any)
 	list, given := want["conditions"].([]any)
 	if !given {
-		list = former
+		list = previous
 	}
-	want["conditions"] = stamp.merged(former, list, conditions)
+	want["conditions"] = stamp.merged(previous, list, conditions)
 }
 
 // Conditions merges conditions by type into a list, for a generation. The transition time changes
@@ -156,10 +156,10 @@ func Conditions(list []any, conditions []hook.Condition, generation int64, now t
 	return conditionStamp{generation, now}.merged(list, list, conditions)
 }
 
-func (s conditionStamp) merged(former, list []any, conditions []hook.Condition) []any {
+func (s conditionStamp) merged(previous, list []any, conditions []hook.Condition) []any {
 	merged := append([]any(nil), list...)
 	for _, c := range conditions {
-		fields := conditionFields(c, former, s)
+		fields := conditionFields(c, previous, s)
 		if i := indexOfType(merged, c.Type); i >= 0 {
 			merged[i] = fields
 			continue
@@ -169,10 +169,10 @@ func (s conditionStamp) merged(former, list []any, conditions []hook.Condition) 
 	return merged
 }
 
-func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[string]any {
+func conditionFields(c hook.Condition, previous []any, stamp conditionStamp) map[string]any {
 	since := stamp.now.UTC().Format(time.RFC3339)
-	if i := indexOfType(former, c.Type); i >= 0 {
-		before := former[i].(map[string]any)
+	if i := indexOfType(previous, c.Type); i >= 0 {
+		before := previous[i].(map[string]any)
 		if at, given := before["lastTransitionTime"].(string); given && before["status"] == c.Status {
 			since = at
 		}
@@ -264,7 +264,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	if want == nil {
 		want = map[string]any{}
 	}
-	former, _ := have["conditions"].([]any)
+	previous, _ := have["conditions"].([]any)
 	overlaid, given := want["conditions"].([]any)
 	isNoObject := func(item any) bool {
 		_, is := item.(map[string]any)
@@ -274,7 +274,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 		return parent, nil // A field of the author's, which an untyped status takes.
 	}
 	list := slices.DeleteFunc(slices.Clone(overlaid), func(item any) bool { return isOwnCondition(item, hookConditions) })
-	list = append(list, conditionStamp{parent.Generation(), now}.transition(former, report, hookConditions)...)
+	list = append(list, conditionStamp{parent.Generation(), now}.transition(previous, report, hookConditions)...)
 	if given || len(list) > 0 {
 		want["conditions"] = list
 	}
@@ -294,9 +294,9 @@ func isOwnCondition(item any, hookConditions []string) bool {
 }
 
 // transition returns the conditions of a report, or the stored ones if they say the same.
-func (s conditionStamp) transition(former []any, report StatusReport, hookConditions []string) []any {
+func (s conditionStamp) transition(previous []any, report StatusReport, hookConditions []string) []any {
 	if report.State == Unchanged {
-		return slices.DeleteFunc(slices.Clone(former), func(item any) bool { return !isOwnCondition(item, hookConditions) })
+		return slices.DeleteFunc(slices.Clone(previous), func(item any) bool { return !isOwnCondition(item, hookConditions) })
 	}
 	var before, now []any
 	same := true
@@ -304,11 +304,11 @@ func (s conditionStamp) transition(former []any, report StatusReport, hookCondit
 		if slices.Contains(hookConditions, c.Type) {
 			continue
 		}
-		made := conditionFields(c, former, s)
+		made := conditionFields(c, previous, s)
 		now = append(now, made)
-		if i := indexOfType(former, c.Type); i >= 0 {
-			before = append(before, former[i])
-			same = same && sameCondition(former[i].(map[string]any), made)
+		if i := indexOfType(previous, c.Type); i >= 0 {
+			before = append(before, previous[i])
+			same = same && sameCondition(previous[i].(map[string]any), made)
 		}
 	}
 	if same && len(before) == len(now) {
@@ -324,9 +324,9 @@ func sameCondition(before, now map[string]any) bool {
 			return false
 		}
 	}
-	former, _ := before["message"].(string)
+	previous, _ := before["message"].(string)
 	message, _ := now["message"].(string)
-	return slices.Equal(wordsOf(former), wordsOf(message))
+	return slices.Equal(wordsOf(previous), wordsOf(message))
 }
 
 func wordsOf(message string) []string {
@@ -344,9 +344,9 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	if err != nil {
 		return stored, nil //nolint:nilerr // A status that is not an object has no conditions.
 	}
-	former, _ := status["conditions"].([]any)
-	list := slices.DeleteFunc(slices.Clone(former), func(item any) bool { return isOwnCondition(item, hookConditions) })
-	if len(list) == len(former) {
+	previous, _ := status["conditions"].([]any)
+	list := slices.DeleteFunc(slices.Clone(previous), func(item any) bool { return isOwnCondition(item, hookConditions) })
+	if len(list) == len(previous) {
 		return stored, nil
 	}
 	if status["conditions"] = list; len(list) == 0 {

@@ -20,7 +20,7 @@ const (
 	parentResourceLabel = "setpoint.dev/parent-resource"
 	// controllerAnnotation names the controller: a parent may have several.
 	controllerAnnotation = "setpoint.dev/controller"
-	// claimsAnnotation lists the children that still follow a former revision.
+	// claimsAnnotation lists the children that still follow a previous revision.
 	claimsAnnotation = "setpoint.dev/children"
 )
 
@@ -39,12 +39,12 @@ type Revisions struct {
 // Revision is one state of the fields of a parent that are rolled out.
 type Revision struct {
 	// Name is the name of its ControllerRevision. It is a hash of the fields, so a parent that is
-	// reverted has its former revision again.
+	// reverted has its previous revision again.
 	Name string
 	// Number grows with each change of the revision.
 	Number int64
-	// Claims are the children that still follow a former revision. The latest has none: it has all
-	// children that no former revision claims.
+	// Claims are the children that still follow a previous revision. The latest has none: it has all
+	// children that no previous revision claims.
 	Claims Claims
 	// Stored is the ControllerRevision; nil if it has to be created.
 	Stored *object.Object
@@ -92,7 +92,7 @@ func (k Revisions) name(parent *object.Object, patch string) string {
 	return plan.RevisionName(k.Parents.Plural+"."+cmp.Or(k.Parents.Group, "core"), parent.UID(), k.Controller, patch)
 }
 
-// parentAt returns the parent with the fields of a former revision.
+// parentAt returns the parent with the fields of a previous revision.
 func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, error) {
 	var edits []object.Edit
 	for _, path := range k.paths() {

@@ -17,7 +17,7 @@ import (
 // KiB in total.
 const maxClaims = 240 << 10
 
-// Claims are the children that still follow a former revision.
+// Claims are the children that still follow a previous revision.
 type Claims map[plan.Key]bool
 
 // Has reports whether a child still follows the revision.

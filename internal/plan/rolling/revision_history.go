@@ -15,8 +15,8 @@ import (
 type History struct {
 	// Latest is the revision of the current spec.
 	Latest Revision
-	// Former are the other stored revisions, newest first. Some may have no claims left.
-	Former    []Revision
+	// Previous are the other stored revisions, newest first. Some may have no claims left.
+	Previous  []Revision
 	family    *plan.Planner
 	revisions Revisions
 }
@@ -43,13 +43,13 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 			h.Latest.Stored, h.Latest.Number = o, r.Number
 			continue
 		}
-		h.Former = append(h.Former, r)
+		h.Previous = append(h.Previous, r)
 	}
-	if len(h.Former) == 0 && h.Latest.Stored == nil {
+	if len(h.Previous) == 0 && h.Latest.Stored == nil {
 		// Nothing is known about the origin of existing children.
-		h.Former = []Revision{{Name: k.name(f.Parent, unknown), Claims: Claims{}}}
+		h.Previous = []Revision{{Name: k.name(f.Parent, unknown), Claims: Claims{}}}
 	}
-	slices.SortFunc(h.Former, func(a, b Revision) int {
+	slices.SortFunc(h.Previous, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
 	})
 	h.updateLatest(observed)
@@ -59,38 +59,38 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 // updateLatest gives the latest revision the highest number. The revision that it replaces claims
 // its children. Some of these claims may be stored by a run that was interrupted.
 func (h *History) updateLatest(observed []*object.Object) {
-	if len(h.Former) == 0 {
+	if len(h.Previous) == 0 {
 		h.Latest.Number = max(h.Latest.Number, 1)
 		return
 	}
-	replaced := &h.Former[0]
+	replaced := &h.Previous[0]
 	if replaced.Number < h.Latest.Number {
 		return
 	}
 	h.Latest.Number = replaced.Number + 1
 	for _, child := range observed {
 		rule, _ := h.family.Rules.For(child.GroupKind())
-		claimed := slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
+		claimed := slices.ContainsFunc(h.Previous, func(r Revision) bool { return r.Claims.Has(child) })
 		if rule.Method.Rolling() && h.family.Controls(child) && !claimed {
 			replaced.Claims[plan.KeyOf(child)] = true
 		}
 	}
 }
 
-// ParentAt returns the parent at a former revision, for the hook.
-func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Object, error) {
-	return h.revisions.parentAt(parent, former)
+// ParentAt returns the parent at a previous revision, for the hook.
+func (h *History) ParentAt(parent *object.Object, previous Revision) (*object.Object, error) {
+	return h.revisions.parentAt(parent, previous)
 }
 
-// Writes plans the writes that store the claims of the former revisions, one item of kept for each,
+// Writes plans the writes that store the claims of the previous revisions, one item of kept for each,
 // and the latest revision. They come before writes to the children.
 //
-// Claims of former revisions are stored before a later revision, so a run that is interrupted is
+// Claims of previous revisions are stored before a later revision, so a run that is interrupted is
 // repeated. A child is released before it is updated: if the run is interrupted in between, the
 // child follows the latest revision.
 func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	var claims, latest, unused []plan.Action
-	for i, r := range h.Former {
+	for i, r := range h.Previous {
 		action, err := h.updateClaims(r, kept[i])
 		switch {
 		case err != nil:
@@ -112,7 +112,7 @@ func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	return plan.Plan{Stages: stages}, nil
 }
 
-// updateClaims plans the update of the claims of a former revision.
+// updateClaims plans the update of the claims of a previous revision.
 func (h *History) updateClaims(r Revision, claims Claims) (action plan.Action, err error) {
 	if len(claims) == 0 {
 		return r.deletion(), nil
@@ -146,7 +146,7 @@ func (r Revision) deletion() plan.Action {
 		Reason: "it has no children left"}
 }
 
-// storeLatest plans the creation of the latest revision, or makes a former one the latest again:
+// storeLatest plans the creation of the latest revision, or makes a previous one the latest again:
 // with the highest number and without claims.
 func (h *History) storeLatest() (plan.Action, error) {
 	r := h.Latest

@@ -12,10 +12,10 @@ import (
 type candidate struct {
 	// latest is the child at the latest revision.
 	latest plan.Child
-	// former is the index of the revision that claims it; -1 if it follows the latest. formerChild
+	// previous is the index of the revision that claims it; -1 if it follows the latest. previousChild
 	// is the child at that revision; nil if unknown.
-	former      int
-	formerChild *plan.Child
+	previous      int
+	previousChild *plan.Child
 	// observed is nil if the child does not exist.
 	observed *object.Object
 	// notReady says why it is not ready; "" if it is. failure is why that is not known.
@@ -31,14 +31,14 @@ type candidate struct {
 // candidate compares one child. A child that already matches the latest revision follows it from
 // now on.
 func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (*candidate, error) {
-	c := &candidate{latest: nonRolling(latest), former: by.former, observed: observed}
+	c := &candidate{latest: nonRolling(latest), previous: by.previous, observed: observed}
 	c.notReady, c.failure = latest.Rule.NotReadyReason(observed, r.Family.Parent)
 	if by.child != nil {
 		then := nonRolling(*by.child)
-		c.formerChild = &then
+		c.previousChild = &then
 	}
-	if c.former >= 0 && c.formerChild != nil && c.formerChild.Object.Digest() == c.latest.Object.Digest() {
-		c.former = -1
+	if c.previous >= 0 && c.previousChild != nil && c.previousChild.Object.Digest() == c.latest.Object.Digest() {
+		c.previous = -1
 	}
 	if err := r.compare(c); err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func nonRolling(child plan.Child) plan.Child {
 // compare compares a child with its revisions. A claimed child may match the latest revision
 // because another client or another method updated it.
 func (r *Rollout) compare(c *candidate) (err error) {
-	if c.former >= 0 && c.formerChild != nil {
-		if c.differs, err = r.differs(c.observed, *c.formerChild); err != nil || !c.differs {
+	if c.previous >= 0 && c.previousChild != nil {
+		if c.differs, err = r.differs(c.observed, *c.previousChild); err != nil || !c.differs {
 			return err
 		}
 	}
@@ -63,10 +63,10 @@ func (r *Rollout) compare(c *candidate) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case c.former < 0:
+	case c.previous < 0:
 		c.differs = differs
 	case !differs && c.observed != nil && !c.observed.Deleting():
-		c.former, c.differs = -1, false
+		c.previous, c.differs = -1, false
 	}
 	return nil
 }
@@ -84,10 +84,10 @@ func (r *Rollout) differs(observed *object.Object, want plan.Child) (bool, error
 // it is, or it is unknown.
 func (c *candidate) desired() (want plan.Child, known bool) {
 	switch {
-	case c.former < 0:
+	case c.previous < 0:
 		return c.latest, true
-	case c.formerChild != nil:
-		return *c.formerChild, true
+	case c.previousChild != nil:
+		return *c.previousChild, true
 	}
 	want = c.latest
 	want.Rule.Method = plan.OnDelete
@@ -112,11 +112,11 @@ func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object)
 	unavailable, moved := 0, 0
 	for _, c := range l.candidates {
 		unavailable += count(c.isUnavailable())
-		moved += count(c.isUnavailable() && c.former < 0)
+		moved += count(c.isUnavailable() && c.previous < 0)
 	}
 	for _, c := range l.candidates {
 		switch {
-		case c.former < 0:
+		case c.previous < 0:
 			c.updating = c.observed == nil || c.differs
 		case l.paused != "":
 		case c.isUnavailable() && moved < l.max:
@@ -131,7 +131,7 @@ func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object)
 
 // evaluatePause finds out whether the rollout of the group is paused, if there is one.
 func (l *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
-	if l.pause == nil || !slices.ContainsFunc(l.candidates, func(c *candidate) bool { return c.former >= 0 }) {
+	if l.pause == nil || !slices.ContainsFunc(l.candidates, func(c *candidate) bool { return c.previous >= 0 }) {
 		return
 	}
 	holds, err := l.pause.Holds(parent, children)
@@ -152,4 +152,4 @@ func (l *rolloutGroup) failed() []error {
 
 func (c *candidate) isUnavailable() bool { return c.notReady != "" || c.differs }
 
-func (c *candidate) move() { c.former, c.moved, c.updating = -1, true, true }
+func (c *candidate) move() { c.previous, c.moved, c.updating = -1, true, true }

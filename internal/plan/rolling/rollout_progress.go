@@ -69,7 +69,7 @@ func (p *progress) add(c *candidate) {
 	case c.updating:
 		p.updating = append(p.updating, name)
 		return
-	case c.former < 0 && there && !c.differs:
+	case c.previous < 0 && there && !c.differs:
 		p.done++
 	}
 	if c.notReady != "" {
