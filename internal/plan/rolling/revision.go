@@ -92,20 +92,6 @@ func (k Revisions) name(parent *object.Object, patch string) string {
 	return plan.RevisionName(k.Parents.Plural+"."+cmp.Or(k.Parents.Group, "core"), parent.UID(), k.Controller, patch)
 }
 
-// parentAt returns the parent with the fields of a previous revision.
-func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, error) {
-	var edits []object.Edit
-	for _, path := range k.paths() {
-		value := at.Stored.Field(append([]string{"data", "parentPatch"}, path...)...)
-		edits = append(edits, object.Edit{Value: value, Path: path})
-	}
-	then, err := now.Edited(edits...)
-	if err != nil {
-		return nil, fmt.Errorf("build %s at revision %s: %w", now.Ref(), at.Name, err)
-	}
-	return then, nil
-}
-
 // create returns the new ControllerRevision of a revision.
 func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, error) {
 	data := map[string]any{}

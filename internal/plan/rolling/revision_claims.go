@@ -44,6 +44,11 @@ func (c Claims) encode() (string, error) {
 	return string(text), err
 }
 
+// sorted makes the stored form canonical, in which JSON orders kinds and namespaces.
+func (c Claims) sorted() []plan.Key {
+	return slices.SortedFunc(maps.Keys(c), func(a, b plan.Key) int { return cmp.Compare(a.Name, b.Name) })
+}
+
 // readClaims reads claims. It drops kinds that are no longer rolled out.
 func readClaims(text string, rules plan.Rules) (Claims, error) {
 	claims := Claims{}
@@ -68,10 +73,3 @@ func readClaims(text string, rules plan.Rules) (Claims, error) {
 	return claims, nil
 }
 
-// sorted makes the stored form canonical.
-func (c Claims) sorted() []plan.Key {
-	return slices.SortedFunc(maps.Keys(c), func(a, b plan.Key) int {
-		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-}

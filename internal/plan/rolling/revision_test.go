@@ -95,7 +95,7 @@ func TestParentAtRevision(t *testing.T) {
 		before := parse(t, parent(c.then))
 		r := must.Get(k.current(before)).In(t)
 		r.Stored = must.Get(k.create(before, r)).In(t)
-		got := must.Get(k.parentAt(parse(t, parent(c.now)), r)).In(t)
+		got := must.Get((&History{revisions: k}).ParentAt(parse(t, parent(c.now)), r)).In(t)
 		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}
@@ -108,7 +108,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 	r, err := k.current(before)
 	must.Succeed(t, err)
 	r.Stored = must.Get(k.create(before, r)).In(t)
-	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
+	_, err = (&History{revisions: k}).ParentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
 	if err == nil || !strings.Contains(err.Error(), "build Shop town/books at revision") {
 		t.Errorf("got %v", err)
 	}

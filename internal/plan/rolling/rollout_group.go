@@ -28,47 +28,34 @@ type candidate struct {
 	moved, updating bool
 }
 
-// candidate compares one child. A child that already matches the latest revision follows it from
-// now on.
-func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (*candidate, error) {
-	c := &candidate{latest: nonRolling(latest), previous: by.previous, observed: observed}
+// candidate compares one child with its revisions. A child that already matches the latest revision follows it from
+// now on: both revisions may want the same, or another client or another method may have updated the child.
+func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (c *candidate, err error) {
+	c = &candidate{latest: nonRolling(latest), previous: by.previous, observed: observed}
 	c.notReady, c.failure = latest.Rule.NotReadyReason(observed, r.Family.Parent)
-	if by.child != nil {
-		then := nonRolling(*by.child)
-		c.previousChild = &then
-	}
-	if c.previous >= 0 && c.previousChild != nil && c.previousChild.Object.Digest() == c.latest.Object.Digest() {
+	switch {
+	case by.child == nil:
+	case by.child.Object.Digest() == latest.Object.Digest():
 		c.previous = -1
+	default:
+		c.previousChild = new(nonRolling(*by.child))
+		if c.differs, err = r.differs(observed, *c.previousChild); err != nil || !c.differs {
+			return c, err
+		}
 	}
-	if err := r.compare(c); err != nil {
-		return nil, err
+	differs, err := r.differs(observed, c.latest)
+	switch {
+	case c.previous < 0:
+		c.differs = differs
+	case !differs && observed != nil && !observed.Deleting():
+		c.previous, c.differs = -1, false
 	}
-	return c, nil
+	return c, err
 }
 
 func nonRolling(child plan.Child) plan.Child {
 	child.Rule.Method = child.Rule.Method.NonRolling()
 	return child
-}
-
-// compare compares a child with its revisions. A claimed child may match the latest revision
-// because another client or another method updated it.
-func (r *Rollout) compare(c *candidate) (err error) {
-	if c.previous >= 0 && c.previousChild != nil {
-		if c.differs, err = r.differs(c.observed, *c.previousChild); err != nil || !c.differs {
-			return err
-		}
-	}
-	differs, err := r.differs(c.observed, c.latest)
-	switch {
-	case err != nil:
-		return err
-	case c.previous < 0:
-		c.differs = differs
-	case !differs && c.observed != nil && !c.observed.Deleting():
-		c.previous, c.differs = -1, false
-	}
-	return nil
 }
 
 // differs reports whether a plan would write to the child.
