@@ -112,62 +112,38 @@ func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left 
 // clients with the same manager name.
 func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSet) {
 	const metadata = "f:metadata"
-	mine, theirs := fieldSet{}, fieldSet{}
-	for name, items := range fields[metadata] {
-		known := itemNames(applied[strings.TrimPrefix(name, "f:")])
-		setNonEmpty(mine, name, filterItems(items, func(item string) bool { return known[item] }))
-		setNonEmpty(theirs, name, filterItems(items, func(item string) bool { return !known[item] }))
-	}
 	taken, left = maps.Clone(fields), fieldSet{}
 	delete(taken, metadata)
-	setNonEmpty(taken, metadata, mine)
-	setNonEmpty(left, metadata, theirs)
+	for name, items := range fields[metadata] {
+		for item, below := range items {
+			if item == self {
+				continue
+			}
+			one := fieldSet{item: below}
+			if _, given := items[self]; given {
+				one[self] = fieldSet{}
+			}
+			if path := (fieldSet{metadata: {name: one}}); isIn(applied[strings.TrimPrefix(name, "f:")], item) {
+				taken = union(taken, path)
+			} else {
+				left = union(left, path)
+			}
+		}
+	}
 	return taken, left
 }
 
-// setNonEmpty sets a member if it is not empty.
-func setNonEmpty(fields fieldSet, name string, below fieldSet) {
-	if len(below) > 0 {
-		fields[name] = below
-	}
-}
-
-// filterItems returns the items that match, and the list itself if there are any.
-func filterItems(items fieldSet, fits func(item string) bool) fieldSet {
-	found := fieldSet{}
-	for item, below := range items {
-		if item != self && fits(item) {
-			found[item] = below
-		}
-	}
-	if _, given := items[self]; given && len(found) > 0 {
-		found[self] = fieldSet{}
-	}
-	return found
-}
-
-// itemNames returns the path elements of labels, annotations, finalizers or owner references.
-func itemNames(applied any) map[string]bool {
-	names := map[string]bool{}
-	switch items := applied.(type) {
+// isIn reports whether an object has a member, or a list an item.
+func isIn(value any, name string) bool {
+	switch value := value.(type) {
 	case map[string]any:
-		for key := range items {
-			names["f:"+key] = true
-		}
+		_, is := value[strings.TrimPrefix(name, "f:")]
+		return is
 	case []any:
-		for _, item := range items {
-			names[itemName(item)] = true
-		}
+		_, is := itemIn(value, name)
+		return is
 	}
-	return names
-}
-
-func itemName(item any) string {
-	owner, isOwner := item.(map[string]any)
-	if isOwner {
-		return fmt.Sprintf(`k:{"uid":%q}`, owner["uid"])
-	}
-	return fmt.Sprintf("v:%q", item)
+	return false
 }
 
 func union(a, b fieldSet) fieldSet {
