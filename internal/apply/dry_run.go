@@ -20,12 +20,12 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = w.requests.managerOr(a.Manager)
+	a.Manager = w.managerOr(a.Manager)
 	simulated, _, err := live.applied(body, a)
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.requests.update(a.Resource, simulated, ""))
+	return w.try(ctx, update(a.Resource, simulated))
 }
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and
@@ -146,4 +146,3 @@ func itemIn(list []any, name string) (item any, found bool) {
 	}
 	return list[at], true
 }
-

@@ -38,7 +38,7 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	case err != nil:
 		return nil, errors.Join(rejected, err)
 	}
-	if a.Manager = w.requests.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
+	if a.Manager = w.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
 		a.TakeOver = ownFields(a.Manager)
 	}
 	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages, keys: object.ApplyKeys(a.Resource.Group)}
@@ -46,8 +46,9 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	if err != nil || !l.any {
 		return nil, cmp.Or(err, l.heldError(a, rejected))
 	}
-	request := w.requests.write(w.requests.client.Put(), a.Manager).AbsPath(pathOf(a)).Body(without.JSON())
-	stored, err := w.send(ctx, a.Resource, "update", request)
+	put := update(a.Resource, without)
+	put.manager = a.Manager
+	stored, err := w.send(ctx, put)
 	switch {
 	case apierrors.IsInvalid(err) && rejected == nil:
 		return w.updateWithoutLeftovers(ctx, a, err)

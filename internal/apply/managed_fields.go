@@ -230,7 +230,7 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 
 // takeOverFields sends the patch that transfers fields.
 func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
-	edits := live.transferEdits(w.requests.managerOr(a.Manager), a.TakeOver)
+	edits := live.transferEdits(w.managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {
 		return live.ResourceVersion, nil
 	}
@@ -239,21 +239,20 @@ func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *manage
 	if err != nil {
 		return "", err
 	}
-	request := w.requests.write(w.requests.client.Patch(types.JSONPatchType), a.Manager).
-		SetHeader("Content-Type", string(types.JSONPatchType)).AbsPath(pathOf(a)).Body(body)
-	stored, err := w.send(ctx, a.Resource, "take_over", request)
+	patch := patchOf("take_over", types.JSONPatchType, a.Resource, a.Ref, body)
+	patch.manager = a.Manager
+	stored, err := w.send(ctx, patch)
 	if err != nil {
 		return "", fmt.Errorf("take over the fields of former managers: %w", err)
 	}
 	return stored.ResourceVersion(), nil
 }
 
-func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
-
 // readOwners reads an action's object, or its metadata, and the owners of its fields.
 func (w *Writer) readOwners(ctx context.Context, a plan.Action, accept string) (body []byte, live *managedMetadata, err error) {
-	body, err = w.doRequest(ctx, a.Resource, "get", w.requests.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", accept))
-	if err != nil {
+	get := read(a.Resource, a.Ref.Namespace, a.Ref.Name)
+	get.accept = accept
+	if body, err = w.do(ctx, get); err != nil {
 		return nil, nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	live, err = parseManagedMetadata(body, a)

@@ -147,16 +147,16 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 // not own all desired fields alone: then the apply decides.
 func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool, err error) {
 	a := result.Action
-	request := w.requests.write(w.requests.client.Put(), a.Manager).AbsPath(pathOf(a)).
-		Param("fieldValidation", metav1.FieldValidationStrict).Body(a.Update.JSON())
-	body, err := w.doRequest(ctx, a.Resource, "update", request.SetHeader("Accept", "application/json"))
+	put := update(a.Resource, a.Update)
+	put.manager, put.params = a.Manager, map[string]string{"fieldValidation": metav1.FieldValidationStrict}
+	body, err := w.do(ctx, put)
 	switch {
 	case isRejected(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	all, shared, err := ownersOf(body, w.requests.managerOr(a.Manager), a)
+	all, shared, err := ownersOf(body, w.managerOr(a.Manager), a)
 	if err != nil {
 		return false, err
 	}

@@ -37,7 +37,7 @@ func (w *Writer) applyWithoutLeftovers(ctx context.Context, a plan.Action, rejec
 		return nil, err
 	}
 	if a.TakeOver == nil {
-		a.TakeOver = ownFields(w.requests.managerOr(a.Manager))
+		a.TakeOver = ownFields(w.managerOr(a.Manager))
 	}
 	return w.takeOverAndApply(ctx, a)
 }
@@ -49,12 +49,12 @@ func (w *Writer) takeOverAndApply(ctx context.Context, a plan.Action) (*object.O
 	if _, err := w.takeOver(ctx, a); err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "apply", w.requests.apply(a, a.After))
+	return w.send(ctx, applied(a, a.After))
 }
 
 // applyThenTakeOver takes over created fields only if the apply left some that should be gone.
 func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
-	stored, err := w.send(ctx, a.Resource, "apply", w.requests.apply(a, a.After))
+	stored, err := w.send(ctx, applied(a, a.After))
 	if err != nil {
 		return nil, err
 	}
