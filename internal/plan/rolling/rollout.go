@@ -56,15 +56,15 @@ func (r *Rollout) Step() (Step, error) {
 	for i := range step.Claims {
 		step.Claims[i] = Claims{}
 	}
-	lines, candidates, err := r.groups()
+	groups, candidates, err := r.groups()
 	if err != nil {
 		return Step{}, err
 	}
-	for _, line := range lines {
+	for _, group := range groups {
 		if !r.Frozen {
-			line.advance(r.Family.Parent, r.Observed)
+			group.advance(r.Family.Parent, r.Observed)
 		}
-		step.Failed = append(step.Failed, line.failed()...)
+		step.Failed = append(step.Failed, group.failed()...)
 	}
 	for i, child := range r.Latest {
 		c := candidates[i]
@@ -80,7 +80,7 @@ func (r *Rollout) Step() (Step, error) {
 		}
 		step.Moved += count(c.moved)
 	}
-	step.Progress = progressOf(lines)
+	step.Progress = progressOf(groups)
 	return step, nil
 }
 
@@ -93,14 +93,8 @@ func count(yes bool) int {
 
 // groups returns a group for each rolling rule, in the order of the latest response. candidates has
 // an item for each of r.Latest; nil if it is not rolled out.
-func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err error) {
-	observed := make(map[plan.Key]*object.Object, len(r.Observed))
-	for _, o := range r.Observed {
-		if r.Family.Controls(o) {
-			observed[plan.KeyOf(o)] = o
-		}
-	}
-	claims := r.claims()
+func (r *Rollout) groups() (groups []*rolloutGroup, candidates []*candidate, err error) {
+	observed, claims := r.Family.Controlled(r.Observed), r.claims()
 	byKind := map[object.GroupKind]*rolloutGroup{}
 	candidates = make([]*candidate, len(r.Latest))
 	for i, child := range r.Latest {
@@ -120,11 +114,11 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		if at == nil {
 			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1), pause: child.Rule.Pause}
 			byKind[name.Kind] = at
-			lines = append(lines, at)
+			groups = append(groups, at)
 		}
 		at.candidates = append(at.candidates, candidates[i])
 	}
-	return lines, candidates, nil
+	return groups, candidates, nil
 }
 
 // claim is a claim of a previous revision to a child.

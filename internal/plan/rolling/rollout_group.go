@@ -94,22 +94,22 @@ type rolloutGroup struct {
 // advance decides which children are moved to the latest revision. unavailable counts the children
 // that are not ready or will be written to; moved counts those of them that follow the latest
 // revision.
-func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
-	l.evaluatePause(parent, children)
+func (g *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
+	g.evaluatePause(parent, children)
 	unavailable, moved := 0, 0
-	for _, c := range l.candidates {
+	for _, c := range g.candidates {
 		unavailable += count(c.isUnavailable())
 		moved += count(c.isUnavailable() && c.previous < 0)
 	}
-	for _, c := range l.candidates {
+	for _, c := range g.candidates {
 		switch {
 		case c.previous < 0:
 			c.updating = c.observed == nil || c.differs
-		case l.paused != "":
-		case c.isUnavailable() && moved < l.max:
+		case g.paused != "":
+		case c.isUnavailable() && moved < g.max:
 			c.move()
 			moved++
-		case !c.isUnavailable() && unavailable < l.max:
+		case !c.isUnavailable() && unavailable < g.max:
 			c.move()
 			moved, unavailable = moved+1, unavailable+1
 		}
@@ -117,24 +117,28 @@ func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object)
 }
 
 // evaluatePause finds out whether the rollout of the group is paused, if there is one.
-func (l *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
-	if l.pause == nil || !slices.ContainsFunc(l.candidates, func(c *candidate) bool { return c.previous >= 0 }) {
+func (g *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
+	if g.pause == nil || !slices.ContainsFunc(g.candidates, func(c *candidate) bool { return c.previous >= 0 }) {
 		return
 	}
-	holds, err := l.pause.Holds(parent, children)
+	holds, err := g.pause.Holds(parent, children)
 	switch {
 	case err != nil:
-		l.paused, l.pauseFailure = err.Error(), err
+		g.paused, g.pauseFailure = err.Error(), err
 	case holds:
-		l.paused = l.pause.Field + " is true"
+		g.paused = g.pause.Field + " is true"
 	}
 }
 
 // failed returns the errors of expressions.
-func (l *rolloutGroup) failed() []error {
-	errs := []error{l.pauseFailure}
-	errs = append(errs, lists.Map(l.candidates, func(c *candidate) error { return c.failure })...)
+func (g *rolloutGroup) failed() []error {
+	errs := append([]error{g.pauseFailure}, lists.Map(g.candidates, func(c *candidate) error { return c.failure })...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// isDone reports whether a child is at the latest revision, ready or not.
+func (c *candidate) isDone() bool {
+	return c.previous < 0 && !c.updating && !c.differs && c.observed != nil && !c.observed.Deleting()
 }
 
 func (c *candidate) isUnavailable() bool { return c.notReady != "" || c.differs }
