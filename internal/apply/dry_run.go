@@ -56,7 +56,7 @@ func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Obj
 // desired.
 func (l *managedMetadata) remove(have, want map[string]any, manager string, t *plan.TakeOver) {
 	entries, _ := transferFields(l.ManagedFields, manager, t)
-	var mine, theirs fieldSet
+	var mine, theirs FieldSet
 	for _, e := range entries {
 		if e.Manager == manager && e.Operation == operationApply && e.Subresource == "" {
 			mine = e.FieldsV1
@@ -72,7 +72,7 @@ func (l *managedMetadata) remove(have, want map[string]any, manager string, t *p
 	}
 }
 
-func removeMembers(have, want map[string]any, mine, theirs fieldSet) {
+func removeMembers(have, want map[string]any, mine, theirs FieldSet) {
 	for name := range union(mine, theirs) {
 		member, isMember := strings.CutPrefix(name, "f:")
 		value, there := have[member]
@@ -89,7 +89,7 @@ func removeMembers(have, want map[string]any, mine, theirs fieldSet) {
 
 // remaining returns what is left of a value, and whether it stays if it is not desired. Without theirs, no other manager
 // owns it.
-func remaining(value, want any, mine, theirs fieldSet) (left any, stays bool) {
+func remaining(value, want any, mine, theirs FieldSet) (left any, stays bool) {
 	shared := theirs != nil
 	if want != nil && len(mine)+len(theirs) == 0 { // The server treats it as one value.
 		return want, true
@@ -108,7 +108,7 @@ func remaining(value, want any, mine, theirs fieldSet) (left any, stays bool) {
 }
 
 // remainingItems returns the items of a list that stay.
-func remainingItems(have, want []any, mine, theirs fieldSet) []any {
+func remainingItems(have, want []any, mine, theirs FieldSet) []any {
 	left, owned := make([]any, 0, len(have)), union(mine, theirs)
 	for _, item := range have {
 		name, known := mine.findItem(item)
@@ -130,7 +130,7 @@ func remainingItems(have, want []any, mine, theirs fieldSet) []any {
 	return left
 }
 
-func (o fieldSet) findItem(item any) (name string, known bool) {
+func (o FieldSet) findItem(item any) (name string, known bool) {
 	for _, e := range o.elements() {
 		if e.matches(item) {
 			return e.text, true

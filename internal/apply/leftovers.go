@@ -215,7 +215,7 @@ func (l *leftovers) isHeld(at []step) bool {
 }
 
 // find returns the path elements that lead to a field, and whether the manager owns it or one below.
-func (o fieldSet) find(at []step) (keys []string, owned bool) {
+func (o FieldSet) find(at []step) (keys []string, owned bool) {
 	for _, s := range at {
 		key := "f:" + s.name
 		if s.name == "" {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -34,13 +35,13 @@ type managedFieldsEntry struct {
 	APIVersion  string          `json:"apiVersion,omitempty"`
 	Time        json.RawMessage `json:"time,omitempty"`
 	FieldsType  string          `json:"fieldsType,omitempty"`
-	FieldsV1    fieldSet        `json:"fieldsV1,omitempty"`
+	FieldsV1    FieldSet        `json:"fieldsV1,omitempty"`
 	Subresource string          `json:"subresource,omitempty"`
 }
 
-// fieldSet is a tree of fields as in fieldsV1: "f:spec" is a member, `k:{"name":"web"}` a list
+// FieldSet is a tree of fields as in fieldsV1: "f:spec" is a member, `k:{"name":"web"}` a list
 // item, `v:"x"` a value in a set, and "." the list or object itself.
-type fieldSet map[string]fieldSet
+type FieldSet map[string]FieldSet
 
 // self is the key of the list or object itself.
 const self = "."
@@ -92,7 +93,7 @@ func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOv
 }
 
 // split returns the fields of an entry that the manager takes, and those that stay.
-func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left fieldSet) {
+func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left FieldSet) {
 	if e.Manager == manager && e.Operation == operationApply {
 		return e.FieldsV1, nil
 	}
@@ -110,20 +111,20 @@ func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left 
 
 // splitMetadata leaves labels, annotations, finalizers and owners that were not applied to other
 // clients with the same manager name.
-func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSet) {
+func splitMetadata(fields FieldSet, applied map[string]any) (taken, left FieldSet) {
 	const metadata = "f:metadata"
-	taken, left = maps.Clone(fields), fieldSet{}
+	taken, left = maps.Clone(fields), FieldSet{}
 	delete(taken, metadata)
 	for name, items := range fields[metadata] {
 		for item, below := range items {
 			if item == self {
 				continue
 			}
-			one := fieldSet{item: below}
+			one := FieldSet{item: below}
 			if _, given := items[self]; given {
-				one[self] = fieldSet{}
+				one[self] = FieldSet{}
 			}
-			if path := (fieldSet{metadata: {name: one}}); isIn(applied[strings.TrimPrefix(name, "f:")], item) {
+			if path := (FieldSet{metadata: {name: one}}); valueAt(applied[strings.TrimPrefix(name, "f:")], item) != nil {
 				taken = union(taken, path)
 			} else {
 				left = union(left, path)
@@ -133,21 +134,37 @@ func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSe
 	return taken, left
 }
 
-// isIn reports whether an object has a member, or a list an item.
-func isIn(value any, name string) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		_, is := value[strings.TrimPrefix(name, "f:")]
-		return is
-	case []any:
-		_, is := itemIn(value, name)
-		return is
+// Differs reports whether one of the fields has another value in one of two objects than in the other.
+func (o FieldSet) Differs(before, after any) bool {
+	for name, below := range o {
+		if name == self {
+			continue
+		}
+		left, right := valueAt(before, name), valueAt(after, name)
+		if _, isEmpty := below[self]; len(below) == 0 || len(below) == 1 && isEmpty {
+			if object.FirstDifference(left, right) != "" {
+				return true
+			}
+		} else if below.Differs(left, right) {
+			return true
+		}
 	}
 	return false
 }
 
-func union(a, b fieldSet) fieldSet {
-	all := fieldSet{}
+// valueAt returns the member or the item that a path element leads to; nil if there is none.
+func valueAt(value any, name string) (found any) {
+	switch value := value.(type) {
+	case map[string]any:
+		found = value[strings.TrimPrefix(name, "f:")]
+	case []any:
+		found, _ = itemIn(value, name)
+	}
+	return found
+}
+
+func union(a, b FieldSet) FieldSet {
+	all := FieldSet{}
 	maps.Copy(all, a)
 	for name, below := range b {
 		all[name] = union(all[name], below)
@@ -161,11 +178,11 @@ type pathElement struct {
 	// keys are those of an object, and value is a value in a set.
 	keys  map[string]any
 	value any
-	below fieldSet
+	below FieldSet
 }
 
 // newPathElement parses a path element. One that does not refer to an item matches none.
-func newPathElement(text string, below fieldSet) pathElement {
+func newPathElement(text string, below FieldSet) pathElement {
 	e := pathElement{text: text, below: below}
 	kind, encoded, _ := strings.Cut(text, ":")
 	var value any
@@ -179,7 +196,7 @@ func newPathElement(text string, below fieldSet) pathElement {
 }
 
 // elements returns the path elements below a field, except for the field itself.
-func (o fieldSet) elements() []pathElement {
+func (o FieldSet) elements() []pathElement {
 	all := make([]pathElement, 0, len(o))
 	for text, below := range o {
 		if text != self {

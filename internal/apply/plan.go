@@ -183,7 +183,7 @@ func ownersOf(body []byte, manager string, a plan.Action) (all, shared bool, err
 		return false, false, err
 	}
 	removeUnmanaged(applied)
-	var mine fieldSet
+	var mine FieldSet
 	for _, e := range live.ManagedFields {
 		switch {
 		case e.Manager == manager && e.Subresource == "":
@@ -206,7 +206,7 @@ func removeUnmanaged(fields map[string]any) {
 }
 
 // ownsAllOf reports whether a manager owns all fields of a value. One without fields below is owned as one.
-func (o fieldSet) ownsAllOf(applied any) bool {
+func (o FieldSet) ownsAllOf(applied any) bool {
 	if len(o) == 0 {
 		return true
 	}
@@ -230,7 +230,7 @@ func (o fieldSet) ownsAllOf(applied any) bool {
 }
 
 // ownsAnyOf reports whether a manager owns a field of a value.
-func (o fieldSet) ownsAnyOf(applied any) bool {
+func (o FieldSet) ownsAnyOf(applied any) bool {
 	switch value := applied.(type) {
 	case map[string]any:
 		for name, below := range o {

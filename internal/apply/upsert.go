@@ -75,7 +75,7 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 // hasLeftovers reports whether a manager owns fields by Update that it has not applied. After a
 // Create this includes defaults, which the first apply takes over.
 func (l *managedMetadata) hasLeftovers(manager string) bool {
-	var applied, updated fieldSet
+	var applied, updated FieldSet
 	for _, e := range l.ManagedFields {
 		switch {
 		case e.Manager != manager || e.Subresource != "":
@@ -89,7 +89,7 @@ func (l *managedMetadata) hasLeftovers(manager string) bool {
 }
 
 // isNotIn reports whether a field is missing in others.
-func (o fieldSet) isNotIn(others fieldSet) bool {
+func (o FieldSet) isNotIn(others FieldSet) bool {
 	for name, below := range o {
 		if name == self {
 			continue
