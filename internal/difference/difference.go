@@ -28,11 +28,6 @@ const (
 	NotComparable Consequence = "NotComparable"
 )
 
-// Consequences returns all, the most severe first.
-func Consequences() []Consequence {
-	return []Consequence{WouldDelete, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}
-}
-
 // Effect is one consequence of a difference.
 type Effect struct {
 	Consequence Consequence
@@ -40,8 +35,10 @@ type Effect struct {
 	Text string
 }
 
-// Severity orders consequences.
-func (c Consequence) Severity() int { return slices.Index(Consequences(), c) }
+// Severity orders consequences, the most severe first.
+func (c Consequence) Severity() int {
+	return slices.Index([]Consequence{WouldDelete, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}, c)
+}
 
 // Comparison compares two responses of a hook to one request.
 type Comparison struct {
@@ -199,17 +196,11 @@ func (e *effects) plans() (plans, error) {
 	for _, o := range observed {
 		p.observed[nameOf(o)] = true
 	}
-	for _, stage := range todo.Stages {
-		for _, action := range stage {
-			o := action.Before
-			if o == nil {
-				o = action.After
-			}
-			if name := nameOf(o); action.Verb == plan.Delete {
-				p.deleted[name] = true
-			} else {
-				p.written[name] = true
-			}
+	for _, action := range todo.Actions() {
+		if name := nameOf(cmp.Or(action.Before, action.After)); action.Verb == plan.Delete {
+			p.deleted[name] = true
+		} else {
+			p.written[name] = true
 		}
 	}
 	return p, nil
