@@ -30,10 +30,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
+// defaultManager is the field manager of writes without another one.
+const defaultManager = "setpoint"
+
 // Options configure a Writer. The zero value works.
 type Options struct {
-	// Manager is the field manager of the writes; "setpoint" if empty.
-	Manager string
 	// DryRun sends all writes as dry runs: the server validates them and returns the result, but
 	// stores nothing.
 	DryRun bool
@@ -59,7 +60,6 @@ type Writer struct {
 // New returns a Writer. The client should have no rate limit: the server has priority and fairness,
 // and Parallel bounds concurrent writes.
 func New(client rest.Interface, options Options) *Writer {
-	options.Manager = cmp.Or(options.Manager, "setpoint")
 	if options.Parallel <= 0 {
 		options.Parallel = 64
 	}
@@ -95,7 +95,7 @@ func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, n
 	return w.send(ctx, read(resource, namespace, name))
 }
 
-// Create creates an object with a field manager, the writer's own if empty, and returns it as stored.
+// Create creates an object with a field manager, the default if empty, and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	return w.send(ctx, create(resource, annotated(ctx, o), manager))
 }
@@ -340,7 +340,7 @@ type apiRequest struct {
 	part string
 	// accept and contentType are media types; JSON if empty.
 	accept, contentType string
-	// manager is the field manager; the writer's own if empty.
+	// manager is the field manager; the default if empty.
 	manager string
 	params  map[string]string
 	body    []byte
@@ -426,14 +426,14 @@ func (w *Writer) build(ctx context.Context, r apiRequest) *rest.Request {
 	if r.method == http.MethodDelete {
 		return to // Its options are in the body.
 	}
-	to.Param("fieldManager", w.managerOr(r.manager))
+	to.Param("fieldManager", managerOr(r.manager))
 	if w.options.DryRun {
 		to.Param("dryRun", metav1.DryRunAll)
 	}
 	return to
 }
 
-func (w *Writer) managerOr(manager string) string { return cmp.Or(manager, w.options.Manager) }
+func managerOr(manager string) string { return cmp.Or(manager, defaultManager) }
 
 func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground

@@ -20,7 +20,7 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = w.managerOr(a.Manager)
+	a.Manager = managerOr(a.Manager)
 	simulated, _, err := live.applied(body, a)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	case err != nil:
 		return nil, errors.Join(rejected, err)
 	}
-	if a.Manager = w.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
+	if a.Manager = managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
 		a.TakeOver = ownFields(a.Manager)
 	}
 	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages, keys: object.ApplyKeys(a.Resource.Group)}

@@ -247,7 +247,7 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 
 // takeOverFields sends the patch that transfers fields.
 func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
-	edits := live.transferEdits(w.managerOr(a.Manager), a.TakeOver)
+	edits := live.transferEdits(managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {
 		return live.ResourceVersion, nil
 	}

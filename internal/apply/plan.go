@@ -133,8 +133,7 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	// In a dry run, the apply shows what the update would do.
 	if a.Update != nil && !w.options.DryRun {
-		var enough bool
-		if enough, result.Err = w.updateInstead(ctx, &result); enough || result.Err != nil {
+		if result = w.updateInstead(ctx, a); result.Stored != nil || result.Err != nil {
 			return result
 		}
 	}
@@ -142,34 +141,28 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	return result
 }
 
-// updateInstead sends the update of an action in the place of its apply. It reports whether that was enough. It
-// was not if the object has changed since it was read, if the server rejects the update, or if the manager does
-// not own all desired fields alone: then the apply decides.
-func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool, err error) {
-	a := result.Action
+// updateInstead sends the update of an action in the place of its apply. It returns nothing as stored if that was not
+// enough: if the object has changed since it was read, if the server rejects the update, or if the manager does
+// not own all desired fields alone. Then the apply decides.
+func (w *Writer) updateInstead(ctx context.Context, a plan.Action) Result {
 	put := update(a.Resource, a.Update)
 	put.manager, put.params = a.Manager, map[string]string{"fieldValidation": metav1.FieldValidationStrict}
 	body, err := w.do(ctx, put)
 	switch {
 	case isRejected(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return false, nil
+		return Result{Action: a}
 	case err != nil:
-		return false, err
+		return Result{Action: a, Err: err}
 	}
-	all, shared, err := ownersOf(body, w.managerOr(a.Manager), a)
+	all, shared, err := ownersOf(body, managerOr(a.Manager), a)
 	if err != nil {
-		return false, err
+		return Result{Action: a, Err: err}
 	}
 	stored, err := w.parse(body, "", "")
-	if err != nil {
-		return false, err
+	if err != nil || all && !shared {
+		return Result{Action: a, Stored: stored, Err: err}
 	}
-	if all && !shared {
-		result.Stored = stored
-		return true, nil
-	}
-	result.Updated, result.CoOwned = stored, shared
-	return false, nil
+	return Result{Action: a, Updated: stored, CoOwned: shared}
 }
 
 // ownersOf reports whether a manager owns all fields that an action applies, and whether another one owns any.

@@ -37,7 +37,7 @@ func (w *Writer) applyWithoutLeftovers(ctx context.Context, a plan.Action, rejec
 		return nil, err
 	}
 	if a.TakeOver == nil {
-		a.TakeOver = ownFields(w.managerOr(a.Manager))
+		a.TakeOver = ownFields(managerOr(a.Manager))
 	}
 	return w.takeOverAndApply(ctx, a)
 }

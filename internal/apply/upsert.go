@@ -39,11 +39,11 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	return &Ownership{o, lists.Map(live.ManagedFields, func(e managedFieldsEntry) string { return e.Manager })}, nil
 }
 
-// Apply creates or updates an object by server-side apply with a field manager; the writer's own if
+// Apply creates or updates an object by server-side apply with a field manager; the default if
 // empty. It forces conflicts and rejects unknown fields. It also removes fields that the manager
 // set before and that o does not have, even those of a Create.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	manager = w.managerOr(manager)
+	manager = managerOr(manager)
 	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: o.Ref(), After: o, Manager: manager}
 	body, err := w.do(ctx, applied(a, o))
 	switch {
@@ -111,7 +111,7 @@ func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error)
 	}
 	var latest managedFieldsEntry
 	for _, e := range live.ManagedFields {
-		if e.Subresource == "" && e.Manager != w.managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
+		if e.Subresource == "" && e.Manager != managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
 			latest = e
 		}
 	}

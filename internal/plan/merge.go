@@ -62,12 +62,9 @@ func (m merger) merge(observed, applied, desired any) any {
 
 func (m merger) objects(observed, applied, desired map[string]any) map[string]any {
 	merged := make(map[string]any, len(observed)+len(desired))
-	for name, value := range observed {
-		_, wasApplied := applied[name]
-		_, isDesired := desired[name]
-		if isDesired || !wasApplied {
-			merged[name] = value
-		}
+	maps.Copy(merged, observed)
+	for name := range applied {
+		delete(merged, name)
 	}
 	for name, value := range desired {
 		have, exists := observed[name]

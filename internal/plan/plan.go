@@ -244,13 +244,12 @@ func tier(kind object.GroupKind) int {
 func stages(actions []Action) [][]Action {
 	slices.SortStableFunc(actions, func(a, b Action) int { return stageOrder(a) - stageOrder(b) })
 	var sorted [][]Action
-	for from := 0; from < len(actions); {
-		to := from + 1
-		for to < len(actions) && stageOrder(actions[to]) == stageOrder(actions[from]) {
-			to++
+	for i, a := range actions {
+		if i == 0 || stageOrder(a) != stageOrder(actions[i-1]) {
+			sorted = append(sorted, nil)
 		}
-		sorted = append(sorted, actions[from:to:to])
-		from = to
+		last := &sorted[len(sorted)-1]
+		*last = append(*last, a)
 	}
 	return sorted
 }
