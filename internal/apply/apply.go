@@ -370,7 +370,6 @@ func update(resource object.Resource, o *object.Object) apiRequest {
 	return on("update", http.MethodPut, resource, o.Ref(), o.JSON())
 }
 
-// patchOf returns a request with a patch of a type.
 func patchOf(verb string, as types.PatchType, resource object.Resource, ref object.Ref, patch []byte) apiRequest {
 	r := on(verb, http.MethodPatch, resource, ref, patch)
 	r.contentType = string(as)
@@ -489,7 +488,6 @@ func endSpan(s trace.Sent, body []byte, err error) {
 	}
 }
 
-// outcome returns the label of an error in metrics.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"

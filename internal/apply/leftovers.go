@@ -159,7 +159,6 @@ func (l *leftovers) removeMember(have, want map[string]any, path []string, at []
 	}
 }
 
-// removeUndesired removes the members that are not desired.
 func (l *leftovers) removeUndesired(have, want any, at []step) {
 	members, _ := have.(map[string]any)
 	wanted, _ := want.(map[string]any)

@@ -52,7 +52,6 @@ const (
 	operationUpdate = "Update"
 )
 
-// transferEdits returns the patch that transfers fields of previous managers.
 func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []jsonPatchOp {
 	var edits []jsonPatchOp
 	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
@@ -245,7 +244,6 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 	return w.takeOverFields(ctx, a, live)
 }
 
-// takeOverFields sends the patch that transfers fields.
 func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
 	edits := live.transferEdits(managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {

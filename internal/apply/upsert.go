@@ -88,7 +88,6 @@ func (l *managedMetadata) hasLeftovers(manager string) bool {
 	return updated.isNotIn(applied)
 }
 
-// isNotIn reports whether a field is missing in others.
 func (o FieldSet) isNotIn(others FieldSet) bool {
 	for name, below := range o {
 		if name == self {

@@ -155,7 +155,6 @@ func (e *effects) compareChildren(was, is map[string]any) {
 // maxShownChanges is how many changes of one child are described: both halves of a renamed field.
 const maxShownChanges = 2
 
-// compareChild compares a child that both responses have.
 func (e *effects) compareChild(name string, planned plans, before, after any) {
 	from, _ := before.(map[string]any)
 	to, _ := after.(map[string]any)
@@ -181,7 +180,6 @@ func (e *effects) compareChild(name string, planned plans, before, after any) {
 // plans are what Setpoint would write because of the response, by the names of children.
 type plans struct{ observed, deleted, written map[string]bool }
 
-// plans returns what Plan does by the names of children.
 func (e *effects) plans() (plans, error) {
 	p := plans{observed: map[string]bool{}, deleted: map[string]bool{}, written: map[string]bool{}}
 	observed, todo, err := e.Plan()

@@ -69,7 +69,6 @@ func changesOf(before, after map[string]any) []object.FieldChange {
 	})
 }
 
-// isEmptyJSON reports whether a value equals none.
 func isEmptyJSON(value json.RawMessage) bool {
 	return value == nil || slices.Contains([]string{"null", "[]", "{}", `""`, "0", "false"}, string(value))
 }
@@ -104,7 +103,6 @@ func objectName(of any) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// only returns a map with one of the members, if there is such a member.
 func only(name string, of map[string]any) map[string]any {
 	value, has := of[name]
 	if !has {

@@ -28,6 +28,11 @@ type Claim struct {
 // is being deleted adopts nothing.
 func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
 	c := Claim{Children: make([]*object.Object, 0, len(owned))}
+	change := func(verb Verb, o *object.Object, reason string, owners ...json.RawMessage) error {
+		after, err := replaceOwner(o, f.Parent.UID(), owners...)
+		c.Changes = append(c.Changes, Action{Verb: verb, Resource: resource, Ref: o.Ref(), Before: o, After: after, Reason: reason})
+		return err
+	}
 	for _, o := range owned {
 		if !f.manages(o) {
 			continue
@@ -36,12 +41,9 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 			c.Children = append(c.Children, o)
 			continue
 		}
-		released, err := replaceOwner(o, f.Parent.UID())
-		if err != nil {
+		if err := change(Release, o, "labels no longer match the parent's selector"); err != nil {
 			return c, err
 		}
-		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
-			Reason: "labels no longer match the parent's selector"})
 	}
 	if f.Parent.Deleting() || f.isDecorator() {
 		return c, nil
@@ -54,12 +56,9 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 		if o.Deleting() {
 			continue
 		}
-		adopted, err := replaceOwner(o, f.Parent.UID(), own)
-		if err != nil {
+		if err := change(Adopt, o, "labels match the parent's selector", own); err != nil {
 			return c, err
 		}
-		c.Changes = append(c.Changes, Action{Verb: Adopt, Resource: resource, Ref: o.Ref(), Before: o, After: adopted,
-			Reason: "labels match the parent's selector"})
 	}
 	return c, nil
 }
@@ -369,7 +368,6 @@ func ownersIn(fields map[string]any) []any {
 // noLongerDesired is the reason of a removal.
 const noLongerDesired = "no longer desired"
 
-// removals plans the deletion of observed children that are not desired.
 func (f *Planner) removals(observed []*object.Object, left map[Key]*object.Object) []Action {
 	var actions []Action
 	for _, o := range observed {

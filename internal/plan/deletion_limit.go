@@ -58,7 +58,6 @@ func (p Plan) Without(deletions []Action) Plan {
 	})
 }
 
-// isFinished reports whether a Pod or a Job has succeeded or failed.
 func isFinished(o *object.Object) bool {
 	switch o.GroupKind() {
 	case object.GroupKind{Kind: "Pod"}:

@@ -62,7 +62,6 @@ func finalizersIn(fields map[string]any) []any {
 	return names
 }
 
-// missingFinalizers returns the desired finalizers that are not observed.
 func missingFinalizers(observed, desired map[string]any) []any {
 	return lists.Filter(finalizersIn(desired), func(name any) bool {
 		return !slices.ContainsFunc(finalizersIn(observed), func(has any) bool { return object.FirstDifference(has, name) == "" })
@@ -98,7 +97,6 @@ func Same(a, b *object.Object) (bool, error) {
 	return object.FirstDifference(left, right) == "", err
 }
 
-// comparableFields returns the fields of an object that Compare compares.
 func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // A nil object has no fields.
@@ -160,14 +158,12 @@ func onlyValuesChange(path []string, before, after any) bool {
 	return object.EqualScalars(before, after) || sameType(before, after) && mayChange(path)
 }
 
-// sameType reports whether two scalars have the same type.
 func sameType(a, b any) bool {
 	_, isNumber := object.Number(a)
 	_, isNumberToo := object.Number(b)
 	return isNumber && isNumberToo || reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
-// mayChange reports whether an update may change the value of a field.
 func mayChange(path []string) bool {
 	return isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, func(f []string) bool { return endsWith(path, f) })
 }

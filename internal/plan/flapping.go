@@ -142,7 +142,6 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 	return throttled, until
 }
 
-// throttledBy returns the child that delays an action, or nil.
 func (f *Flapping) throttledBy(a Action, now time.Time) *FlappingChild {
 	if !isCorrection(a) {
 		return nil
@@ -249,7 +248,6 @@ func membersOf(texts map[string]*string) map[string]any {
 	return members
 }
 
-// childrenIn returns the children of a response by name.
 func childrenIn(response *hook.Response) map[string]any {
 	byName := map[string]any{}
 	for _, raw := range response.Children {

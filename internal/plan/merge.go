@@ -405,7 +405,6 @@ func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key
 	return nil, ""
 }
 
-// setLastApplied replaces the last applied configurations in the annotations.
 func (f *Planner) setLastApplied(fields map[string]any, applied string) {
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

@@ -33,12 +33,10 @@ func appliedRecordOf(observed *object.Object) appliedRecord {
 
 func (n appliedRecord) String() string { return string(n.verb) + ":" + n.fieldSet + ":" + n.manager }
 
-// appliedRecordFor returns the record for desired fields.
 func (f *Planner) appliedRecordFor(verb Verb, w desiredFields) appliedRecord {
 	return appliedRecord{verb: verb, fieldSet: fieldSetHash(w.recorded), manager: f.Manager}
 }
 
-// hasSameFields reports whether two records have the same fields and manager.
 func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 	return n.verb != "" && n.fieldSet == other.fieldSet && n.manager == other.manager
 }

@@ -54,7 +54,6 @@ func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resourc
 	return parent.WithValue(want, "status")
 }
 
-// keepsStatus reports whether the response leaves the status alone.
 func (f *Planner) keepsStatus(resource object.Resource, response *hook.Response) bool {
 	if !resource.Status && !f.isDecorator() {
 		return true
@@ -178,7 +177,6 @@ func (s conditionStamp) fields(c hook.Condition, previous []any) map[string]any 
 	return fields
 }
 
-// indexOfType returns the index of the condition of a type; -1 if there is none.
 func indexOfType(list []any, kind string) int {
 	return slices.IndexFunc(list, func(item any) bool {
 		fields, isObject := item.(map[string]any)
@@ -311,7 +309,6 @@ func (s conditionStamp) own(previous []any, report StatusReport, hookConditions 
 	return now
 }
 
-// sameCondition reports whether two conditions of the same generation say the same.
 func sameCondition(before, now map[string]any) bool {
 	for _, name := range [...]string{"status", "reason", "observedGeneration"} {
 		if object.FirstDifference(before[name], now[name]) != "" {

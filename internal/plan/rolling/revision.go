@@ -69,7 +69,6 @@ func (k Revisions) paths() [][]string {
 	return k.FieldPaths
 }
 
-// current returns the revision of a parent's current spec.
 func (k Revisions) current(parent *object.Object) (Revision, error) {
 	fields := map[string]any{}
 	for _, path := range k.paths() {
@@ -92,7 +91,6 @@ func (k Revisions) name(parent *object.Object, patch string) string {
 	return plan.RevisionName(k.Parents.Plural+"."+cmp.Or(k.Parents.Group, "core"), parent.UID(), k.Controller, patch)
 }
 
-// create returns the new ControllerRevision of a revision.
 func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, error) {
 	data := map[string]any{}
 	if r.patch != nil {

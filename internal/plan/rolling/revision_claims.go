@@ -72,4 +72,3 @@ func readClaims(text string, rules plan.Rules) (Claims, error) {
 	}
 	return claims, nil
 }
-

@@ -130,7 +130,6 @@ func (g *rolloutGroup) evaluatePause(parent *object.Object, children []*object.O
 	}
 }
 
-// failed returns the errors of expressions.
 func (g *rolloutGroup) failed() []error {
 	errs := append([]error{g.pauseFailure}, lists.Map(g.candidates, func(c *candidate) error { return c.failure })...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
