@@ -237,12 +237,8 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 	if child.Rule.Strategy == ServerSide {
 		action.Manager = f.Manager
 		setAnnotation(w.fields, AppliedAnnotation, f.appliedRecordFor(Create, w).String())
-	} else {
-		text, err := json.Marshal(f.outline(w.recorded))
-		if err != nil {
-			return Action{}, err
-		}
-		f.setLastApplied(w.fields, string(text))
+	} else if err := f.setLastApplied(w.fields, w.recorded); err != nil {
+		return Action{}, err
 	}
 	if w.status != nil {
 		w.fields["status"] = w.status
@@ -265,7 +261,9 @@ func (f *Planner) merge(action Action, desired *object.Object, recreate bool) (A
 	if err != nil || m.fieldPath == "" && (recreate || m.recorded) || recreate && asCreated {
 		return Action{}, err
 	}
-	f.setLastApplied(m.fields, m.text)
+	if err := f.setLastApplied(m.fields, m.desired.recorded); err != nil {
+		return Action{}, err
+	}
 	action.After, err = object.Encode(m.fields)
 	action.Verb, action.Want = Update, desired
 	action.FieldPath = cmp.Or(m.fieldPath, object.JoinPath("metadata.annotations", f.LastApplied))
@@ -293,31 +291,25 @@ func (f *Planner) applyOnceMore(action Action, desired *object.Object) (Action, 
 
 // merged is a desired child merged into the observed one.
 type merged struct {
-	fields map[string]any
-	// text is the last applied configuration to store.
-	text string
+	desired desiredFields
+	fields  map[string]any
 	// fieldPath is the first field that changes; "" if none does.
 	fieldPath string
 	// recorded means that the observed child has this last applied configuration.
 	recorded bool
 }
 
-func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, error) {
+func (f *Planner) merged(observed, desired *object.Object, by merger) (m merged, err error) {
+	if m.desired, err = f.desiredFieldsOf(desired); err != nil {
+		return m, err
+	}
 	have, err := object.Decode(observed.JSON())
 	if err != nil {
-		return merged{}, err
+		return m, err
 	}
-	want, err := f.desiredFieldsOf(desired)
-	if err != nil {
-		return merged{}, err
-	}
-	outline := f.outline(want.recorded)
-	text, err := json.Marshal(outline)
-	if err != nil {
-		return merged{}, err
-	}
+	want := m.desired
 	last, key := f.lastApplied(have)
-	m := merged{text: string(text), recorded: key == f.LastApplied && object.FirstDifference(last, outline) == ""}
+	m.recorded = key == f.LastApplied && object.FirstDifference(last, f.outline(want.recorded)) == ""
 	withoutNulls(last)
 	if appliedRecordOf(observed).verb != "" {
 		// The server applied these fields; see applyOnceMore.

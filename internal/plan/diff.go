@@ -124,8 +124,11 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 // update returns the whole object for an update that has the result of the apply; nil if there is none. The
 // set of fields and the items of lists have to be the same as before.
 func (c comparison) update(resource object.Resource, record appliedRecord) (*object.Object, error) {
+	if resource.Custom || !object.IsBuiltInGroup(resource.Group) {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
 	fields := overlayFields(c.observed, c.desired.fields, resource.Group)
-	if resource.Custom || !object.IsBuiltInGroup(resource.Group) || !onlyValuesChange(nil, c.observed, fields) {
+	if !onlyValuesChange(nil, c.observed, fields) {
 		return nil, nil //nolint:nilnil // That there is none is no error.
 	}
 	setAnnotation(fields, AppliedAnnotation, record.String())

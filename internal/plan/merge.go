@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -405,13 +406,15 @@ func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key
 	return nil, ""
 }
 
-func (f *Planner) setLastApplied(fields map[string]any, applied string) {
+func (f *Planner) setLastApplied(fields, applied map[string]any) error {
+	text, err := json.Marshal(f.outline(applied))
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	record := maps.Clone(annotations)
 	dropApplied(record, f.LastApplied)
 	metadata["annotations"] = record
-	setAnnotation(fields, f.LastApplied, applied)
+	setAnnotation(fields, f.LastApplied, string(text))
+	return err
 }
 
 // setAnnotation sets an annotation in place.

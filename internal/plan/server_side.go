@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -184,20 +185,16 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 		}
 		return &TakeOver{From: []PreviousManager{{Name: record.manager}}}
 	}
-	t := &TakeOver{From: []PreviousManager{{Name: f.Manager, Shared: slices.Contains(sharedManagers, f.Manager)}}}
-	for _, name := range sharedManagers {
-		if name != f.Manager {
-			t.From = append(t.From, PreviousManager{Name: name, Shared: true})
-		}
-	}
-	annotations, _ := object.FieldAt(have, "metadata", "annotations").(map[string]any)
-	for _, key := range f.lastAppliedKeys() {
-		if _, given := annotations[key]; given {
-			t.RemoveAnnotations = append(t.RemoveAnnotations, key)
-		}
-	}
 	last, _ := f.lastApplied(have)
 	withoutNulls(last)
-	t.Applied, _ = last["metadata"].(map[string]any)
-	return t
+	applied, _ := last["metadata"].(map[string]any)
+	return &TakeOver{
+		From: lists.Map(lists.Union([]string{f.Manager}, sharedManagers), func(name string) PreviousManager {
+			return PreviousManager{Name: name, Shared: slices.Contains(sharedManagers, name)}
+		}),
+		Applied: applied,
+		RemoveAnnotations: lists.Filter(f.lastAppliedKeys(), func(key string) bool {
+			return object.FieldAt(have, "metadata", "annotations", key) != nil
+		}),
+	}
 }
