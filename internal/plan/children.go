@@ -166,7 +166,12 @@ type UpToDate func(observed *object.Object, desired uint64) bool
 // Changes plans the writes that turn the observed children into the desired ones. It skips objects
 // that are being deleted or that the parent does not control. upToDate may be nil.
 func (f *Planner) Changes(observed []*object.Object, desired []Child, upToDate UpToDate) (Plan, error) {
-	have := f.Controlled(observed)
+	have := make(map[Key]*object.Object, len(observed))
+	for _, o := range observed {
+		if f.Controls(o) {
+			have[KeyOf(o)] = o
+		}
+	}
 	var equal []Equal
 	actions := make([]Action, 0, len(desired))
 	for _, child := range desired {
@@ -199,17 +204,6 @@ func KeyOf(o *object.Object) Key { return Key{o.GroupKind(), o.Namespace(), o.Na
 
 // Controls reports whether the parent controls an object.
 func (f *Planner) Controls(o *object.Object) bool { return o.ControlledBy(f.Parent.UID()) }
-
-// Controlled returns the objects that the parent controls.
-func (f *Planner) Controlled(objects []*object.Object) map[Key]*object.Object {
-	controlled := make(map[Key]*object.Object, len(objects))
-	for _, o := range objects {
-		if f.Controls(o) {
-			controlled[KeyOf(o)] = o
-		}
-	}
-	return controlled
-}
 
 // change plans one desired child. The zero Action means that there is nothing to do.
 func (f *Planner) change(before *object.Object, child Child, digest uint64) (Action, error) {

@@ -94,7 +94,13 @@ func count(yes bool) int {
 // groups returns a group for each rolling rule, in the order of the latest response. candidates has
 // an item for each of r.Latest; nil if it is not rolled out.
 func (r *Rollout) groups() (groups []*rolloutGroup, candidates []*candidate, err error) {
-	observed, claims := r.Family.Controlled(r.Observed), r.claims()
+	observed := make(map[plan.Key]*object.Object, len(r.Observed))
+	for _, o := range r.Observed {
+		if r.Family.Controls(o) {
+			observed[plan.KeyOf(o)] = o
+		}
+	}
+	claims := r.claims()
 	byKind := map[object.GroupKind]*rolloutGroup{}
 	candidates = make([]*candidate, len(r.Latest))
 	for i, child := range r.Latest {
