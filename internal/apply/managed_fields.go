@@ -20,6 +20,8 @@ type jsonPatchOp struct {
 	Value any    `json:"value,omitempty"`
 }
 
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // managedMetadata is the part of metadata that says who owns which fields.
 type managedMetadata struct {
 	UID             string               `json:"uid"`
@@ -57,10 +59,9 @@ func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []json
 	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
 		edits = append(edits, jsonPatchOp{"replace", "/metadata/managedFields", entries})
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	for _, key := range t.RemoveAnnotations {
 		if _, there := l.Annotations[key]; there {
-			edits = append(edits, jsonPatchOp{Op: "remove", Path: "/metadata/annotations/" + escape.Replace(key)})
+			edits = append(edits, jsonPatchOp{Op: "remove", Path: "/metadata/annotations/" + escapePointer.Replace(key)})
 		}
 	}
 	return edits
