@@ -132,17 +132,17 @@ func (m merger) unchanged(applied, desired []any) bool {
 
 // byKey merges lists whose items have a key.
 func (m merger) byKey(observed, applied, desired object.Items) []any {
-	order := slices.Concat(observed.Order, desired.Order)
+	isNew := func(id object.Identity) bool { _, has := observed.ByID[id]; return !has }
+	order := slices.Concat(observed.Order, lists.Filter(desired.Order, isNew))
 	if m.applyOrder {
 		order = inApplyOrder(observed, desired)
 	}
 	merged := make([]any, 0, len(order))
-	for i, id := range order {
+	for _, id := range order {
 		item, isObserved := observed.ByID[id]
 		want, isDesired := desired.ByID[id]
 		last, wasApplied := applied.ByID[id]
 		switch {
-		case isObserved && !m.applyOrder && i >= len(observed.Order): // It stands among the observed ones.
 		case isObserved && isDesired:
 			merged = append(merged, m.merge(item, last, want))
 		case isDesired:
