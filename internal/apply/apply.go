@@ -30,10 +30,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
+// defaultManager is the field manager of writes without another one.
+const defaultManager = "setpoint"
+
 // Options configure a Writer. The zero value works.
 type Options struct {
-	// Manager is the field manager of the writes; "setpoint" if empty.
-	Manager string
 	// DryRun sends all writes as dry runs: the server validates them and returns the result, but
 	// stores nothing.
 	DryRun bool
@@ -47,9 +48,9 @@ type Options struct {
 
 // Writer writes objects. It is safe for concurrent use.
 type Writer struct {
-	requests requests
-	options  Options
-	slots    chan struct{}
+	client  rest.Interface
+	options Options
+	slots   chan struct{}
 	// user is impersonated; empty for the user of the client.
 	user string
 	// parse parses the object in a response.
@@ -59,17 +60,13 @@ type Writer struct {
 // New returns a Writer. The client should have no rate limit: the server has priority and fairness,
 // and Parallel bounds concurrent writes.
 func New(client rest.Interface, options Options) *Writer {
-	options.Manager = cmp.Or(options.Manager, "setpoint")
 	if options.Parallel <= 0 {
 		options.Parallel = 64
 	}
 	if options.Observe == nil {
 		options.Observe = func(object.Resource, string, string, time.Duration) {}
 	}
-	return &Writer{
-		requests: requests{client, options.Manager, options.DryRun}, options: options, parse: object.ParseAs,
-		slots: make(chan struct{}, options.Parallel),
-	}
+	return &Writer{client: client, options: options, slots: make(chan struct{}, options.Parallel), parse: object.ParseAs}
 }
 
 // WithManagedFields returns a Writer that returns objects with metadata.managedFields.
@@ -95,16 +92,12 @@ func (w *Writer) As(user string) *Writer {
 
 // Get reads an object from the server, not from a cache.
 func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
-	return w.send(ctx, resource, "get", w.requests.client.Get().AbsPath(resource.Path(namespace, name)))
+	return w.send(ctx, read(resource, namespace, name))
 }
 
-// Create creates an object with a field manager, the writer's own if empty, and returns it as stored. It tells traces the
-// name, which the path of the request lacks.
+// Create creates an object with a field manager, the default if empty, and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	if trace.On(ctx) {
-		ctx, o = context.WithValue(ctx, newNameKey{}, o.Name()), annotated(ctx, o)
-	}
-	return w.send(ctx, resource, "create", w.requests.create(resource, o, manager))
+	return w.send(ctx, create(resource, annotated(ctx, o), manager))
 }
 
 // StatusPart is the part of an object that Update and Patch write alone.
@@ -112,28 +105,23 @@ const StatusPart = "status"
 
 // Update replaces an object, or its status, if it still has the resource version of o.
 func (w *Writer) Update(ctx context.Context, resource object.Resource, o *object.Object, part string) (*object.Object, error) {
-	return w.send(ctx, resource, verbOf("update", part), w.requests.update(resource, o, part))
+	return w.send(ctx, onPart(update(resource, o), part))
 }
 
 // Patch sends a JSON merge patch for the object with the name of o, or for its status. If the patch has a UID or
 // resource version, a mismatch is a Conflict.
 func (w *Writer) Patch(ctx context.Context, resource object.Resource, o *object.Object, patch []byte, part string) (*object.Object, error) {
-	request := w.requests.write(w.requests.client.Patch(types.MergePatchType), "").SetHeader("Content-Type", string(types.MergePatchType))
-	return w.send(ctx, resource, verbOf("patch", part), onPart(request, resource, o, part).Body(patch))
+	return w.send(ctx, onPart(patchOf("patch", types.MergePatchType, resource, o.Ref(), patch), part))
 }
-
-func verbOf(verb, part string) string { return strings.TrimSuffix(verb+"_"+part, "_") }
 
 // Delete deletes the object with the UID of o. It returns the object if it is still being deleted,
 // and nil if it is gone.
 func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	body, err := json.Marshal(w.requests.deleteOptions(o))
+	body, err := json.Marshal(w.deleteOptions(o))
 	if err != nil {
 		return nil, err
 	}
-	request := w.requests.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).
-		SetHeader("Content-Type", "application/json").Body(body)
-	left, err := w.send(ctx, resource, "delete", request)
+	left, err := w.send(ctx, on("delete", http.MethodDelete, resource, o.Ref(), body))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // Gone is the desired result, and there is no object to return.
 	}
@@ -144,36 +132,40 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 }
 
 // send sends a request and parses the object in the response.
-func (w *Writer) send(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (*object.Object, error) {
-	body, err := w.doRequest(ctx, resource, verb, request.SetHeader("Accept", "application/json"))
+func (w *Writer) send(ctx context.Context, r apiRequest) (*object.Object, error) {
+	body, err := w.do(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	return w.parse(body, "", "")
 }
 
-// doRequest waits for a slot, sends a request and returns the body of the response.
-func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb string, request *rest.Request) ([]byte, error) {
+// try sends a write as a dry run.
+func (w *Writer) try(ctx context.Context, r apiRequest) (*object.Object, error) {
+	dry := *w
+	dry.options.DryRun, r.verb = true, "try"
+	return dry.send(ctx, r)
+}
+
+// do waits for a slot, sends a request and returns the body of the response.
+func (w *Writer) do(ctx context.Context, r apiRequest) ([]byte, error) {
 	select {
 	case w.slots <- struct{}{}:
 		defer func() { <-w.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if w.user != "" {
-		request = request.SetHeader(authentication.ImpersonateUserHeader, w.user)
-	}
 	started := time.Now()
-	ctx, span := w.startSpan(ctx, resource, verb, request)
-	body, err := request.Do(ctx).Raw()
+	ctx, span := w.startSpan(ctx, r)
+	body, err := w.build(ctx, r).Do(ctx).Raw()
 	if err != nil {
 		err = statusErrorOf(body, err)
 	}
-	if resource != object.Namespaces && verb != "create" && verb != "apply" {
+	if r.resource != object.Namespaces && r.verb != "create" && r.verb != "apply" {
 		err = ExplainNamespace(err)
 	}
 	endSpan(span, body, err)
-	w.options.Observe(resource, verb, outcome(err), time.Since(started))
+	w.options.Observe(r.resource, r.verb, outcome(err), time.Since(started))
 	return body, err
 }
 
@@ -259,15 +251,14 @@ func (w *Writer) Evict(ctx context.Context, resource object.Resource, pod *objec
 	body, err := json.Marshal(policy.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace(), Name: pod.Name()},
-		DeleteOptions: w.requests.deleteOptions(pod),
+		DeleteOptions: w.deleteOptions(pod),
 	})
 	if err != nil {
 		return err
 	}
-	// The caller decides when to retry, not the client.
-	request := w.requests.write(w.requests.client.Post(), "").MaxRetries(0).
-		AbsPath(resource.Path(pod.Namespace(), pod.Name()) + "/eviction").Body(body)
-	if _, err = w.doRequest(ctx, resource, "evict", request); apierrors.IsNotFound(err) {
+	eviction := on("evict", http.MethodPost, resource, pod.Ref(), body)
+	eviction.part = evictionPart
+	if _, err = w.do(ctx, eviction); apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -284,13 +275,11 @@ const pageSize = 500
 // namespace means all.
 func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, selector string) ([]*object.Object, error) {
 	var all []*object.Object
-	for next := ""; ; {
-		request := w.requests.client.Get().AbsPath(resource.Path(namespace, "")).
-			Param("labelSelector", selector).Param("limit", strconv.Itoa(pageSize)).SetHeader("Accept", "application/json")
-		if next != "" {
-			request = request.Param("continue", next)
-		}
-		body, err := w.doRequest(ctx, resource, "list", request)
+	page := read(resource, namespace, "")
+	page.verb = "list"
+	page.params = map[string]string{"labelSelector": selector, "limit": strconv.Itoa(pageSize)}
+	for {
+		body, err := w.do(ctx, page)
 		if err != nil {
 			return nil, err
 		}
@@ -302,9 +291,10 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 		if err != nil {
 			return nil, fmt.Errorf("read list: %w", err)
 		}
-		if next = metadata.Continue; next == "" {
+		if metadata.Continue == "" {
 			return all, nil
 		}
+		page.params["continue"] = metadata.Continue
 	}
 }
 
@@ -340,80 +330,118 @@ func newConflict(message string) error {
 	}}
 }
 
-// requests makes requests as a field manager; as dry runs if dryRun is set.
-type requests struct {
-	client  rest.Interface
+// apiRequest is a request to the API server about an object, or about all of a kind.
+type apiRequest struct {
+	// verb is that of metrics and traces, method that of HTTP.
+	verb, method    string
+	resource        object.Resource
+	namespace, name string
+	// part is a subresource, "" for the whole object.
+	part string
+	// accept and contentType are media types; JSON if empty.
+	accept, contentType string
+	// manager is the field manager; the default if empty.
 	manager string
-	dryRun  bool
+	params  map[string]string
+	body    []byte
+}
+
+const evictionPart = "eviction"
+
+func on(verb, method string, resource object.Resource, ref object.Ref, body []byte) apiRequest {
+	return apiRequest{verb: verb, method: method, resource: resource, namespace: ref.Namespace, name: ref.Name, body: body}
+}
+
+func read(resource object.Resource, namespace, name string) apiRequest {
+	return apiRequest{verb: "get", method: http.MethodGet, resource: resource, namespace: namespace, name: name}
 }
 
 // create returns a request that creates an object. If a manager applies it later, unknown
 // fields are rejected at once, as the apply would.
-func (r requests) create(resource object.Resource, o *object.Object, manager string) *rest.Request {
-	request := r.write(r.client.Post(), manager).AbsPath(resource.Path(o.Namespace(), "")).Body(o.JSON())
-	if manager != "" {
-		request = request.Param("fieldValidation", metav1.FieldValidationStrict)
+func create(resource object.Resource, o *object.Object, manager string) apiRequest {
+	r := on("create", http.MethodPost, resource, o.Ref(), o.JSON())
+	if r.manager = manager; manager != "" {
+		r.params = map[string]string{"fieldValidation": metav1.FieldValidationStrict}
 	}
-	return request
+	return r
 }
 
-func (r requests) update(resource object.Resource, o *object.Object, part string) *rest.Request {
-	return onPart(r.write(r.client.Put(), ""), resource, o, part).Body(o.JSON())
+func update(resource object.Resource, o *object.Object) apiRequest {
+	return on("update", http.MethodPut, resource, o.Ref(), o.JSON())
 }
 
-// apply forces conflicts: other managers' changes are drift.
-func (r requests) apply(a plan.Action, o *object.Object) *rest.Request {
-	return r.write(r.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
-		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+func patchOf(verb string, as types.PatchType, resource object.Resource, ref object.Ref, patch []byte) apiRequest {
+	r := on(verb, http.MethodPatch, resource, ref, patch)
+	r.contentType = string(as)
+	return r
 }
 
-// updateOrApply returns the request that writes an object in place of a recreation.
-func (r requests) updateOrApply(a plan.Action, o *object.Object) *rest.Request {
+// applied returns a request that applies an object. It forces conflicts: other managers' changes are drift.
+func applied(a plan.Action, o *object.Object) apiRequest {
+	r := patchOf("apply", types.ApplyPatchType, a.Resource, o.Ref(), o.JSON())
+	r.manager, r.params = a.Manager, map[string]string{"force": "true"}
+	return r
+}
+
+// inPlace returns the request that writes an object in place of a recreation.
+func inPlace(a plan.Action, o *object.Object) apiRequest {
 	if a.DryRunVerb == plan.Apply {
-		return r.apply(a, o)
+		return applied(a, o)
 	}
-	return r.update(a.Resource, o, "")
+	return update(a.Resource, o)
 }
 
-// write sets the content type and the field manager; the writer's own if empty.
-func (r requests) write(request *rest.Request, manager string) *rest.Request {
-	request = request.SetHeader("Content-Type", "application/json").Param("fieldManager", r.managerOr(manager))
-	if r.dryRun {
-		return dryRun(request)
+// onPart limits a request to the status. That is not validated, which takes time: the server prunes unknown fields.
+func onPart(r apiRequest, part string) apiRequest {
+	if part != "" {
+		r.verb, r.part, r.params = r.verb+"_"+part, part, map[string]string{"fieldValidation": metav1.FieldValidationIgnore}
 	}
-	return request
+	return r
 }
 
-func (r requests) managerOr(manager string) string { return cmp.Or(manager, r.manager) }
-
-// asDryRun makes a request a dry run.
-func (r requests) asDryRun(request *rest.Request) *rest.Request {
-	if r.dryRun {
-		return request
+// build returns a request for the client.
+func (w *Writer) build(ctx context.Context, r apiRequest) *rest.Request {
+	path := r.resource.Path(r.namespace, r.name)
+	if r.method == http.MethodPost && r.part == "" {
+		path = r.resource.Path(r.namespace, "")
 	}
-	return dryRun(request)
+	to := w.client.Verb(r.method).AbsPath(path, r.part).SetHeader("Accept", cmp.Or(r.accept, "application/json"))
+	for name, value := range r.params {
+		to.Param(name, value)
+	}
+	for name, value := range trace.Headers(ctx) {
+		to.SetHeader(name, value)
+	}
+	if w.user != "" {
+		to.SetHeader(authentication.ImpersonateUserHeader, w.user)
+	}
+	if r.part == evictionPart {
+		to.MaxRetries(0) // The caller decides when to retry, not the client.
+	}
+	if r.method == http.MethodGet {
+		return to
+	}
+	to.SetHeader("Content-Type", cmp.Or(r.contentType, "application/json")).Body(r.body)
+	if r.method == http.MethodDelete {
+		return to // Its options are in the body.
+	}
+	to.Param("fieldManager", managerOr(r.manager))
+	if w.options.DryRun {
+		to.Param("dryRun", metav1.DryRunAll)
+	}
+	return to
 }
 
-func dryRun(request *rest.Request) *rest.Request { return request.Param("dryRun", metav1.DryRunAll) }
+func managerOr(manager string) string { return cmp.Or(manager, defaultManager) }
 
-// onPart sets the path of an object or of its status. That is not validated, which takes time: the server prunes unknown
-// fields.
-func onPart(request *rest.Request, resource object.Resource, o *object.Object, part string) *rest.Request {
-	request = request.AbsPath(resource.Path(o.Namespace(), o.Name()), part)
-	if part == "" {
-		return request
-	}
-	return request.Param("fieldValidation", metav1.FieldValidationIgnore)
-}
-
-func (r requests) deleteOptions(o *object.Object) *metav1.DeleteOptions {
+func (w *Writer) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 	uid, background := types.UID(o.UID()), metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: &background,
 	}
-	if r.dryRun {
+	if w.options.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	return options
@@ -421,8 +449,6 @@ func (r requests) deleteOptions(o *object.Object) *metav1.DeleteOptions {
 
 // reads are the verbs of requests that change nothing.
 var reads = map[string]bool{"get": true, "list": true, "try": true}
-
-type newNameKey struct{}
 
 // annotated returns an object with the annotation of the trace, if it is on.
 func annotated(ctx context.Context, o *object.Object) *object.Object {
@@ -438,37 +464,14 @@ func annotated(ctx context.Context, o *object.Object) *object.Object {
 }
 
 // startSpan starts the span of a request, which carries the trace to the API server.
-func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (context.Context,
-	trace.Sent) {
+func (w *Writer) startSpan(ctx context.Context, r apiRequest) (context.Context, trace.Sent) {
 	if !trace.On(ctx) {
 		return ctx, trace.Sent{}
 	}
-	namespace, name := namesIn(request.URL().Path, resource)
-	if created, is := ctx.Value(newNameKey{}).(string); is && verb == "create" {
-		name = created
-	}
-	ctx, span := trace.StartRequest(ctx, trace.APIRequest{
-		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun &&
-			!reads[verb],
+	return trace.StartRequest(ctx, trace.APIRequest{
+		Verb: r.verb, Resource: r.resource.Plural, Kind: r.resource.Kind, Namespace: r.namespace, Name: r.name,
+		Write: !w.options.DryRun && !reads[r.verb],
 	})
-	for name, value := range trace.Headers(ctx) {
-		request.SetHeader(name, value)
-	}
-	return ctx, span
-}
-
-// namesIn returns the namespace and the name in the path of a request.
-func namesIn(path string, resource object.Resource) (namespace, name string) {
-	version := strings.TrimSuffix(resource.Path("", ""), resource.Plural)
-	_, below, _ := strings.Cut(path, version)
-	parts := strings.Split(below, "/")
-	if resource.Namespaced && len(parts) > 2 && parts[0] == "namespaces" {
-		namespace, parts = parts[1], parts[2:]
-	}
-	if len(parts) > 1 {
-		name = parts[1]
-	}
-	return namespace, name
 }
 
 // endSpan ends the span of a request with what the API server stored.
@@ -485,7 +488,6 @@ func endSpan(s trace.Sent, body []byte, err error) {
 	}
 }
 
-// outcome returns the label of an error in metrics.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"

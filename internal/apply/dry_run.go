@@ -20,12 +20,12 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = w.requests.managerOr(a.Manager)
+	a.Manager = managerOr(a.Manager)
 	simulated, _, err := live.applied(body, a)
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.requests.update(a.Resource, simulated, ""))
+	return w.try(ctx, update(a.Resource, simulated))
 }
 
 // applied returns an object as an apply after a take over would leave it, without new defaults, and
@@ -56,14 +56,13 @@ func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Obj
 // desired.
 func (l *managedMetadata) remove(have, want map[string]any, manager string, t *plan.TakeOver) {
 	entries, _ := transferFields(l.ManagedFields, manager, t)
-	var mine fieldSet
-	var theirs []fieldSet
+	var mine, theirs FieldSet
 	for _, e := range entries {
 		if e.Manager == manager && e.Operation == operationApply && e.Subresource == "" {
 			mine = e.FieldsV1
 			continue
 		}
-		theirs = append(theirs, e.FieldsV1)
+		theirs = union(theirs, e.FieldsV1)
 	}
 	removeMembers(have, want, mine, theirs)
 	metadata, _ := have["metadata"].(map[string]any)
@@ -73,25 +72,26 @@ func (l *managedMetadata) remove(have, want map[string]any, manager string, t *p
 	}
 }
 
-func removeMembers(have, want map[string]any, mine fieldSet, theirs []fieldSet) {
-	for name := range unionOf(mine, theirs) {
+func removeMembers(have, want map[string]any, mine, theirs FieldSet) {
+	for name := range union(mine, theirs) {
 		member, isMember := strings.CutPrefix(name, "f:")
 		value, there := have[member]
 		if !isMember || !there {
 			continue
 		}
 		wanted, isWanted := want[member]
-		left, stays := remaining(value, wanted, mine[name], childrenOf(theirs, name))
+		left, stays := remaining(value, wanted, mine[name], theirs[name])
 		if have[member] = left; !stays && !isWanted {
 			delete(have, member)
 		}
 	}
 }
 
-// remaining returns what is left of a value, and whether it stays if it is not desired.
-func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, stays bool) {
-	shared := len(theirs) > 0
-	if want != nil && len(unionOf(mine, theirs)) == 0 { // The server treats it as one value.
+// remaining returns what is left of a value, and whether it stays if it is not desired. Without theirs, no other manager
+// owns it.
+func remaining(value, want any, mine, theirs FieldSet) (left any, stays bool) {
+	shared := theirs != nil
+	if want != nil && len(mine)+len(theirs) == 0 { // The server treats it as one value.
 		return want, true
 	}
 	switch have := value.(type) {
@@ -108,8 +108,8 @@ func remaining(value, want any, mine fieldSet, theirs []fieldSet) (left any, sta
 }
 
 // remainingItems returns the items of a list that stay.
-func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
-	left, owned := make([]any, 0, len(have)), unionOf(mine, theirs)
+func remainingItems(have, want []any, mine, theirs FieldSet) []any {
+	left, owned := make([]any, 0, len(have)), union(mine, theirs)
 	for _, item := range have {
 		name, known := mine.findItem(item)
 		if !known {
@@ -121,7 +121,7 @@ func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 		}
 		wanted, isWanted := itemIn(want, name)
 		below, isMine := mine[name]
-		kept, stays := remaining(item, wanted, below, childrenOf(theirs, name))
+		kept, stays := remaining(item, wanted, below, theirs[name])
 		// A manager that owns only fields of an item did not add the item.
 		if _, added := below[self]; stays || isWanted || !isMine || len(below) > 0 && !added {
 			left = append(left, kept)
@@ -130,15 +130,7 @@ func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 	return left
 }
 
-// unionOf returns the fields of all managers.
-func unionOf(mine fieldSet, theirs []fieldSet) fieldSet {
-	for _, fields := range theirs {
-		mine = union(mine, fields)
-	}
-	return mine
-}
-
-func (o fieldSet) findItem(item any) (name string, known bool) {
+func (o FieldSet) findItem(item any) (name string, known bool) {
 	for _, e := range o.elements() {
 		if e.matches(item) {
 			return e.text, true
@@ -153,15 +145,4 @@ func itemIn(list []any, name string) (item any, found bool) {
 		return nil, false
 	}
 	return list[at], true
-}
-
-// childrenOf returns the fields of others below a name.
-func childrenOf(theirs []fieldSet, name string) []fieldSet {
-	var below []fieldSet
-	for _, fields := range theirs {
-		if deeper, given := fields[name]; given {
-			below = append(below, deeper)
-		}
-	}
-	return below
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -148,16 +149,13 @@ func (d *DryWriter) Explain(reason string) { d.Plan.Stages[len(d.Plan.Stages)-1]
 // ApplyPlan records a plan.
 func (d *DryWriter) ApplyPlan(_ context.Context, p plan.Plan) []Result {
 	d.Plan.Stages = slices.Concat(d.Plan.Stages, p.Stages)
-	results := make([]Result, 0, p.Len())
-	for _, action := range slices.Concat(p.Stages...) {
-		if action.Verb == plan.Delete {
-			d.storeAs(action.Ref, nil)
-			results = append(results, Result{Action: action})
-			continue
+	return lists.Map(p.Actions(), func(a plan.Action) Result {
+		if a.Verb == plan.Delete {
+			d.storeAs(a.Ref, nil)
+			return Result{Action: a}
 		}
-		results = append(results, Result{Action: action, Stored: d.store(action.After)})
-	}
-	return results
+		return Result{Action: a, Stored: d.store(a.After)}
+	})
 }
 
 // List returns what the API server has.

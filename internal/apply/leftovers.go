@@ -19,7 +19,7 @@ import (
 )
 
 // Some fields exclude each other: the members of a union, such as the sources of a volume, or a
-// default that belongs to a former value, such as strategy.rollingUpdate beside the type Recreate.
+// default that belongs to a previous value, such as strategy.rollingUpdate beside the type Recreate.
 // The server then rejects a write that sets one and leaves the other in place. The response does
 // not desire the other one, so it goes with the write, unless another manager holds it.
 
@@ -38,42 +38,42 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	case err != nil:
 		return nil, errors.Join(rejected, err)
 	}
-	if a.Manager = w.requests.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
+	if a.Manager = managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
 		a.TakeOver = ownFields(a.Manager)
 	}
-	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages, keys: object.ApplyKeys(a.Resource.Group)}
-	without, err := l.removed(live, body, a, paths)
+	l := leftovers{action: a, live: live}
+	without, err := l.removed(body, paths)
 	if err != nil || !l.any {
-		return nil, cmp.Or(err, l.heldError(a, rejected))
+		return nil, cmp.Or(err, l.heldError(rejected))
 	}
-	request := w.requests.write(w.requests.client.Put(), a.Manager).AbsPath(pathOf(a)).Body(without.JSON())
-	stored, err := w.send(ctx, a.Resource, "update", request)
+	put := update(a.Resource, without)
+	put.manager = a.Manager
+	stored, err := w.send(ctx, put)
 	switch {
 	case apierrors.IsInvalid(err) && rejected == nil:
 		return w.updateWithoutLeftovers(ctx, a, err)
 	case apierrors.IsInvalid(err):
-		return nil, l.heldError(a, rejected)
+		return nil, l.heldError(rejected)
 	}
 	return stored, err
 }
 
 // leftovers removes the leftovers that no other manager holds from an object.
 type leftovers struct {
-	entries []managedFieldsEntry
-	isOwn   func(manager string) bool
-	keys    []object.ItemKey
+	action plan.Action
+	live   *managedMetadata
 	// any means that a field was removed.
 	any bool
-	// held is the first that another manager holds; nil if there is none.
-	held *heldField
+	// held is about the first that another manager holds; nil if there is none.
+	held *HeldFieldError
 }
 
 // removed returns the object that the write would store without the leftovers at paths.
-func (l *leftovers) removed(live *managedMetadata, body []byte, a plan.Action, paths [][]string) (*object.Object, error) {
-	after := a.After
+func (l *leftovers) removed(body []byte, paths [][]string) (*object.Object, error) {
+	a, after := l.action, l.action.After
 	if a.Verb == plan.Apply {
 		var err error
-		if after, l.any, err = live.applied(body, a); err != nil {
+		if after, l.any, err = l.live.applied(body, a); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +158,6 @@ func (l *leftovers) removeMember(have, want map[string]any, path []string, at []
 	}
 }
 
-// removeUndesired removes the members that are not desired.
 func (l *leftovers) removeUndesired(have, want any, at []step) {
 	members, _ := have.(map[string]any)
 	wanted, _ := want.(map[string]any)
@@ -179,7 +178,7 @@ func (l *leftovers) drop(members map[string]any, name string, at []step) {
 // removeItems removes the items that are not desired, and what excludes fields of the others. The
 // index in the path does not matter: the server may have counted the items in another order.
 func (l *leftovers) removeItems(have, want []any, path []string, at []step) []any {
-	same := plan.PairItems(have, want, l.keys)
+	same := plan.PairItems(have, want, object.ApplyKeys(l.action.Resource.Group))
 	left := make([]any, 0, len(have))
 	for i, item := range have {
 		below := append(slices.Clip(at), step{index: i, item: item})
@@ -197,8 +196,8 @@ func (l *leftovers) removeItems(have, want []any, path []string, at []step) []an
 
 // isHeld reports whether another manager holds a field, and notes the first that one does.
 func (l *leftovers) isHeld(at []step) bool {
-	for i, e := range l.entries {
-		if l.isOwn(e.Manager) {
+	for i, e := range l.live.ManagedFields {
+		if l.action.Manages(e.Manager) {
 			continue
 		}
 		keys, holds := e.FieldsV1.find(at)
@@ -206,7 +205,7 @@ func (l *leftovers) isHeld(at []step) bool {
 			continue
 		}
 		if l.held == nil {
-			l.held = &heldField{manager: e.Manager, path: pathText(at), entry: i, keys: keys}
+			l.held = &HeldFieldError{Manager: e.Manager, Path: pathText(at), Command: l.releaseCommand(i, keys)}
 		}
 		return true
 	}
@@ -214,7 +213,7 @@ func (l *leftovers) isHeld(at []step) bool {
 }
 
 // find returns the path elements that lead to a field, and whether the manager owns it or one below.
-func (o fieldSet) find(at []step) (keys []string, owned bool) {
+func (o FieldSet) find(at []step) (keys []string, owned bool) {
 	for _, s := range at {
 		key := "f:" + s.name
 		if s.name == "" {
@@ -240,36 +239,29 @@ func pathText(at []step) (text string) {
 	return text
 }
 
-// heldField is a field that another manager holds.
-type heldField struct {
-	manager, path string
-	// entry is the index of the manager in the managed fields, and keys lead to the field there.
-	entry int
-	keys  []string
-}
-
 // heldError adds the field that another manager holds to the error of the server.
-func (l *leftovers) heldError(a plan.Action, rejected error) error {
+func (l *leftovers) heldError(rejected error) error {
 	if l.held == nil {
 		return rejected
 	}
-	return &HeldFieldError{Manager: l.held.manager, Path: l.held.path, Command: l.releaseCommand(a), Err: rejected}
+	l.held.Err = rejected
+	return l.held
 }
 
-// releaseCommand returns the command after which the manager no longer holds the field. It removes the
-// field from the managed fields, and the fields above that have no other members.
-func (l *leftovers) releaseCommand(a plan.Action) string {
-	entry := "/metadata/managedFields/" + strconv.Itoa(l.held.entry)
-	released, path, fields := entry, entry+"/fieldsV1", l.entries[l.held.entry].FieldsV1
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	for _, key := range l.held.keys {
-		path += "/" + escape.Replace(key)
+// releaseCommand returns the command after which the manager of an entry of the managed fields no longer holds the field
+// to which keys lead there. It removes the field from the managed fields, and the fields above that have no other members.
+func (l *leftovers) releaseCommand(index int, keys []string) string {
+	a, manager, fields := l.action, l.live.ManagedFields[index].Manager, l.live.ManagedFields[index].FieldsV1
+	entry := "/metadata/managedFields/" + strconv.Itoa(index)
+	released, path := entry, entry+"/fieldsV1"
+	for _, key := range keys {
+		path += "/" + escapePointer.Replace(key)
 		if len(fields.elements()) > 1 {
 			released = path
 		}
 		fields = fields[key]
 	}
-	operations := []jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}}
+	operations := []jsonPatchOp{{"test", entry + "/manager", manager}, {Op: "remove", Path: released}}
 	edits, _ := json.Marshal(operations) //nolint:errchkjson // These are texts.
 	command := "kubectl patch " + a.Resource.GroupResource() + " " + a.Ref.Name
 	if a.Ref.Namespace != "" {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -18,6 +19,8 @@ type jsonPatchOp struct {
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
+
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // managedMetadata is the part of metadata that says who owns which fields.
 type managedMetadata struct {
@@ -34,13 +37,13 @@ type managedFieldsEntry struct {
 	APIVersion  string          `json:"apiVersion,omitempty"`
 	Time        json.RawMessage `json:"time,omitempty"`
 	FieldsType  string          `json:"fieldsType,omitempty"`
-	FieldsV1    fieldSet        `json:"fieldsV1,omitempty"`
+	FieldsV1    FieldSet        `json:"fieldsV1,omitempty"`
 	Subresource string          `json:"subresource,omitempty"`
 }
 
-// fieldSet is a tree of fields as in fieldsV1: "f:spec" is a member, `k:{"name":"web"}` a list
+// FieldSet is a tree of fields as in fieldsV1: "f:spec" is a member, `k:{"name":"web"}` a list
 // item, `v:"x"` a value in a set, and "." the list or object itself.
-type fieldSet map[string]fieldSet
+type FieldSet map[string]FieldSet
 
 // self is the key of the list or object itself.
 const self = "."
@@ -51,22 +54,20 @@ const (
 	operationUpdate = "Update"
 )
 
-// transferEdits returns the patch that transfers fields of former managers.
 func (l *managedMetadata) transferEdits(manager string, t *plan.TakeOver) []jsonPatchOp {
 	var edits []jsonPatchOp
 	if entries, changed := transferFields(l.ManagedFields, manager, t); changed {
 		edits = append(edits, jsonPatchOp{"replace", "/metadata/managedFields", entries})
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	for _, key := range t.RemoveAnnotations {
 		if _, there := l.Annotations[key]; there {
-			edits = append(edits, jsonPatchOp{Op: "remove", Path: "/metadata/annotations/" + escape.Replace(key)})
+			edits = append(edits, jsonPatchOp{Op: "remove", Path: "/metadata/annotations/" + escapePointer.Replace(key)})
 		}
 	}
 	return edits
 }
 
-// transferFields moves the fields of former managers to the manager.
+// transferFields moves the fields of previous managers to the manager.
 func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOver) (after []managedFieldsEntry, changed bool) {
 	mine := managedFieldsEntry{Manager: manager, Operation: operationApply, FieldsType: "FieldsV1"}
 	for _, e := range entries {
@@ -92,7 +93,7 @@ func transferFields(entries []managedFieldsEntry, manager string, t *plan.TakeOv
 }
 
 // split returns the fields of an entry that the manager takes, and those that stay.
-func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left fieldSet) {
+func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left FieldSet) {
 	if e.Manager == manager && e.Operation == operationApply {
 		return e.FieldsV1, nil
 	}
@@ -110,68 +111,60 @@ func split(e managedFieldsEntry, manager string, t *plan.TakeOver) (taken, left 
 
 // splitMetadata leaves labels, annotations, finalizers and owners that were not applied to other
 // clients with the same manager name.
-func splitMetadata(fields fieldSet, applied map[string]any) (taken, left fieldSet) {
+func splitMetadata(fields FieldSet, applied map[string]any) (taken, left FieldSet) {
 	const metadata = "f:metadata"
-	mine, theirs := fieldSet{}, fieldSet{}
-	for name, items := range fields[metadata] {
-		known := itemNames(applied[strings.TrimPrefix(name, "f:")])
-		setNonEmpty(mine, name, filterItems(items, func(item string) bool { return known[item] }))
-		setNonEmpty(theirs, name, filterItems(items, func(item string) bool { return !known[item] }))
-	}
-	taken, left = maps.Clone(fields), fieldSet{}
+	taken, left = maps.Clone(fields), FieldSet{}
 	delete(taken, metadata)
-	setNonEmpty(taken, metadata, mine)
-	setNonEmpty(left, metadata, theirs)
+	for name, items := range fields[metadata] {
+		for item, below := range items {
+			if item == self {
+				continue
+			}
+			one := FieldSet{item: below}
+			if _, given := items[self]; given {
+				one[self] = FieldSet{}
+			}
+			if path := (FieldSet{metadata: {name: one}}); valueAt(applied[strings.TrimPrefix(name, "f:")], item) != nil {
+				taken = union(taken, path)
+			} else {
+				left = union(left, path)
+			}
+		}
+	}
 	return taken, left
 }
 
-// setNonEmpty sets a member if it is not empty.
-func setNonEmpty(fields fieldSet, name string, below fieldSet) {
-	if len(below) > 0 {
-		fields[name] = below
-	}
-}
-
-// filterItems returns the items that match, and the list itself if there are any.
-func filterItems(items fieldSet, fits func(item string) bool) fieldSet {
-	found := fieldSet{}
-	for item, below := range items {
-		if item != self && fits(item) {
-			found[item] = below
+// Differs reports whether one of the fields has another value in one of two objects than in the other.
+func (o FieldSet) Differs(before, after any) bool {
+	for name, below := range o {
+		if name == self {
+			continue
+		}
+		left, right := valueAt(before, name), valueAt(after, name)
+		if _, isEmpty := below[self]; len(below) == 0 || len(below) == 1 && isEmpty {
+			if object.FirstDifference(left, right) != "" {
+				return true
+			}
+		} else if below.Differs(left, right) {
+			return true
 		}
 	}
-	if _, given := items[self]; given && len(found) > 0 {
-		found[self] = fieldSet{}
+	return false
+}
+
+// valueAt returns the member or the item that a path element leads to; nil if there is none.
+func valueAt(value any, name string) (found any) {
+	switch value := value.(type) {
+	case map[string]any:
+		found = value[strings.TrimPrefix(name, "f:")]
+	case []any:
+		found, _ = itemIn(value, name)
 	}
 	return found
 }
 
-// itemNames returns the path elements of labels, annotations, finalizers or owner references.
-func itemNames(applied any) map[string]bool {
-	names := map[string]bool{}
-	switch items := applied.(type) {
-	case map[string]any:
-		for key := range items {
-			names["f:"+key] = true
-		}
-	case []any:
-		for _, item := range items {
-			names[itemName(item)] = true
-		}
-	}
-	return names
-}
-
-func itemName(item any) string {
-	owner, isOwner := item.(map[string]any)
-	if isOwner {
-		return fmt.Sprintf(`k:{"uid":%q}`, owner["uid"])
-	}
-	return fmt.Sprintf("v:%q", item)
-}
-
-func union(a, b fieldSet) fieldSet {
-	all := fieldSet{}
+func union(a, b FieldSet) FieldSet {
+	all := FieldSet{}
 	maps.Copy(all, a)
 	for name, below := range b {
 		all[name] = union(all[name], below)
@@ -185,11 +178,11 @@ type pathElement struct {
 	// keys are those of an object, and value is a value in a set.
 	keys  map[string]any
 	value any
-	below fieldSet
+	below FieldSet
 }
 
 // newPathElement parses a path element. One that does not refer to an item matches none.
-func newPathElement(text string, below fieldSet) pathElement {
+func newPathElement(text string, below FieldSet) pathElement {
 	e := pathElement{text: text, below: below}
 	kind, encoded, _ := strings.Cut(text, ":")
 	var value any
@@ -203,7 +196,7 @@ func newPathElement(text string, below fieldSet) pathElement {
 }
 
 // elements returns the path elements below a field, except for the field itself.
-func (o fieldSet) elements() []pathElement {
+func (o FieldSet) elements() []pathElement {
 	all := make([]pathElement, 0, len(o))
 	for text, below := range o {
 		if text != self {
@@ -236,7 +229,7 @@ func matchesKey(key string, value any, members map[string]any) bool {
 	return !given || fmt.Sprint(has) == fmt.Sprint(value)
 }
 
-// takeOver transfers the fields of former managers to the manager in managedFields, and removes
+// takeOver transfers the fields of previous managers to the manager in managedFields, and removes
 // their annotations. The apply that follows changes the rest. It returns the new resource version.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, err error) {
 	if a.TakeOver == nil {
@@ -252,9 +245,8 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (version string, e
 	return w.takeOverFields(ctx, a, live)
 }
 
-// takeOverFields sends the patch that transfers fields.
 func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *managedMetadata) (version string, err error) {
-	edits := live.transferEdits(w.requests.managerOr(a.Manager), a.TakeOver)
+	edits := live.transferEdits(managerOr(a.Manager), a.TakeOver)
 	if len(edits) == 0 {
 		return live.ResourceVersion, nil
 	}
@@ -263,21 +255,20 @@ func (w *Writer) takeOverFields(ctx context.Context, a plan.Action, live *manage
 	if err != nil {
 		return "", err
 	}
-	request := w.requests.write(w.requests.client.Patch(types.JSONPatchType), a.Manager).
-		SetHeader("Content-Type", string(types.JSONPatchType)).AbsPath(pathOf(a)).Body(body)
-	stored, err := w.send(ctx, a.Resource, "take_over", request)
+	patch := patchOf("take_over", types.JSONPatchType, a.Resource, a.Ref, body)
+	patch.manager = a.Manager
+	stored, err := w.send(ctx, patch)
 	if err != nil {
 		return "", fmt.Errorf("take over the fields of former managers: %w", err)
 	}
 	return stored.ResourceVersion(), nil
 }
 
-func pathOf(a plan.Action) string { return a.Resource.Path(a.Ref.Namespace, a.Ref.Name) }
-
 // readOwners reads an action's object, or its metadata, and the owners of its fields.
 func (w *Writer) readOwners(ctx context.Context, a plan.Action, accept string) (body []byte, live *managedMetadata, err error) {
-	body, err = w.doRequest(ctx, a.Resource, "get", w.requests.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", accept))
-	if err != nil {
+	get := read(a.Resource, a.Ref.Namespace, a.Ref.Name)
+	get.accept = accept
+	if body, err = w.do(ctx, get); err != nil {
 		return nil, nil, fmt.Errorf("read its managed fields: %w", err)
 	}
 	live, err = parseManagedMetadata(body, a)

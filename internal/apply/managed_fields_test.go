@@ -13,14 +13,14 @@ import (
 // The cases have entries as "manager/operation: fields".
 func TestTransferFields(t *testing.T) {
 	const me = "setpoint-compositecontroller-shops"
-	own := &plan.TakeOver{From: []plan.FormerManager{{Name: me}}}
+	own := &plan.TakeOver{From: []plan.PreviousManager{{Name: me}}}
 	applied := map[string]any{
 		"labels":          map[string]any{"app": "x"},
 		"annotations":     map[string]any{"a/b": "x"},
 		"finalizers":      []any{"ours"},
 		"ownerReferences": []any{map[string]any{"uid": "u1"}},
 	}
-	former := &plan.TakeOver{Applied: applied, From: []plan.FormerManager{
+	previous := &plan.TakeOver{Applied: applied, From: []plan.PreviousManager{
 		{Name: me}, {Name: "setpoint", Shared: true}, {Name: "metacontroller", Shared: true}}}
 	for name, c := range map[string]struct {
 		take          *plan.TakeOver
@@ -31,16 +31,16 @@ func TestTransferFields(t *testing.T) {
 			[]string{`other/Update: {"f:data":{"f:theirs":{}}}`, me + `/Apply: {"f:data":{".":{},"f:k":{}},"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`}},
 		"what was applied already": {own,
 			[]string{me + `/Apply: {"f:data":{"f:k":{}}}`, `other/Update: {"f:data":{"f:theirs":{}}}`}, nil},
-		"nothing of it": {former,
+		"nothing of it": {previous,
 			[]string{`other/Apply: {"f:data":{"f:theirs":{}}}`}, nil},
-		"two to one": {former,
+		"two to one": {previous,
 			[]string{
 				`setpoint/Update: {"f:spec":{"f:a":{"f:x":{}}}}`,
 				me + `/Apply: {"f:spec":{"f:a":{"f:y":{}},"f:b":{}}}`,
 				`metacontroller/Apply: {"f:metadata":{"f:labels":{"f:any":{}}}}`,
 			},
 			[]string{me + `/Apply: {"f:metadata":{"f:labels":{"f:any":{}}},"f:spec":{"f:a":{"f:x":{},"f:y":{}},"f:b":{}}}`}},
-		"what others wrote under the same name": {former,
+		"what others wrote under the same name": {previous,
 			[]string{`setpoint/Update: {"f:metadata":{` +
 				`"f:annotations":{".":{},"f:a/b":{},"f:theirs":{}},"f:finalizers":{".":{},"v:\"ours\"":{},"v:\"theirs\"":{}},` +
 				`"f:labels":{".":{},"f:app":{}},"f:ownerReferences":{"k:{\"uid\":\"u1\"}":{},"k:{\"uid\":\"u2\"}":{}}},"f:spec":{"f:a":{}}}`},
@@ -81,7 +81,7 @@ func newEntry(t *testing.T, text string) managedFieldsEntry {
 func TestTransferFieldsSkipsTheStatus(t *testing.T) {
 	e := newEntry(t, `me/Update: {"f:status":{"f:x":{}}}`)
 	e.Subresource = "status"
-	after, changed := transferFields([]managedFieldsEntry{e}, "me", &plan.TakeOver{From: []plan.FormerManager{{Name: "me"}}})
+	after, changed := transferFields([]managedFieldsEntry{e}, "me", &plan.TakeOver{From: []plan.PreviousManager{{Name: "me"}}})
 	if changed || len(after) != 1 {
 		t.Errorf("got %v", after)
 	}

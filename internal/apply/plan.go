@@ -49,7 +49,7 @@ func (e *MissingNamespaceError) Error() string {
 // only one may be written at a time. If an
 // action fails, the others continue, except for those in a namespace that could not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
-	results := make([]Result, 0, p.Len())
+	results := make([]Result, 0, len(p.Actions()))
 	var missing []string
 	for _, stage := range p.Stages {
 		possible, waiting := splitByNamespace(stage, missing)
@@ -133,8 +133,7 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	// In a dry run, the apply shows what the update would do.
 	if a.Update != nil && !w.options.DryRun {
-		var enough bool
-		if enough, result.Err = w.updateInstead(ctx, &result); enough || result.Err != nil {
+		if result = w.updateInstead(ctx, a); result.Stored != nil || result.Err != nil {
 			return result
 		}
 	}
@@ -142,34 +141,89 @@ func (w *Writer) updateOrApply(ctx context.Context, a plan.Action) Result {
 	return result
 }
 
-// updateInstead sends the update of an action in the place of its apply. It reports whether that was enough. It
-// was not if the object has changed since it was read, if the server rejects the update, or if the manager does
-// not own all desired fields alone: then the apply decides.
-func (w *Writer) updateInstead(ctx context.Context, result *Result) (enough bool, err error) {
-	a := result.Action
-	request := w.requests.write(w.requests.client.Put(), a.Manager).AbsPath(pathOf(a)).
-		Param("fieldValidation", metav1.FieldValidationStrict).Body(a.Update.JSON())
-	body, err := w.doRequest(ctx, a.Resource, "update", request.SetHeader("Accept", "application/json"))
+// serverSideApply applies the desired fields. If the server rejects them because of fields that are not
+// desired, an update removes those before another apply. It also removes what the response has as null,
+// which an apply can do for some fields only.
+func (w *Writer) serverSideApply(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if a.Want != nil {
+		return w.applyWithoutLeftovers(ctx, a, nil)
+	}
+	send := w.takeOverAndApply // It first takes over the fields of previous managers.
+	if a.TakeOver != nil && a.TakeOver.OnlyLeftovers {
+		send = w.applyThenTakeOver
+	}
+	stored, err := send(ctx, a)
+	if apierrors.IsInvalid(err) {
+		return w.applyWithoutLeftovers(ctx, a, err)
+	}
+	return stored, err
+}
+
+func (w *Writer) applyWithoutLeftovers(ctx context.Context, a plan.Action, rejected error) (*object.Object, error) {
+	stored, err := w.updateWithoutLeftovers(ctx, a, rejected)
+	if err != nil || w.options.DryRun {
+		return stored, err
+	}
+	a.Before = stored
+	if a.After, err = plan.WithoutNulls(a.After); err != nil {
+		return nil, err
+	}
+	if a.TakeOver == nil {
+		a.TakeOver = ownFields(managerOr(a.Manager))
+	}
+	return w.takeOverAndApply(ctx, a)
+}
+
+func (w *Writer) takeOverAndApply(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if w.simulatesTakeOver(a) {
+		return w.simulateTakeOver(ctx, a)
+	}
+	if _, err := w.takeOver(ctx, a); err != nil {
+		return nil, err
+	}
+	return w.send(ctx, applied(a, a.After))
+}
+
+// applyThenTakeOver takes over created fields only if the apply left some that should be gone.
+func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
+	stored, err := w.send(ctx, applied(a, a.After))
+	if err != nil {
+		return nil, err
+	}
+	lingers, err := plan.HasLeftovers(a.After, stored)
+	if err != nil || !lingers {
+		return stored, err
+	}
+	return w.takeOverAndApply(ctx, a)
+}
+
+// ownFields takes over the fields that a manager owns by updates.
+func ownFields(manager string) *plan.TakeOver {
+	return &plan.TakeOver{From: []plan.PreviousManager{{Name: manager}}}
+}
+
+// updateInstead sends the update of an action in the place of its apply. It returns nothing as stored if that was not
+// enough: if the object has changed since it was read, if the server rejects the update, or if the manager does
+// not own all desired fields alone. Then the apply decides.
+func (w *Writer) updateInstead(ctx context.Context, a plan.Action) Result {
+	put := update(a.Resource, a.Update)
+	put.manager, put.params = a.Manager, map[string]string{"fieldValidation": metav1.FieldValidationStrict}
+	body, err := w.do(ctx, put)
 	switch {
 	case isRejected(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return false, nil
+		return Result{Action: a}
 	case err != nil:
-		return false, err
+		return Result{Action: a, Err: err}
 	}
-	all, shared, err := ownersOf(body, w.requests.managerOr(a.Manager), a)
+	all, shared, err := ownersOf(body, managerOr(a.Manager), a)
 	if err != nil {
-		return false, err
+		return Result{Action: a, Err: err}
 	}
 	stored, err := w.parse(body, "", "")
-	if err != nil {
-		return false, err
+	if err != nil || all && !shared {
+		return Result{Action: a, Stored: stored, Err: err}
 	}
-	if all && !shared {
-		result.Stored = stored
-		return true, nil
-	}
-	result.Updated, result.CoOwned = stored, shared
-	return false, nil
+	return Result{Action: a, Updated: stored, CoOwned: shared}
 }
 
 // ownersOf reports whether a manager owns all fields that an action applies, and whether another one owns any.
@@ -183,7 +237,7 @@ func ownersOf(body []byte, manager string, a plan.Action) (all, shared bool, err
 		return false, false, err
 	}
 	removeUnmanaged(applied)
-	var mine fieldSet
+	var mine FieldSet
 	for _, e := range live.ManagedFields {
 		switch {
 		case e.Manager == manager && e.Subresource == "":
@@ -206,7 +260,7 @@ func removeUnmanaged(fields map[string]any) {
 }
 
 // ownsAllOf reports whether a manager owns all fields of a value. One without fields below is owned as one.
-func (o fieldSet) ownsAllOf(applied any) bool {
+func (o FieldSet) ownsAllOf(applied any) bool {
 	if len(o) == 0 {
 		return true
 	}
@@ -230,7 +284,7 @@ func (o fieldSet) ownsAllOf(applied any) bool {
 }
 
 // ownsAnyOf reports whether a manager owns a field of a value.
-func (o fieldSet) ownsAnyOf(applied any) bool {
+func (o FieldSet) ownsAnyOf(applied any) bool {
 	switch value := applied.(type) {
 	case map[string]any:
 		for name, below := range o {

@@ -28,7 +28,7 @@ func (w *Writer) recreate(ctx context.Context, a plan.Action) (*object.Object, e
 		return simulated, nil
 	}
 	// Only the last applied configuration differs.
-	return w.send(ctx, a.Resource, string(a.DryRunVerb), w.requests.updateOrApply(a, a.After))
+	return w.send(ctx, inPlace(a, a.After))
 }
 
 func annotations(o *object.Object) []byte { return o.Field("metadata", "annotations") }
@@ -65,7 +65,7 @@ func (w *Writer) sendDryRun(ctx context.Context, a plan.Action, version string) 
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, a.Resource, "try", w.requests.asDryRun(w.requests.updateOrApply(a, bound)))
+	return w.try(ctx, inPlace(a, bound))
 }
 
 // isRejected reports whether the server rejects an update: a field is immutable, an admission
@@ -89,7 +89,7 @@ func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.send(ctx, a.Resource, "try", w.requests.asDryRun(w.requests.create(a.Resource, fresh, a.Manager)))
+	_, err = w.try(ctx, create(a.Resource, fresh, a.Manager))
 	if err == nil || AlreadyExists(err) {
 		return nil
 	}

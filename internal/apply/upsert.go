@@ -22,8 +22,9 @@ type Ownership struct {
 
 // Ownership reads who owns an object.
 func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namespace, name string) (*Ownership, error) {
-	request := w.requests.client.Get().AbsPath(resource.Path(namespace, name)).SetHeader("Accept", request.Metadata)
-	body, err := w.doRequest(ctx, resource, "get", request)
+	metadata := read(resource, namespace, name)
+	metadata.accept = request.Metadata
+	body, err := w.do(ctx, metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +39,13 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 	return &Ownership{o, lists.Map(live.ManagedFields, func(e managedFieldsEntry) string { return e.Manager })}, nil
 }
 
-// Apply creates or updates an object by server-side apply with a field manager; the writer's own if
+// Apply creates or updates an object by server-side apply with a field manager; the default if
 // empty. It forces conflicts and rejects unknown fields. It also removes fields that the manager
 // set before and that o does not have, even those of a Create.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	manager = w.requests.managerOr(manager)
+	manager = managerOr(manager)
 	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: o.Ref(), After: o, Manager: manager}
-	body, err := w.doRequest(ctx, resource, "apply", w.requests.apply(a, o))
+	body, err := w.do(ctx, applied(a, o))
 	switch {
 	case apierrors.IsInvalid(err):
 		return w.applyWithoutLeftovers(ctx, a, err)
@@ -68,13 +69,13 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	if _, err := w.takeOverFields(ctx, a, live); err != nil {
 		return nil, err
 	}
-	return w.send(ctx, resource, "apply", w.requests.apply(a, o))
+	return w.send(ctx, applied(a, o))
 }
 
 // hasLeftovers reports whether a manager owns fields by Update that it has not applied. After a
 // Create this includes defaults, which the first apply takes over.
 func (l *managedMetadata) hasLeftovers(manager string) bool {
-	var applied, updated fieldSet
+	var applied, updated FieldSet
 	for _, e := range l.ManagedFields {
 		switch {
 		case e.Manager != manager || e.Subresource != "":
@@ -87,8 +88,7 @@ func (l *managedMetadata) hasLeftovers(manager string) bool {
 	return updated.isNotIn(applied)
 }
 
-// isNotIn reports whether a field is missing in others.
-func (o fieldSet) isNotIn(others fieldSet) bool {
+func (o FieldSet) isNotIn(others FieldSet) bool {
 	for name, below := range o {
 		if name == self {
 			continue
@@ -110,7 +110,7 @@ func (w *Writer) LastManager(ctx context.Context, a plan.Action) (string, error)
 	}
 	var latest managedFieldsEntry
 	for _, e := range live.ManagedFields {
-		if e.Subresource == "" && e.Manager != w.requests.managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
+		if e.Subresource == "" && e.Manager != managerOr(a.Manager) && string(e.Time) >= string(latest.Time) {
 			latest = e
 		}
 	}

@@ -248,7 +248,7 @@ func TestApplyRequests(t *testing.T) {
 // A take over requires the version that was read, and keeps fields that it does not know.
 func TestATakeOverNamesFormerManagers(t *testing.T) {
 	a := applying(t, plan.Apply)
-	a.TakeOver = &plan.TakeOver{From: []plan.FormerManager{{Name: "mine"}}, RemoveAnnotations: []string{"example.org/applied~1", "not/there"}}
+	a.TakeOver = &plan.TakeOver{From: []plan.PreviousManager{{Name: "mine"}}, RemoveAnnotations: []string{"example.org/applied~1", "not/there"}}
 	s, w := newServer(t, apply.Options{}, writeJSON(http.StatusOK, `{"metadata":{"name":"a","uid":"u-1","resourceVersion":"9","annotations":{"example.org/applied~1":"x"},"managedFields":[`+
 		`{"manager":"mine","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{}}}}]}}`))
 	if result := applyOne(t, w, a); result.Err != nil {
@@ -336,7 +336,7 @@ func TestNothingIsDeletedFromAStaleCache(t *testing.T) {
 func TestADryRunStoresNothing(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.Create, plan.Update, plan.Apply, plan.Delete} {
 		a := applying(t, verb)
-		a.TakeOver = &plan.TakeOver{From: []plan.FormerManager{{Name: "mine"}}}
+		a.TakeOver = &plan.TakeOver{From: []plan.PreviousManager{{Name: "mine"}}}
 		s, w := newServer(t, apply.Options{DryRun: true}, writeJSON(http.StatusOK, strings.Replace(stored, `"uid"`,
 			`"managedFields":[{"manager":"mine","operation":"Update","fieldsV1":{"f:data":{}}}],"uid"`, 1)))
 		if result := applyOne(t, w, a); result.Err != nil {

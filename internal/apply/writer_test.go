@@ -134,10 +134,10 @@ func TestRequests(t *testing.T) {
 }
 
 func TestManagerAndClusterScope(t *testing.T) {
-	s, w := newServer(t, apply.Options{Manager: "mine"}, writeJSON(http.StatusCreated, stored))
+	s, w := newServer(t, apply.Options{}, writeJSON(http.StatusCreated, stored))
 	namespace := parse(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
-	must.Get(w.Create(t.Context(), namespaces, namespace, "")).In(t)
-	if want := "POST /api/v1/namespaces?fieldManager=mine " + string(namespace.JSON()); s.requests[0] != want {
+	must.Get(w.Create(t.Context(), namespaces, namespace, "mine")).In(t)
+	if want := "POST /api/v1/namespaces?fieldManager=mine&fieldValidation=Strict " + string(namespace.JSON()); s.requests[0] != want {
 		t.Errorf("sent %q, want %q", s.requests[0], want)
 	}
 }

@@ -55,7 +55,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 			// These kinds have no field for it.
 			FullObjects: plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
 			Revisions:   composite.Revisions{FieldPaths: revisions},
-			LastApplied: "metacontroller.k8s.io/last-applied-configuration",
+			LastApplied: plan.MetacontrollerAppliedAnnotation,
 			// Users have alerts for it.
 			FailureReason: api.EventSyncError,
 			// Metacontroller creates such children.

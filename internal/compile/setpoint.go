@@ -40,7 +40,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 			Resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
 			DeletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
 			Revisions:        composite.Revisions{FieldPaths: revisions},
-			LastApplied:      "setpoint.dev/applied-fields",
+			LastApplied:      plan.AppliedFieldsAnnotation,
 			OmitValues:       true,
 		},
 	}

@@ -62,7 +62,6 @@ func fieldChanges(before, after *object.Object) ([]inspect.Change, error) {
 	return changes, nil
 }
 
-// sectionOrder orders spec, metadata and status.
 func sectionOrder(path string) int {
 	switch first := path[:len(path)-len(strings.TrimLeftFunc(path, isLetter))]; first {
 	case "metadata":

@@ -153,7 +153,7 @@ func TestFieldManagers(t *testing.T) {
 			}
 		})
 	}
-	for _, broken := range []string{`{`, `[{"manager":"x","time":"2026-01-02T03:04:05Z","fieldsV1":{"nonsense":{}}}]`} {
+	for _, broken := range []string{`{`, `[{"manager":"x","time":"2026-01-02T03:04:05Z","fieldsV1":{"nonsense":7}}]`} {
 		if _, err := FieldManagers(json.RawMessage(broken), nil, nil, now.Add(-time.Minute), now); err == nil {
 			t.Errorf("%s: read", broken)
 		}

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,10 +121,9 @@ func appendChange(to []ObjectChange, role string, before, after json.RawMessage)
 		return to
 	}
 	change := ObjectChange{Role: role, Before: before, After: after, Type: changeTypeOf(left, right)}
-	change.Object = refOf(right)
-	if right == nil {
-		change.Object = refOf(left)
-	}
+	either := cmp.Or(right, left)
+	change.Object = either.Ref()
+	change.Object.UID = either.UID()
 	if change.Type == Modified || change.Type == Replaced || change.Type == Terminating {
 		// Both objects have been parsed.
 		change.Changes, _ = fieldChanges(left, right)
@@ -146,13 +146,4 @@ func changeTypeOf(before, after *object.Object) ChangeType {
 		return Terminating
 	}
 	return Modified
-}
-
-func refOf(o *object.Object) (ref object.Ref) {
-	if o == nil {
-		return ref
-	}
-	ref = o.Ref()
-	ref.UID = o.UID()
-	return ref
 }

@@ -71,7 +71,6 @@ func (t Text) Signed() string {
 	return out.String()
 }
 
-// endLine ends the last line, as if all texts did.
 func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

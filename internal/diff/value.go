@@ -28,12 +28,15 @@ func Change(c object.FieldChange) string {
 // Value formats a JSON value in one line: a string without quotes if that is unambiguous,
 // otherwise compact JSON.
 func Value(value json.RawMessage) string {
+	if len(value) > 8*maxValue { // It is truncated anyway, so it need not be parsed.
+		return Shorten(string(value), maxValue)
+	}
 	var text string
-	if json.Unmarshal(shortValue(value), &text) == nil && isPlain(text) {
+	if json.Unmarshal(value, &text) == nil && isPlain(text) {
 		return Shorten(text, maxValue)
 	}
 	var line bytes.Buffer
-	if len(value) > 8*maxValue || json.Compact(&line, value) != nil {
+	if json.Compact(&line, value) != nil {
 		return Shorten(string(value), maxValue)
 	}
 	return Shorten(Unescaped(line.Bytes()), maxValue)
@@ -42,14 +45,6 @@ func Value(value json.RawMessage) string {
 // Unescaped returns JSON without what Go's encoder does to it for the sake of browsers. Escaped backslashes stay.
 func Unescaped(value json.RawMessage) string {
 	return strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(value))
-}
-
-// shortValue avoids parsing long values, which are truncated anyway.
-func shortValue(value json.RawMessage) json.RawMessage {
-	if len(value) > 8*maxValue {
-		return nil
-	}
-	return value
 }
 
 // isPlain reports whether a string is unambiguous without quotes.

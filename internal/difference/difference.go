@@ -28,11 +28,6 @@ const (
 	NotComparable Consequence = "NotComparable"
 )
 
-// Consequences returns all, the most severe first.
-func Consequences() []Consequence {
-	return []Consequence{WouldDelete, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}
-}
-
 // Effect is one consequence of a difference.
 type Effect struct {
 	Consequence Consequence
@@ -40,8 +35,10 @@ type Effect struct {
 	Text string
 }
 
-// Severity orders consequences.
-func (c Consequence) Severity() int { return slices.Index(Consequences(), c) }
+// Severity orders consequences, the most severe first.
+func (c Consequence) Severity() int {
+	return slices.Index([]Consequence{WouldDelete, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}, c)
+}
 
 // Comparison compares two responses of a hook to one request.
 type Comparison struct {
@@ -158,7 +155,6 @@ func (e *effects) compareChildren(was, is map[string]any) {
 // maxShownChanges is how many changes of one child are described: both halves of a renamed field.
 const maxShownChanges = 2
 
-// compareChild compares a child that both responses have.
 func (e *effects) compareChild(name string, planned plans, before, after any) {
 	from, _ := before.(map[string]any)
 	to, _ := after.(map[string]any)
@@ -184,7 +180,6 @@ func (e *effects) compareChild(name string, planned plans, before, after any) {
 // plans are what Setpoint would write because of the response, by the names of children.
 type plans struct{ observed, deleted, written map[string]bool }
 
-// plans returns what Plan does by the names of children.
 func (e *effects) plans() (plans, error) {
 	p := plans{observed: map[string]bool{}, deleted: map[string]bool{}, written: map[string]bool{}}
 	observed, todo, err := e.Plan()
@@ -199,17 +194,11 @@ func (e *effects) plans() (plans, error) {
 	for _, o := range observed {
 		p.observed[nameOf(o)] = true
 	}
-	for _, stage := range todo.Stages {
-		for _, action := range stage {
-			o := action.Before
-			if o == nil {
-				o = action.After
-			}
-			if name := nameOf(o); action.Verb == plan.Delete {
-				p.deleted[name] = true
-			} else {
-				p.written[name] = true
-			}
+	for _, action := range todo.Actions() {
+		if name := nameOf(cmp.Or(action.Before, action.After)); action.Verb == plan.Delete {
+			p.deleted[name] = true
+		} else {
+			p.written[name] = true
 		}
 	}
 	return p, nil

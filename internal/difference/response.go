@@ -32,7 +32,12 @@ func Decode(text json.RawMessage, childrenField, namespace string) (Response, er
 	all := Response(decoded)
 	if childrenField != "" {
 		list, _ := all[childrenField].([]any)
-		all[childrenField] = append([]any{}, withoutNamespaces(list, namespace)...)
+		for _, each := range list {
+			if o, is := each.(map[string]any); is {
+				DropNamespace(o, namespace)
+			}
+		}
+		all[childrenField] = append([]any{}, list...)
 	}
 	return all, nil
 }
@@ -47,16 +52,6 @@ func Plan(planner *plan.Planner, observed []*object.Object, children []json.RawM
 		desired[i].Rule.Method = desired[i].Rule.Method.NonRolling()
 	}
 	return planner.Changes(observed, desired, nil)
-}
-
-// withoutNamespaces removes the namespace of objects that are beside the parent, which is their default.
-func withoutNamespaces(list []any, namespace string) []any {
-	for _, each := range list {
-		if o, is := each.(map[string]any); is {
-			DropNamespace(o, namespace)
-		}
-	}
-	return list
 }
 
 // DropNamespace removes a namespace of an object that is the default there.
@@ -74,7 +69,6 @@ func changesOf(before, after map[string]any) []object.FieldChange {
 	})
 }
 
-// isEmptyJSON reports whether a value equals none.
 func isEmptyJSON(value json.RawMessage) bool {
 	return value == nil || slices.Contains([]string{"null", "[]", "{}", `""`, "0", "false"}, string(value))
 }
@@ -109,7 +103,6 @@ func objectName(of any) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// only returns a map with one of the members, if there is such a member.
 func only(name string, of map[string]any) map[string]any {
 	value, has := of[name]
 	if !has {

@@ -134,7 +134,7 @@ func TestUpToDate(t *testing.T) {
 	observed := observedOf(t, map[string][]byte{
 		"observed.yaml": []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: town}}]`)})
 	p, err := f.Changes(observed, desired, nil)
-	if err != nil || p.Len() != 1 {
+	if err != nil || len(p.Actions()) != 1 {
 		t.Fatalf("got %v, %v; want one update", p, err)
 	}
 	update := p.Stages[0][0]
@@ -178,8 +178,8 @@ func TestStagesKeepTheOrderOfTiers(t *testing.T) {
 			actions = append(actions, Action{Verb: verbs[g.IntN(len(verbs))], Resource: rules[g.IntN(len(rules))].Resource, Desired: uint64(i)})
 		}
 		p := Plan{Stages: stages(slices.Clone(actions))}
-		if p.Len() != len(actions) || p.Empty() != (len(actions) == 0) {
-			t.Errorf("%d actions became %d", len(actions), p.Len())
+		if len(p.Actions()) != len(actions) || p.Empty() != (len(actions) == 0) {
+			t.Errorf("%d actions became %d", len(actions), len(p.Actions()))
 		}
 		var before []Action
 		for _, stage := range p.Stages {
@@ -203,7 +203,7 @@ func TestChangesListEqualChildren(t *testing.T) {
 	desired := Child{Rule: rule, Object: parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"town"},"data":{"k":"v"}}`)}
 	desired.Rule.Method = InPlace
 	first, err := f.Changes(nil, []Child{desired}, nil)
-	if err != nil || first.Len() != 1 || len(first.Equal) != 0 {
+	if err != nil || len(first.Actions()) != 1 || len(first.Equal) != 0 {
 		t.Fatalf("%v, %v", first, err)
 	}
 	stored := first.Stages[0][0].After

@@ -28,6 +28,11 @@ type Claim struct {
 // is being deleted adopts nothing.
 func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Object) (Claim, error) {
 	c := Claim{Children: make([]*object.Object, 0, len(owned))}
+	change := func(verb Verb, o *object.Object, reason string, owners ...json.RawMessage) error {
+		after, err := replaceOwner(o, f.Parent.UID(), owners...)
+		c.Changes = append(c.Changes, Action{Verb: verb, Resource: resource, Ref: o.Ref(), Before: o, After: after, Reason: reason})
+		return err
+	}
 	for _, o := range owned {
 		if !f.manages(o) {
 			continue
@@ -36,26 +41,24 @@ func (f *Planner) Claim(resource object.Resource, owned, orphans []*object.Objec
 			c.Children = append(c.Children, o)
 			continue
 		}
-		released, err := replaceOwner(o, f.Parent.UID())
-		if err != nil {
+		if err := change(Release, o, "labels no longer match the parent's selector"); err != nil {
 			return c, err
 		}
-		c.Changes = append(c.Changes, Action{Verb: Release, Resource: resource, Ref: o.Ref(), Before: o, After: released,
-			Reason: "labels no longer match the parent's selector"})
 	}
 	if f.Parent.Deleting() || f.isDecorator() {
 		return c, nil
+	}
+	own, err := json.Marshal(OwnerReferenceTo(f.Parent))
+	if err != nil {
+		return c, err
 	}
 	for _, o := range orphans {
 		if o.Deleting() {
 			continue
 		}
-		adopted, err := withOwner(o, f.Parent)
-		if err != nil {
+		if err := change(Adopt, o, "labels match the parent's selector", own); err != nil {
 			return c, err
 		}
-		c.Changes = append(c.Changes, Action{Verb: Adopt, Resource: resource, Ref: o.Ref(), Before: o, After: adopted,
-			Reason: "labels match the parent's selector"})
 	}
 	return c, nil
 }
@@ -112,15 +115,6 @@ func addOwner(fields map[string]any, parent *object.Object) {
 	metadata := fields["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
 	metadata["ownerReferences"] = append(owners, OwnerReferenceTo(parent))
-}
-
-// withOwner returns an object with the parent as its controlling owner.
-func withOwner(o, parent *object.Object) (*object.Object, error) {
-	own, err := json.Marshal(OwnerReferenceTo(parent))
-	if err != nil {
-		return nil, err
-	}
-	return replaceOwner(o, parent.UID(), own)
 }
 
 // replaceOwner returns an object with other owner references in the place of those to one UID.
@@ -214,17 +208,19 @@ func (f *Planner) Controls(o *object.Object) bool { return o.ControlledBy(f.Pare
 // change plans one desired child. The zero Action means that there is nothing to do.
 func (f *Planner) change(before *object.Object, child Child, digest uint64) (Action, error) {
 	action := Action{Resource: child.Rule.Resource, Ref: child.Object.Ref(), Before: before, Desired: digest}
-	switch {
-	case before == nil:
+	if before == nil {
 		return f.create(action, child)
-	case child.Rule.Method == Recreate && (child.Rule.Strategy == ServerSide || appliedRecordOf(before).verb != ""):
+	}
+	applied, recreate := appliedRecordOf(before), child.Rule.Method == Recreate
+	switch {
+	case recreate && (child.Rule.Strategy == ServerSide || applied.verb != ""):
 		return f.recreateServerSide(action, child.Object)
-	case child.Rule.Method == Recreate:
-		return f.recreate(action, child.Object)
 	case child.Rule.Strategy == ServerSide:
 		return f.serverSide(action, child.Object)
+	case applied.verb != "":
+		return f.applyOnceMore(action, child.Object)
 	}
-	return f.update(action, child.Object)
+	return f.merge(action, child.Object, recreate)
 }
 
 func (f *Planner) create(action Action, child Child) (Action, error) {
@@ -235,12 +231,8 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 	if child.Rule.Strategy == ServerSide {
 		action.Manager = f.Manager
 		setAnnotation(w.fields, AppliedAnnotation, f.appliedRecordFor(Create, w).String())
-	} else {
-		_, text, err := f.encodeLastApplied(w)
-		if err != nil {
-			return Action{}, err
-		}
-		f.setLastApplied(w.fields, text)
+	} else if err := f.setLastApplied(w.fields, w.recorded); err != nil {
+		return Action{}, err
 	}
 	if w.status != nil {
 		w.fields["status"] = w.status
@@ -251,79 +243,70 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 	return action, err
 }
 
-// update plans an update of a child. An empty value that the server drops counts as a difference:
-// sending it again does no harm, and UpToDate ends it.
+// merge plans an update of a child, or the deletion of one to recreate, if it differs.
 //
-// A child to which the server applied other fields is applied once more before it is merged, because only the server
-// knows which fields to remove. Without a digest it does not count as up to date, so the merge follows.
-func (f *Planner) update(action Action, desired *object.Object) (Action, error) {
-	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
-		last, err := f.serverSide(action, desired)
-		last.Desired = 0
-		return last, err
-	}
-	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, valuesOmitted: f.OmitValues})
-	if err != nil {
+// For an update, an empty value that the server drops counts as a difference: sending it again does no harm, and UpToDate
+// ends it. So does the last applied configuration. A child is not recreated for these, nor for another notation of the
+// same value.
+func (f *Planner) merge(action Action, desired *object.Object, recreate bool) (Action, error) {
+	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: recreate, valuesOmitted: f.OmitValues})
+	// The spec may still be as the server stored it when this desired object was created: in another notation of a quantity.
+	asCreated := m.recorded && !f.OmitValues && action.Before.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
+	if err != nil || m.fieldPath == "" && (recreate || m.recorded) || recreate && asCreated {
 		return Action{}, err
 	}
-	fieldPath := m.fieldPath
-	if fieldPath == "" && m.recorded {
-		return Action{}, nil
+	if err := f.setLastApplied(m.fields, m.desired.recorded); err != nil {
+		return Action{}, err
 	}
-	if fieldPath == "" {
-		fieldPath = object.JoinPath("metadata.annotations", f.LastApplied)
-	}
-	f.setLastApplied(m.fields, m.text)
 	action.After, err = object.Encode(m.fields)
-	action.Verb, action.Want, action.FieldPath, action.Reason = Update, desired, fieldPath, fieldPath+" differs"
+	action.Verb, action.Want = Update, desired
+	action.FieldPath = cmp.Or(m.fieldPath, object.JoinPath("metadata.annotations", f.LastApplied))
+	action.Reason = action.FieldPath + " differs"
+	if recreate {
+		action.Verb, action.DryRunVerb = Delete, Update
+	}
 	return action, err
 }
 
-// recreate plans the deletion of a child that differs. It ignores differences that update writes:
-// empty values, the last applied configuration, and another notation of the same value.
-func (f *Planner) recreate(action Action, desired *object.Object) (Action, error) {
-	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
-	// The spec may still be as the server stored it when this desired object was created: in another notation of a quantity.
-	asCreated := m.recorded && !f.OmitValues && action.Before.Generation() == 1 && strings.HasPrefix(m.fieldPath, "spec.")
-	if err != nil || m.fieldPath == "" || asCreated {
+// applyOnceMore plans for a child to which the server applied fields, and which is merged from now on. If these are
+// others than the desired ones, it is applied before it is merged, because only the server knows which fields to
+// remove. Without a digest it does not count as up to date, so the merge follows.
+func (f *Planner) applyOnceMore(action Action, desired *object.Object) (Action, error) {
+	c, err := f.comparison(action.Before, desired)
+	switch {
+	case err != nil:
 		return Action{}, err
+	case c.record.fieldSet == c.newRecord.fieldSet:
+		return f.merge(action, desired, false)
 	}
-	f.setLastApplied(m.fields, m.text)
-	action.Verb, action.DryRunVerb, action.Want = Delete, Update, desired
-	action.FieldPath, action.Reason = m.fieldPath, m.fieldPath+" differs"
-	action.After, err = object.Encode(m.fields)
-	return action, err
+	action.Desired = 0
+	return f.serverSide(action, desired)
 }
 
 // merged is a desired child merged into the observed one.
 type merged struct {
-	fields map[string]any
-	// text is the last applied configuration to store.
-	text string
+	desired desiredFields
+	fields  map[string]any
 	// fieldPath is the first field that changes; "" if none does.
 	fieldPath string
 	// recorded means that the observed child has this last applied configuration.
 	recorded bool
 }
 
-func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, error) {
+func (f *Planner) merged(observed, desired *object.Object, by merger) (m merged, err error) {
+	if m.desired, err = f.desiredFieldsOf(desired); err != nil {
+		return m, err
+	}
 	have, err := object.Decode(observed.JSON())
 	if err != nil {
-		return merged{}, err
+		return m, err
 	}
-	want, err := f.desiredFieldsOf(desired)
-	if err != nil {
-		return merged{}, err
-	}
-	lastAppliedFields, text, err := f.encodeLastApplied(want)
-	if err != nil {
-		return merged{}, err
-	}
+	want := m.desired
 	last, key := f.lastApplied(have)
-	m := merged{text: text, recorded: key == f.LastApplied && object.FirstDifference(last, lastAppliedFields) == ""}
+	m.recorded = key == f.LastApplied && object.FirstDifference(last, f.outline(want.recorded)) == ""
 	withoutNulls(last)
 	if appliedRecordOf(observed).verb != "" {
-		// The server applied these fields; see update.
+		// The server applied these fields; see applyOnceMore.
 		last, m.recorded = f.outline(want.fields), false
 	}
 	m.fields = by.objects(have, last, want.fields)
@@ -371,7 +354,6 @@ func ownersIn(fields map[string]any) []any {
 // noLongerDesired is the reason of a removal.
 const noLongerDesired = "no longer desired"
 
-// removals plans the deletion of observed children that are not desired.
 func (f *Planner) removals(observed []*object.Object, left map[Key]*object.Object) []Action {
 	var actions []Action
 	for _, o := range observed {

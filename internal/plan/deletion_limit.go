@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -45,47 +46,29 @@ func (g DeletionLimit) Exceeded(t DeletionCount) bool {
 // Removals returns the deletions that count for the deletion guard: those of children that are no
 // longer desired. Recreated children do not count, nor do finished Pods and Jobs.
 func (p Plan) Removals() []Action {
-	var counted []Action
-	for _, stage := range p.Stages {
-		for _, a := range stage {
-			if a.Verb == Delete && a.Reason == noLongerDesired && !isFinished(a.Before) {
-				counted = append(counted, a)
-			}
-		}
-	}
-	return counted
+	return lists.Filter(p.Actions(), func(a Action) bool {
+		return a.Verb == Delete && a.Reason == noLongerDesired && !isFinished(a.Before)
+	})
 }
 
 // Without returns the plan without some of its deletions.
 func (p Plan) Without(deletions []Action) Plan {
-	rest := Plan{Equal: p.Equal}
-	for _, stage := range p.Stages {
-		kept := slices.DeleteFunc(slices.Clone(stage), func(a Action) bool {
-			return slices.ContainsFunc(deletions, func(d Action) bool { return a.Verb == Delete && a.Before == d.Before })
-		})
-		if len(kept) > 0 {
-			rest.Stages = append(rest.Stages, kept)
-		}
-	}
-	return rest
+	return p.filter(func(a Action) bool {
+		return a.Verb != Delete || !slices.ContainsFunc(deletions, func(d Action) bool { return a.Before == d.Before })
+	})
 }
 
-// isFinished reports whether a Pod or a Job has succeeded or failed.
 func isFinished(o *object.Object) bool {
 	switch o.GroupKind() {
 	case object.GroupKind{Kind: "Pod"}:
 		phase := string(o.Field("status", "phase"))
 		return phase == `"Succeeded"` || phase == `"Failed"`
 	case object.GroupKind{Group: "batch", Kind: "Job"}:
-		return jobFinished(o.Field("status", "conditions"))
+		var conditions []condition
+		err := json.Unmarshal(o.Field("status", "conditions"), &conditions)
+		return err == nil && slices.ContainsFunc(conditions, func(c condition) bool {
+			return c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed")
+		})
 	}
 	return false
-}
-
-// jobFinished reports whether a Job has the condition Complete or Failed.
-func jobFinished(list []byte) bool {
-	var conditions []condition
-	return json.Unmarshal(list, &conditions) == nil && slices.ContainsFunc(conditions, func(c condition) bool {
-		return c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed")
-	})
 }

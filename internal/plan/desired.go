@@ -117,7 +117,6 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 	return children, ignored, nil
 }
 
-// isUndeclaredIn reports whether an undeclared kind is among ignored parts.
 func (g Ignored) isUndeclaredIn(ignored []Ignored) bool {
 	return g.Undeclared != (object.GroupKind{}) &&
 		slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
@@ -235,7 +234,6 @@ func (f *Planner) validate(path string, o *object.Object) error {
 	return nil
 }
 
-// setNamespace checks or sets the namespace.
 func (f *Planner) setNamespace(path string, o *object.Object, resource object.Resource, edits *[]object.Edit) error {
 	at := path + ".metadata.namespace"
 	switch {

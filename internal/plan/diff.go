@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
@@ -28,15 +29,18 @@ func Diff(a Action) ([]object.FieldChange, error) {
 // Overlay returns an object with the fields of another set on it. It is what an apply makes of it,
 // except for what only the server knows.
 func Overlay(under, over *object.Object) (*object.Object, error) {
-	have, err := object.Decode(under.JSON())
-	if err != nil {
-		return nil, err
-	}
-	want, err := object.Decode(over.JSON())
+	have, want, err := decodeBoth(under, over)
 	if err != nil {
 		return nil, err
 	}
 	return object.Encode(overlayFields(have, want, under.GroupKind().Group))
+}
+
+func decodeBoth(a, b *object.Object) (left, right map[string]any, err error) {
+	if left, err = object.Decode(a.JSON()); err == nil {
+		right, err = object.Decode(b.JSON())
+	}
+	return left, right, err
 }
 
 func overlayFields(have, want map[string]any, group string) map[string]any {
@@ -48,18 +52,20 @@ func overlayFields(have, want map[string]any, group string) map[string]any {
 
 // mergeFinalizers keeps the finalizers of others.
 func mergeFinalizers(merged, observed map[string]any) {
-	wanted, _ := object.FieldAt(merged, "metadata", "finalizers").([]any)
-	all, _ := object.FieldAt(observed, "metadata", "finalizers").([]any)
-	if len(wanted) == 0 || len(all) == 0 {
-		return
+	if all := finalizersIn(observed); len(all) > 0 && len(finalizersIn(merged)) > 0 {
+		merged["metadata"].(map[string]any)["finalizers"] = slices.Concat(all, missingFinalizers(observed, merged))
 	}
-	all = slices.Clone(all)
-	for _, name := range wanted {
-		if !slices.ContainsFunc(all, func(has any) bool { return object.FirstDifference(has, name) == "" }) {
-			all = append(all, name)
-		}
-	}
-	merged["metadata"].(map[string]any)["finalizers"] = all
+}
+
+func finalizersIn(fields map[string]any) []any {
+	names, _ := object.FieldAt(fields, "metadata", "finalizers").([]any)
+	return names
+}
+
+func missingFinalizers(observed, desired map[string]any) []any {
+	return lists.Filter(finalizersIn(desired), func(name any) bool {
+		return !slices.ContainsFunc(finalizersIn(observed), func(has any) bool { return object.FirstDifference(has, name) == "" })
+	})
 }
 
 // Compare returns the fields in which two objects differ; either may be nil. It leaves out system
@@ -75,7 +81,7 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	}
 	found := object.KeyedChanges(left, right)
 	if o := cmp.Or(before, after); o != nil {
-		return redact.Changes(o.GroupKind(), found), nil
+		found = redact.Changes(o.GroupKind(), found)
 	}
 	return found, nil
 }
@@ -91,7 +97,6 @@ func Same(a, b *object.Object) (bool, error) {
 	return object.FirstDifference(left, right) == "", err
 }
 
-// comparableFields returns the fields of an object that Compare compares.
 func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // A nil object has no fields.
@@ -103,9 +108,7 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 	metadata, _ := fields["metadata"].(map[string]any)
 	RemoveSystemFields(metadata)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range lastAppliedAnnotations {
-		delete(annotations, key)
-	}
+	dropApplied(annotations)
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
@@ -119,80 +122,51 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 // has no longer, and what the server of an aggregated API does with it is not known. See designs/0020-cheapest-write.md.
 
 // update returns the whole object for an update that has the result of the apply; nil if there is none. The
-// set of fields has to be the same as before.
+// set of fields and the items of lists have to be the same as before.
 func (c comparison) update(resource object.Resource, record appliedRecord) (*object.Object, error) {
-	if resource.Custom || !object.IsBuiltInGroup(resource.Group) || missingShared(c.observed, c.desired.fields) != "" ||
-		!valuesFit(nil, c.observed, c.desired.fields) {
+	if resource.Custom || !object.IsBuiltInGroup(resource.Group) {
 		return nil, nil //nolint:nilnil // That there is none is no error.
 	}
 	fields := overlayFields(c.observed, c.desired.fields, resource.Group)
+	if !onlyValuesChange(nil, c.observed, fields) {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
 	setAnnotation(fields, AppliedAnnotation, record.String())
 	return object.Encode(fields)
 }
 
-// valuesFit reports whether all desired fields are observed, and an update may change the values that differ.
-func valuesFit(path []string, observed, desired any) bool {
-	switch want := desired.(type) {
+// onlyValuesChange reports whether two trees have the same fields, and differ in values only that an update may change.
+func onlyValuesChange(path []string, before, after any) bool {
+	switch now := after.(type) {
 	case map[string]any:
-		have, isObject := observed.(map[string]any)
-		return isObject && membersFit(path, have, want)
+		was, isObject := before.(map[string]any)
+		for name, value := range now {
+			if have, exists := was[name]; !exists || !onlyValuesChange(slices.Concat(path, []string{name}), have, value) {
+				return false
+			}
+		}
+		return isObject && len(was) == len(now)
 	case []any:
-		have, isList := observed.([]any)
-		return isList && len(have) == len(want) && itemsFit(path, have, want)
-	}
-	return object.EqualScalars(observed, desired) || sameType(observed, desired) && mayChange(path)
-}
-
-func membersFit(path []string, have, want map[string]any) bool {
-	for name, value := range want {
-		below := slices.Concat(path, []string{name})
-		if len(below) == 2 && below[0] == "metadata" && (below[1] == "ownerReferences" || below[1] == "finalizers") {
-			continue
-		}
-		if observed, exists := have[name]; !exists || !valuesFit(below, observed, value) {
+		was, isList := before.([]any)
+		if !isList || len(was) != len(now) {
 			return false
 		}
+		for i := range now {
+			if !onlyValuesChange(path, was[i], now[i]) {
+				return false
+			}
+		}
+		return true
 	}
-	return true
+	return object.EqualScalars(before, after) || sameType(before, after) && mayChange(path)
 }
 
-// itemsFit reports whether all items fit. An item that changes has to be the same one by its key.
-func itemsFit(path []string, have, want []any) bool {
-	keyed, same := haveUniqueKeys(want), PairItems(have, want, object.ApplyKeys(""))
-	for i := range want {
-		if same[i] == nil && want[i] != nil {
-			return false
-		}
-		if firstMissing("", have[i], want[i]) == "" {
-			continue
-		}
-		if !keyed || !sameKeys(have[i], want[i]) || !valuesFit(path, have[i], want[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// sameKeys reports whether every field that may be the key of an item has its desired value.
-func sameKeys(observed, desired any) bool {
-	have, isObject := observed.(map[string]any)
-	want, isObjectToo := desired.(map[string]any)
-	for name, value := range want {
-		if isKeyField(name) && isScalar(value) && !object.EqualScalars(have[name], value) {
-			return false
-		}
-	}
-	return isObject && isObjectToo
-}
-
-// sameType reports whether two scalars have the same type.
 func sameType(a, b any) bool {
 	_, isNumber := object.Number(a)
 	_, isNumberToo := object.Number(b)
 	return isNumber && isNumberToo || reflect.TypeOf(a) == reflect.TypeOf(b)
 }
 
-// mayChange reports whether an update may change the value of a field.
 func mayChange(path []string) bool {
 	return isLabelOrAnnotation(path) || slices.ContainsFunc(independentFields, func(f []string) bool { return endsWith(path, f) })
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 
@@ -131,24 +132,16 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 	if len(f.children) == 0 {
 		return p, time.Time{}
 	}
-	throttled.Equal = p.Equal
-	for _, stage := range p.Stages {
-		var kept []Action
-		for _, a := range stage {
-			if one := f.throttledBy(a, now); one != nil {
-				until = earlier(until, one.Until)
-				continue
-			}
-			kept = append(kept, a)
+	throttled = p.filter(func(a Action) bool {
+		one := f.throttledBy(a, now)
+		if one != nil && (until.IsZero() || one.Until.Before(until)) {
+			until = one.Until
 		}
-		if len(kept) > 0 {
-			throttled.Stages = append(throttled.Stages, kept)
-		}
-	}
+		return one == nil
+	})
 	return throttled, until
 }
 
-// throttledBy returns the child that delays an action, or nil.
 func (f *Flapping) throttledBy(a Action, now time.Time) *FlappingChild {
 	if !isCorrection(a) {
 		return nil
@@ -157,13 +150,6 @@ func (f *Flapping) throttledBy(a Action, now time.Time) *FlappingChild {
 		return one.flapping
 	}
 	return nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Children returns the flapping children, sorted by name, and drops those that have expired.
@@ -201,7 +187,7 @@ type DeterminismCheck struct {
 
 // RecordWrite counts a write after the latest call. It starts over for another intent.
 func (c *DeterminismCheck) RecordWrite(intent uint64, now time.Time) {
-	if c.intent != intent || now.Sub(c.lastWrite) > flappingWindow {
+	if !c.counts(intent, now) {
 		*c = DeterminismCheck{intent: intent, nextCheck: firstCheckAfter}
 	}
 	c.calls, c.lastWrite = c.calls+1, now
@@ -210,10 +196,15 @@ func (c *DeterminismCheck) RecordWrite(intent uint64, now time.Time) {
 // Due reports whether the request should be repeated: at once, or delayed if two responses at once
 // were the same before.
 func (c *DeterminismCheck) Due(intent uint64, now time.Time) (due, delayed bool) {
-	if c.calls == 0 || c.intent != intent || now.Sub(c.lastWrite) > flappingWindow {
+	if !c.counts(intent, now) {
 		return false, false
 	}
 	return c.differed || c.calls >= c.nextCheck, c.sameAtOnce
+}
+
+// counts reports whether the calls so far count for an intent.
+func (c *DeterminismCheck) counts(intent uint64, now time.Time) bool {
+	return c.intent == intent && now.Sub(c.lastWrite) <= flappingWindow
 }
 
 // RecordResult records the comparison. If the responses were the same, the next check comes after
@@ -226,9 +217,8 @@ func (c *DeterminismCheck) RecordResult(differ bool) {
 // ResponseDifference returns the first difference of two responses, such as "ConfigMap a/b:
 // data.time"; "" if they are equivalent.
 func ResponseDifference(first, second *hook.Response) string {
-	left, leftNames := childrenIn(first)
-	right, _ := childrenIn(second)
-	for _, name := range leftNames {
+	left, right := childrenIn(first), childrenIn(second)
+	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if right[name] == nil {
 			return name + ": only in one response"
 		}
@@ -239,46 +229,33 @@ func ResponseDifference(first, second *hook.Response) string {
 	if len(left) != len(right) {
 		return "the number of children"
 	}
-	one, _ := object.Decode(first.Status)
-	other, _ := object.Decode(second.Status)
 	return cmp.Or(
-		object.DifferenceBy("status", membersOf(one), membersOf(other), equivalent),
+		object.DifferenceBy("status", object.DecodeOrEmpty(first.Status), object.DecodeOrEmpty(second.Status), equivalent),
 		object.DifferenceBy("labels", membersOf(first.Labels), membersOf(second.Labels), equivalent),
 		object.DifferenceBy("annotations", membersOf(first.Annotations), membersOf(second.Annotations), equivalent),
 	)
 }
 
-// membersOf returns the members of a map as a JSON object.
-func membersOf[T any](of map[string]T) map[string]any {
-	members := make(map[string]any, len(of))
-	for name, value := range of {
-		members[name] = value
-		if text, isText := any(value).(*string); isText && text != nil {
+// membersOf returns texts as a JSON object, with null for those that are removed.
+func membersOf(texts map[string]*string) map[string]any {
+	members := make(map[string]any, len(texts))
+	for name, text := range texts {
+		members[name] = nil
+		if text != nil {
 			members[name] = *text
-		} else if isText {
-			members[name] = nil
 		}
 	}
 	return members
 }
 
-// childrenIn returns the children of a response by name, and the sorted names.
-func childrenIn(response *hook.Response) (byName map[string]any, names []string) {
-	byName = map[string]any{}
+func childrenIn(response *hook.Response) map[string]any {
+	byName := map[string]any{}
 	for _, raw := range response.Children {
-		fields, err := object.Decode(raw)
-		if err != nil {
-			continue
+		if child, err := object.Parse(raw); err == nil {
+			byName[child.Ref().String()] = object.DecodeOrEmpty(raw)
 		}
-		child, err := object.Parse(raw)
-		if err != nil {
-			continue
-		}
-		name := child.Ref().String()
-		byName[name], names = fields, append(names, name)
 	}
-	slices.Sort(names)
-	return byName, names
+	return byName
 }
 
 // equivalent reports whether two values mean the same: as quantities, "1" is "1000m".

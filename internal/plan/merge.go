@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -8,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -61,12 +63,9 @@ func (m merger) merge(observed, applied, desired any) any {
 
 func (m merger) objects(observed, applied, desired map[string]any) map[string]any {
 	merged := make(map[string]any, len(observed)+len(desired))
-	for name, value := range observed {
-		_, wasApplied := applied[name]
-		_, isDesired := desired[name]
-		if isDesired || !wasApplied {
-			merged[name] = value
-		}
+	maps.Copy(merged, observed)
+	for name := range applied {
+		delete(merged, name)
 	}
 	for name, value := range desired {
 		have, exists := observed[name]
@@ -112,10 +111,14 @@ func (m merger) lists(observed, applied, desired []any) []any {
 			return m.byKey(have, last, want)
 		}
 	}
-	if !hasKeys && len(observed) == len(desired) && m.unchanged(applied, desired) {
-		return m.byPosition(observed, applied, desired)
+	if hasKeys || len(observed) != len(desired) || !m.unchanged(applied, desired) {
+		return desired
 	}
-	return desired
+	merged := make([]any, len(desired))
+	for i := range desired {
+		merged[i] = m.merge(observed[i], applied[i], desired[i])
+	}
+	return merged
 }
 
 // unchanged reports whether the desired list is the same as before. With field sets only, values
@@ -129,17 +132,17 @@ func (m merger) unchanged(applied, desired []any) bool {
 
 // byKey merges lists whose items have a key.
 func (m merger) byKey(observed, applied, desired object.Items) []any {
-	order := slices.Concat(observed.Order, desired.Order)
+	isNew := func(id object.Identity) bool { _, has := observed.ByID[id]; return !has }
+	order := slices.Concat(observed.Order, lists.Filter(desired.Order, isNew))
 	if m.applyOrder {
 		order = inApplyOrder(observed, desired)
 	}
 	merged := make([]any, 0, len(order))
-	for i, id := range order {
+	for _, id := range order {
 		item, isObserved := observed.ByID[id]
 		want, isDesired := desired.ByID[id]
 		last, wasApplied := applied.ByID[id]
 		switch {
-		case isObserved && !m.applyOrder && i >= len(observed.Order): // It stands among the observed ones.
 		case isObserved && isDesired:
 			merged = append(merged, m.merge(item, last, want))
 		case isDesired:
@@ -177,15 +180,6 @@ func inApplyOrder(observed, desired object.Items) (order []object.Identity) {
 		order = append(order, next)
 	}
 	return slices.Concat(order, slices.DeleteFunc(slices.Clone(rest), isDesired))
-}
-
-// byPosition merges lists of the same length by index.
-func (m merger) byPosition(observed, applied, desired []any) []any {
-	merged := make([]any, len(desired))
-	for i := range desired {
-		merged[i] = m.merge(observed[i], applied[i], desired[i])
-	}
-	return merged
 }
 
 // PairItems returns for each item of a list the desired item that is the same one by one of the keys, or nil.
@@ -230,21 +224,6 @@ func withoutNulls(tree any) {
 	}
 }
 
-// hasNulls reports whether an object has a null member at any depth.
-func hasNulls(tree any) bool {
-	switch t := tree.(type) {
-	case map[string]any:
-		for _, value := range t {
-			if value == nil || hasNulls(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(t, func(item any) bool { return item != nil && hasNulls(item) })
-	}
-	return false
-}
-
 // RemoveNulls removes what is null in the desired fields from an object, and reports whether there was
 // something to remove.
 func RemoveNulls(have, desired any) (removed bool) {
@@ -285,20 +264,25 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 // desired.
 const AppliedAnnotation = "setpoint.dev/applied"
 
-// lastAppliedAnnotations are the annotations in which controllers of all groups and strategies
-// store what they applied.
-var lastAppliedAnnotations = []string{AppliedAnnotation, "metacontroller.k8s.io/last-applied-configuration", "setpoint.dev/applied-fields"}
+// The annotations with the last applied configuration of Setpoint's own group, which has names of fields only, and of
+// Metacontroller's.
+const (
+	AppliedFieldsAnnotation         = "setpoint.dev/applied-fields"
+	MetacontrollerAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
+)
 
 // lastAppliedKeys returns the annotations with a last applied configuration. The planner's own
 // comes first; the child may have belonged to another controller.
 func (f *Planner) lastAppliedKeys() []string {
-	keys := []string{f.LastApplied}
-	for _, key := range lastAppliedAnnotations[1:] {
-		if key != f.LastApplied {
-			keys = append(keys, key)
-		}
+	return lists.Union([]string{f.LastApplied}, []string{MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation})
+}
+
+// dropApplied removes from annotations what controllers of all groups and strategies store of what they applied, and
+// those with more keys.
+func dropApplied(annotations map[string]any, more ...string) {
+	for _, key := range append(more, AppliedAnnotation, MetacontrollerAppliedAnnotation, AppliedFieldsAnnotation) {
+		delete(annotations, key)
 	}
-	return keys
 }
 
 // desiredFields are the fields to set on a child.
@@ -320,16 +304,14 @@ func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error)
 		return desiredFields{}, err
 	}
 	w := desiredFields{fields: fields, recorded: fields, status: fields["status"]}
-	if hasNulls(fields) {
+	if bytes.Contains(desired.JSON(), []byte("null")) {
 		w.recorded = runtime.DeepCopyJSON(fields)
 		f.strip(w.recorded)
-		unfoldStringData(w.recorded)
 		metadata, _ := w.recorded["metadata"].(map[string]any)
 		maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
 	}
 	withoutNulls(fields)
 	f.strip(fields)
-	unfoldStringData(fields)
 	return w, nil
 }
 
@@ -360,13 +342,6 @@ func unfoldStringData(fields map[string]any) {
 	}
 }
 
-// encodeLastApplied returns the last applied configuration as a value and as canonical text.
-func (f *Planner) encodeLastApplied(w desiredFields) (lastAppliedFields map[string]any, text string, err error) {
-	lastAppliedFields = f.outline(w.recorded)
-	data, err := json.Marshal(lastAppliedFields)
-	return lastAppliedFields, string(data), err
-}
-
 // outline returns what is stored of applied fields.
 func (f *Planner) outline(fields map[string]any) map[string]any {
 	if f.OmitValues {
@@ -375,42 +350,30 @@ func (f *Planner) outline(fields map[string]any) map[string]any {
 	return fields
 }
 
-// strip removes the fields that a hook cannot set.
+// strip removes the fields that a hook cannot set, and unfolds those of a Secret.
 func (f *Planner) strip(fields map[string]any) {
 	delete(fields, "status")
 	metadata, _ := fields["metadata"].(map[string]any)
 	RemoveSystemFields(metadata)
-	if annotations, _ := metadata["annotations"].(map[string]any); f.dropLastApplied(annotations) {
-		removeIfEmpty(metadata, "annotations", len(annotations))
+	annotations, _ := metadata["annotations"].(map[string]any)
+	before := len(annotations)
+	dropApplied(annotations, f.LastApplied)
+	if before > 0 && len(annotations) == 0 {
+		delete(metadata, "annotations")
 	}
 	if owners, isList := metadata["ownerReferences"].([]any); isList {
 		owners = OtherOwners(owners, f.Parent.UID())
-		metadata["ownerReferences"] = owners
-		removeIfEmpty(metadata, "ownerReferences", len(owners))
+		if metadata["ownerReferences"] = owners; len(owners) == 0 {
+			delete(metadata, "ownerReferences")
+		}
 	}
+	unfoldStringData(fields)
 }
 
 // RemoveSystemFields removes from metadata what the API server sets.
 func RemoveSystemFields(metadata map[string]any) {
 	for _, name := range systemFields {
 		delete(metadata, name)
-	}
-}
-
-// dropLastApplied removes the last applied configurations from annotations, and reports whether
-// there were any.
-func (f *Planner) dropLastApplied(annotations map[string]any) bool {
-	before := len(annotations)
-	delete(annotations, f.LastApplied)
-	for _, key := range lastAppliedAnnotations {
-		delete(annotations, key)
-	}
-	return len(annotations) < before
-}
-
-func removeIfEmpty(members map[string]any, name string, length int) {
-	if length == 0 {
-		delete(members, name)
 	}
 }
 
@@ -437,21 +400,21 @@ func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key
 		text, _ := annotations[key].(string)
 		if last, err := object.Decode([]byte(text)); err == nil {
 			f.strip(last)
-			unfoldStringData(last)
 			return last, key
 		}
 	}
 	return nil, ""
 }
 
-// setLastApplied replaces the last applied configurations in the annotations.
-func (f *Planner) setLastApplied(fields map[string]any, applied string) {
+func (f *Planner) setLastApplied(fields, applied map[string]any) error {
+	text, err := json.Marshal(f.outline(applied))
 	metadata := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	record := maps.Clone(annotations)
-	f.dropLastApplied(record)
+	dropApplied(record, f.LastApplied)
 	metadata["annotations"] = record
-	setAnnotation(fields, f.LastApplied, applied)
+	setAnnotation(fields, f.LastApplied, string(text))
+	return err
 }
 
 // setAnnotation sets an annotation in place.

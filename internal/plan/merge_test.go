@@ -73,8 +73,7 @@ func TestUpdateInsteadOfApply(t *testing.T) {
 		first := must.Get(f.Changes(nil, desired(created), nil)).In(t)
 		observed := applyPlan(t, nil, first)
 		p := must.Get(f.Changes(observed, desired(wanted), nil)).In(t)
-		action, _ := p.First()
-		if p.Len() != 1 || action.Verb != Apply || (action.Update != nil) != c.update {
+		if all := p.Actions(); len(all) != 1 || all[0].Verb != Apply || (all[0].Update != nil) != c.update {
 			t.Errorf("%s: planned %s, the test expects one apply, by an update: %v", c.resource, describe(t, p), c.update)
 		}
 	}

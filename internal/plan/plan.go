@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -48,6 +49,11 @@ const (
 
 // Rolling reports whether the method updates one child after another.
 func (m UpdateMethod) Rolling() bool { return m == RollingRecreate || m == RollingInPlace }
+
+// NonRolling returns the method for a single child.
+func (m UpdateMethod) NonRolling() UpdateMethod {
+	return UpdateMethod(strings.TrimPrefix(string(m), "Rolling"))
+}
 
 // ApplyStrategy is how a desired child is applied to an observed one.
 type ApplyStrategy string
@@ -120,6 +126,11 @@ func (r Rules) For(kind object.GroupKind) (Rule, bool) {
 	return Rule{}, false
 }
 
+// Rolling reports whether a rule has a rolling method.
+func (r Rules) Rolling() bool {
+	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
+}
+
 // Action is one write.
 type Action struct {
 	Verb     Verb
@@ -169,39 +180,18 @@ type Equal struct {
 // Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool { return len(p.Stages) == 0 }
 
-// First returns the first action, if there is one.
-func (p Plan) First() (Action, bool) {
+// Actions returns all actions in order.
+func (p Plan) Actions() []Action { return slices.Concat(p.Stages...) }
+
+// filter returns the plan with some of its actions.
+func (p Plan) filter(keep func(Action) bool) Plan {
+	kept := Plan{Equal: p.Equal}
 	for _, stage := range p.Stages {
-		for _, action := range stage {
-			return action, true
+		if stage = lists.Filter(stage, keep); len(stage) > 0 {
+			kept.Stages = append(kept.Stages, stage)
 		}
 	}
-	return Action{}, false
-}
-
-// Len returns the number of actions.
-func (p Plan) Len() int {
-	n := 0
-	for _, stage := range p.Stages {
-		n += len(stage)
-	}
-	return n
-}
-
-// NonRolling returns the method for a single child.
-func (m UpdateMethod) NonRolling() UpdateMethod {
-	switch m {
-	case RollingRecreate:
-		return Recreate
-	case RollingInPlace:
-		return InPlace
-	}
-	return m
-}
-
-// Rolling reports whether a rule has a rolling method.
-func (r Rules) Rolling() bool {
-	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Method.Rolling() })
+	return kept
 }
 
 // String returns a line for each action with the number of its stage.
@@ -254,13 +244,12 @@ func tier(kind object.GroupKind) int {
 func stages(actions []Action) [][]Action {
 	slices.SortStableFunc(actions, func(a, b Action) int { return stageOrder(a) - stageOrder(b) })
 	var sorted [][]Action
-	for from := 0; from < len(actions); {
-		to := from + 1
-		for to < len(actions) && stageOrder(actions[to]) == stageOrder(actions[from]) {
-			to++
+	for i, a := range actions {
+		if i == 0 || stageOrder(a) != stageOrder(actions[i-1]) {
+			sorted = append(sorted, nil)
 		}
-		sorted = append(sorted, actions[from:to:to])
-		from = to
+		last := &sorted[len(sorted)-1]
+		*last = append(*last, a)
 	}
 	return sorted
 }

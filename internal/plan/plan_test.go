@@ -211,7 +211,7 @@ func describe(t *testing.T, p Plan) string {
 		return "nothing\n"
 	}
 	text := p.String()
-	if p.Len() > 2 {
+	if len(p.Actions()) > 2 {
 		return text
 	}
 	for _, stage := range p.Stages {

@@ -1,10 +1,12 @@
 package plan
 
 import (
-	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,11 +27,7 @@ type appliedRecord struct {
 }
 
 func appliedRecordOf(observed *object.Object) appliedRecord {
-	var text string
-	if field := observed.Field("metadata", "annotations", AppliedAnnotation); field == nil || json.Unmarshal(field, &text) != nil {
-		return appliedRecord{}
-	}
-	parts := strings.SplitN(text, ":", 3)
+	parts := strings.SplitN(Annotation(observed, AppliedAnnotation), ":", 3)
 	if len(parts) != 3 || parts[0] != string(Create) && parts[0] != string(Apply) {
 		return appliedRecord{}
 	}
@@ -38,12 +36,10 @@ func appliedRecordOf(observed *object.Object) appliedRecord {
 
 func (n appliedRecord) String() string { return string(n.verb) + ":" + n.fieldSet + ":" + n.manager }
 
-// appliedRecordFor returns the record for desired fields.
 func (f *Planner) appliedRecordFor(verb Verb, w desiredFields) appliedRecord {
 	return appliedRecord{verb: verb, fieldSet: fieldSetHash(w.recorded), manager: f.Manager}
 }
 
-// hasSameFields reports whether two records have the same fields and manager.
 func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 	return n.verb != "" && n.fieldSet == other.fieldSet && n.manager == other.manager
 }
@@ -51,8 +47,8 @@ func (n appliedRecord) hasSameFields(other appliedRecord) bool {
 // TakeOver transfers fields to the manager before an apply, so that the apply removes those that
 // are no longer desired.
 type TakeOver struct {
-	// From are the former managers of the child.
-	From []FormerManager
+	// From are the previous managers of the child.
+	From []PreviousManager
 	// Applied has the metadata with the labels, annotations and finalizers known to have been
 	// applied.
 	Applied map[string]any
@@ -63,8 +59,8 @@ type TakeOver struct {
 	OnlyLeftovers bool
 }
 
-// FormerManager is a former manager of a child.
-type FormerManager struct {
+// PreviousManager is a previous manager of a child.
+type PreviousManager struct {
 	Name string
 	// Shared means that other clients used the same manager name: a label, annotation or finalizer
 	// that is not in Applied stays.
@@ -81,7 +77,7 @@ func (a Action) Manages(manager string) bool {
 	if a.TakeOver == nil {
 		return manager == a.Manager || slices.Contains(sharedManagers, manager)
 	}
-	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from FormerManager) bool { return from.Name == manager })
+	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from PreviousManager) bool { return from.Name == manager })
 }
 
 // serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the
@@ -93,7 +89,7 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 		return Action{}, err
 	}
 	action.Verb, action.Manager = Apply, f.Manager
-	action.FieldPath, action.Reason = c.path(), c.reason()
+	action.FieldPath, action.Reason = c.fieldPath, c.reason()
 	action.TakeOver = f.takeOver(c.observed, c.record)
 	// With the same field set and list items the apply removes nothing, as far as can be known: created fields need not be
 	// taken over, which saves two requests. Only the server knows all keys of list items; see HasLeftovers.
@@ -102,8 +98,14 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 		if action.TakeOver != nil {
 			action.TakeOver.OnlyLeftovers = true
 		}
-		if err := f.planUpdate(&action, &c); err != nil {
+		// What an update changes is owned as the fields of a POST are, and so is the record, even if the update fails and the
+		// apply follows.
+		created := f.appliedRecordFor(Create, c.desired)
+		if action.Update, err = c.update(action.Resource, created); err != nil {
 			return action, err
+		}
+		if action.Update != nil {
+			c.newRecord = created
 		}
 	}
 	if !c.record.hasSameFields(c.newRecord) && RemoveNulls(c.observed, c.desired.recorded) {
@@ -115,16 +117,6 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 	return action, err
 }
 
-// planUpdate plans an update in the place of the apply, if it has the same result. What it changes is owned
-// as the fields of a POST are, and so is the record, even if the update fails and the apply follows.
-func (f *Planner) planUpdate(action *Action, c *comparison) (err error) {
-	created := f.appliedRecordFor(Create, c.desired)
-	if action.Update, err = c.update(action.Resource, created); action.Update != nil {
-		c.newRecord = created
-	}
-	return err
-}
-
 // recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an
 // apply would change nothing: the notation of a quantity or a default may differ. The dry run needs
 // no take over if no field was dropped.
@@ -134,7 +126,7 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 		return Action{}, err
 	}
 	action.Verb, action.DryRunVerb, action.Manager = Delete, Apply, f.Manager
-	action.FieldPath, action.Reason = c.path(), c.reason()
+	action.FieldPath, action.Reason = c.fieldPath, c.reason()
 	if c.record.hasSameFields(c.newRecord) {
 		c.newRecord = c.record
 	} else {
@@ -148,7 +140,8 @@ func (f *Planner) recreateServerSide(action Action, desired *object.Object) (Act
 type comparison struct {
 	desired  desiredFields
 	observed map[string]any
-	// fieldPath is the first field that is not as desired; "" for none.
+	// fieldPath is the first field that is not as desired, or the annotation if that is missing, but not if it has another
+	// record; "" for none.
 	fieldPath string
 	// record is that of the observed child, newRecord that of the desired one.
 	record, newRecord appliedRecord
@@ -163,38 +156,19 @@ func (f *Planner) comparison(observed, desired *object.Object) (c comparison, er
 	}
 	c.fieldPath, c.record = missingField(c.observed, c.desired.fields), appliedRecordOf(observed)
 	c.newRecord = f.appliedRecordFor(Apply, c.desired)
+	if c.fieldPath == "" && c.record.verb == "" {
+		c.fieldPath = object.JoinPath("metadata.annotations", AppliedAnnotation)
+	}
 	return c, nil
 }
 
 func (c comparison) equal() bool { return c.fieldPath == "" && c.record.hasSameFields(c.newRecord) }
 
-// path returns the first field that differs: the annotation if it is missing, but not if it has
-// another record.
-func (c comparison) path() string {
-	if c.fieldPath == "" && c.record.verb == "" {
-		return object.JoinPath("metadata.annotations", AppliedAnnotation)
-	}
-	return c.fieldPath
-}
-
 func (c comparison) reason() string {
-	if path := c.path(); path != "" {
-		return path + " differs"
+	if c.fieldPath != "" {
+		return c.fieldPath + " differs"
 	}
 	return "the set of desired fields changed"
-}
-
-// appliedBefore reports whether the last write was a server-side apply with another field set.
-func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) {
-	record := appliedRecordOf(observed)
-	if record.verb == "" {
-		return false, nil
-	}
-	w, err := f.desiredFieldsOf(desired)
-	if err != nil {
-		return false, err
-	}
-	return record.fieldSet != fieldSetHash(w.recorded), nil
 }
 
 // applied returns the object to apply, with the UID of the observed one.
@@ -211,22 +185,133 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 		if record.verb == Apply && record.manager == f.Manager {
 			return nil
 		}
-		return &TakeOver{From: []FormerManager{{Name: record.manager}}}
-	}
-	t := &TakeOver{From: []FormerManager{{Name: f.Manager, Shared: slices.Contains(sharedManagers, f.Manager)}}}
-	for _, name := range sharedManagers {
-		if name != f.Manager {
-			t.From = append(t.From, FormerManager{Name: name, Shared: true})
-		}
-	}
-	annotations, _ := object.FieldAt(have, "metadata", "annotations").(map[string]any)
-	for _, key := range f.lastAppliedKeys() {
-		if _, given := annotations[key]; given {
-			t.RemoveAnnotations = append(t.RemoveAnnotations, key)
-		}
+		return &TakeOver{From: []PreviousManager{{Name: record.manager}}}
 	}
 	last, _ := f.lastApplied(have)
 	withoutNulls(last)
-	t.Applied, _ = last["metadata"].(map[string]any)
-	return t
+	applied, _ := last["metadata"].(map[string]any)
+	return &TakeOver{
+		From: lists.Map(lists.Union([]string{f.Manager}, sharedManagers), func(name string) PreviousManager {
+			return PreviousManager{Name: name, Shared: slices.Contains(sharedManagers, name)}
+		}),
+		Applied: applied,
+		RemoveAnnotations: lists.Filter(f.lastAppliedKeys(), func(key string) bool {
+			return object.FieldAt(have, "metadata", "annotations", key) != nil
+		}),
+	}
+}
+
+// missingField returns the first desired field that is not observed; "" if there is none.
+// Additional owners and finalizers do not count.
+func missingField(observed, desired map[string]any) string {
+	want := maps.Clone(desired)
+	if metadata, given := want["metadata"].(map[string]any); given {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "ownerReferences")
+		delete(metadata, "finalizers")
+		want["metadata"] = metadata
+	}
+	if fieldPath := firstMissing("", observed, want); fieldPath != "" {
+		return fieldPath
+	}
+	return missingShared(observed, desired)
+}
+
+// missingShared compares the lists that several clients share: owners and finalizers.
+func missingShared(observed, desired map[string]any) string {
+	merged := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
+	if len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "" {
+		return "metadata.ownerReferences"
+	}
+	if len(missingFinalizers(observed, desired)) > 0 {
+		return "metadata.finalizers"
+	}
+	return ""
+}
+
+// firstMissing returns the first field that is not as desired. Additional members of objects do not
+// count. A list with another number of items differs, although the additional items may belong to
+// others: only the server knows which lists are atomic.
+func firstMissing(path string, observed, desired any) string {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, isObject := observed.(map[string]any)
+		if !isObject {
+			return object.PathOrRoot(path)
+		}
+		return firstMissingMember(path, have, want)
+	case []any:
+		have, isList := observed.([]any)
+		if !isList || len(have) != len(want) {
+			return object.PathOrRoot(path)
+		}
+		if !haveUniqueKeys(want) {
+			break
+		}
+		for i := range want {
+			if fieldPath := firstMissing(path+"["+strconv.Itoa(i)+"]", have[i], want[i]); fieldPath != "" {
+				return fieldPath
+			}
+		}
+		return ""
+	}
+	return object.DifferenceBy(path, observed, desired, object.EqualScalars)
+}
+
+func firstMissingMember(path string, observed, desired map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		at := object.JoinPath(path, name)
+		have, exists := observed[name]
+		if !exists {
+			return at
+		}
+		if fieldPath := firstMissing(at, have, desired[name]); fieldPath != "" {
+			return fieldPath
+		}
+	}
+	return ""
+}
+
+// sameItems reports whether the desired lists have the observed items, whose fields may differ. It
+// returns false in doubt.
+func sameItems(observed, desired any) bool {
+	return listsFit(observed, desired, func(have, want []any) bool {
+		return have != nil && len(have) == len(want) && (haveUniqueKeys(want) || object.FirstDifference(have, want) == "")
+	})
+}
+
+// listsFit reports whether all lists that are desired, at any depth, fit those observed; nil for none.
+func listsFit(observed, desired any, fit func(have, want []any) bool) bool {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, _ := observed.(map[string]any)
+		for name, value := range want {
+			if !listsFit(have[name], value, fit) {
+				return false
+			}
+		}
+	case []any:
+		have, _ := observed.([]any)
+		if !fit(have, want) {
+			return false
+		}
+		for i := range min(len(have), len(want)) {
+			if !listsFit(have[i], want[i], fit) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// HasLeftovers reports whether a stored list has more items than were applied, because another
+// manager owns an item that is no longer desired.
+func HasLeftovers(applied, stored *object.Object) (bool, error) {
+	want, have, err := decodeBoth(applied, stored)
+	if err != nil {
+		return false, err
+	}
+	// Other clients may own owners and finalizers.
+	delete(want, "metadata")
+	return !listsFit(have, want, func(have, want []any) bool { return len(have) <= len(want) }), nil
 }

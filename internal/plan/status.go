@@ -12,6 +12,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,7 +54,6 @@ func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resourc
 	return parent.WithValue(want, "status")
 }
 
-// keepsStatus reports whether the response leaves the status alone.
 func (f *Planner) keepsStatus(resource object.Resource, response *hook.Response) bool {
 	if !resource.Status && !f.isDecorator() {
 		return true
@@ -81,53 +81,43 @@ func (f *Planner) completeStatus(resource object.Resource, have, want map[string
 
 // decorate sets the labels and annotations of a response on the parent. It leaves others alone.
 func decorate(parent *object.Object, response *hook.Response) (*object.Object, error) {
-	var edits []object.Edit
-	for _, field := range [...]struct {
-		name    string
-		changes map[string]*string
-	}{{"labels", response.Labels}, {"annotations", response.Annotations}} {
-		edit, changed, err := editStrings(parent.Field("metadata", field.name), field.changes)
-		if err != nil {
-			return nil, err
-		}
-		if changed {
-			edit.Path = []string{"metadata", field.name}
-			edits = append(edits, edit)
-		}
+	labels, err := editStrings(parent, "labels", response.Labels)
+	if err != nil {
+		return nil, err
 	}
-	if len(edits) == 0 {
-		return parent, nil
+	annotations, err := editStrings(parent, "annotations", response.Annotations)
+	if err != nil || len(labels)+len(annotations) == 0 {
+		return parent, err
 	}
-	return parent.Edited(edits...)
+	return parent.Edited(slices.Concat(labels, annotations)...)
 }
 
-// editStrings returns the edit that sets and removes members of a map of strings.
-func editStrings(field []byte, changes map[string]*string) (object.Edit, bool, error) {
-	if len(changes) == 0 {
-		return object.Edit{}, false, nil
-	}
+// editStrings returns the edit that sets and removes members of a map in metadata, if there is anything to change.
+func editStrings(o *object.Object, name string, changes map[string]*string) ([]object.Edit, error) {
 	have := map[string]string{}
-	if field != nil {
+	if field := o.Field("metadata", name); field != nil && len(changes) > 0 {
 		if err := json.Unmarshal(field, &have); err != nil {
-			return object.Edit{}, false, err
+			return nil, err
 		}
 	}
 	want := maps.Clone(have)
-	for name, value := range changes {
+	for key, value := range changes {
 		if value == nil {
-			delete(want, name)
+			delete(want, key)
 			continue
 		}
-		want[name] = *value
+		want[key] = *value
 	}
-	if maps.Equal(have, want) {
-		return object.Edit{}, false, nil
+	edit := object.Edit{Path: []string{"metadata", name}}
+	switch {
+	case maps.Equal(have, want):
+		return nil, nil
+	case len(want) == 0: // An edit without a value removes the member.
+		return []object.Edit{edit}, nil
 	}
-	if len(want) == 0 {
-		return object.Edit{}, true, nil // An edit without a value removes the member.
-	}
-	text, err := json.Marshal(want)
-	return object.Edit{Value: text}, true, err
+	var err error
+	edit.Value, err = json.Marshal(want)
+	return []object.Edit{edit}, err
 }
 
 // conditionStamp has the fields of a condition that the hook does not set.
@@ -142,12 +132,12 @@ func withConditions(have, want map[string]any, conditions []hook.Condition, stam
 	if len(conditions) == 0 {
 		return
 	}
-	former, _ := have["conditions"].([]any)
+	previous, _ := have["conditions"].([]any)
 	list, given := want["conditions"].([]any)
 	if !given {
-		list = former
+		list = previous
 	}
-	want["conditions"] = stamp.merged(former, list, conditions)
+	want["conditions"] = stamp.merged(previous, list, conditions)
 }
 
 // Conditions merges conditions by type into a list, for a generation. The transition time changes
@@ -156,10 +146,10 @@ func Conditions(list []any, conditions []hook.Condition, generation int64, now t
 	return conditionStamp{generation, now}.merged(list, list, conditions)
 }
 
-func (s conditionStamp) merged(former, list []any, conditions []hook.Condition) []any {
+func (s conditionStamp) merged(previous, list []any, conditions []hook.Condition) []any {
 	merged := append([]any(nil), list...)
 	for _, c := range conditions {
-		fields := conditionFields(c, former, s)
+		fields := s.fields(c, previous)
 		if i := indexOfType(merged, c.Type); i >= 0 {
 			merged[i] = fields
 			continue
@@ -169,10 +159,11 @@ func (s conditionStamp) merged(former, list []any, conditions []hook.Condition) 
 	return merged
 }
 
-func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[string]any {
-	since := stamp.now.UTC().Format(time.RFC3339)
-	if i := indexOfType(former, c.Type); i >= 0 {
-		before := former[i].(map[string]any)
+// fields returns a condition as it is stored, given those that are stored.
+func (s conditionStamp) fields(c hook.Condition, previous []any) map[string]any {
+	since := s.now.UTC().Format(time.RFC3339)
+	if i := indexOfType(previous, c.Type); i >= 0 {
+		before := previous[i].(map[string]any)
 		if at, given := before["lastTransitionTime"].(string); given && before["status"] == c.Status {
 			since = at
 		}
@@ -180,13 +171,12 @@ func conditionFields(c hook.Condition, former []any, stamp conditionStamp) map[s
 	fields := map[string]any{
 		"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message, "lastTransitionTime": since,
 	}
-	if stamp.generation > 0 {
-		fields["observedGeneration"] = stamp.generation
+	if s.generation > 0 {
+		fields["observedGeneration"] = s.generation
 	}
 	return fields
 }
 
-// indexOfType returns the index of the condition of a type; -1 if there is none.
 func indexOfType(list []any, kind string) int {
 	return slices.IndexFunc(list, func(item any) bool {
 		fields, isObject := item.(map[string]any)
@@ -264,7 +254,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	if want == nil {
 		want = map[string]any{}
 	}
-	former, _ := have["conditions"].([]any)
+	previous, _ := have["conditions"].([]any)
 	overlaid, given := want["conditions"].([]any)
 	isNoObject := func(item any) bool {
 		_, is := item.(map[string]any)
@@ -273,8 +263,8 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	if want["conditions"] != nil && !given || slices.ContainsFunc(overlaid, isNoObject) {
 		return parent, nil // A field of the author's, which an untyped status takes.
 	}
-	list := slices.DeleteFunc(slices.Clone(overlaid), func(item any) bool { return isOwnCondition(item, hookConditions) })
-	list = append(list, conditionStamp{parent.Generation(), now}.transition(former, report, hookConditions)...)
+	stamp := conditionStamp{parent.Generation(), now}
+	list := append(withoutOwn(overlaid, hookConditions), stamp.own(previous, report, hookConditions)...)
 	if given || len(list) > 0 {
 		want["conditions"] = list
 	}
@@ -293,40 +283,41 @@ func isOwnCondition(item any, hookConditions []string) bool {
 	return slices.Contains(ownConditionTypes[:], kind) && !slices.Contains(hookConditions, kind)
 }
 
-// transition returns the conditions of a report, or the stored ones if they say the same.
-func (s conditionStamp) transition(former []any, report StatusReport, hookConditions []string) []any {
+func withoutOwn(list []any, hookConditions []string) []any {
+	return slices.DeleteFunc(slices.Clone(list), func(item any) bool { return isOwnCondition(item, hookConditions) })
+}
+
+// own returns the conditions of a report, or the stored ones if they say the same.
+func (s conditionStamp) own(previous []any, report StatusReport, hookConditions []string) []any {
 	if report.State == Unchanged {
-		return slices.DeleteFunc(slices.Clone(former), func(item any) bool { return !isOwnCondition(item, hookConditions) })
+		return lists.Filter(previous, func(item any) bool { return isOwnCondition(item, hookConditions) })
 	}
-	var before, now []any
-	same := true
+	var same, now []any
 	for _, c := range report.conditions() {
 		if slices.Contains(hookConditions, c.Type) {
 			continue
 		}
-		made := conditionFields(c, former, s)
+		made := s.fields(c, previous)
 		now = append(now, made)
-		if i := indexOfType(former, c.Type); i >= 0 {
-			before = append(before, former[i])
-			same = same && sameCondition(former[i].(map[string]any), made)
+		if i := indexOfType(previous, c.Type); i >= 0 && sameCondition(previous[i].(map[string]any), made) {
+			same = append(same, previous[i])
 		}
 	}
-	if same && len(before) == len(now) {
-		return before
+	if len(same) == len(now) {
+		return same
 	}
 	return now
 }
 
-// sameCondition reports whether two conditions of the same generation say the same.
 func sameCondition(before, now map[string]any) bool {
 	for _, name := range [...]string{"status", "reason", "observedGeneration"} {
 		if object.FirstDifference(before[name], now[name]) != "" {
 			return false
 		}
 	}
-	former, _ := before["message"].(string)
+	previous, _ := before["message"].(string)
 	message, _ := now["message"].(string)
-	return slices.Equal(wordsOf(former), wordsOf(message))
+	return slices.Equal(wordsOf(previous), wordsOf(message))
 }
 
 func wordsOf(message string) []string {
@@ -344,9 +335,9 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	if err != nil {
 		return stored, nil //nolint:nilerr // A status that is not an object has no conditions.
 	}
-	former, _ := status["conditions"].([]any)
-	list := slices.DeleteFunc(slices.Clone(former), func(item any) bool { return isOwnCondition(item, hookConditions) })
-	if len(list) == len(former) {
+	previous, _ := status["conditions"].([]any)
+	list := withoutOwn(previous, hookConditions)
+	if len(list) == len(previous) {
 		return stored, nil
 	}
 	if status["conditions"] = list; len(list) == 0 {

@@ -126,9 +126,6 @@ func (c *Composer) checkFunctions() []error {
 	return p.of(c.name())
 }
 
-// appliedFields is the annotation of children with the last applied fields.
-const appliedFields = "setpoint.dev/applied-fields"
-
 // compile returns the program of the functions, or one for each namespace of a limited
 // app.
 func (c *Composer) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
@@ -139,7 +136,7 @@ func (c *Composer) compile(ctx context.Context, env compile.Environment) (*compi
 	p := composite.Program{
 		Name: c.name(), Parent: found.resource, Sync: c.sync, Finalize: c.finalize, Finalizer: c.finalizer(),
 		GenerateSelector: true, SyncOnStatusChange: c.SyncOnStatusChange, Resync: c.resync,
-		LastApplied: appliedFields, OmitValues: true, Manager: c.fieldManager(), Workers: cmp.Or(c.Workers, env.Workers),
+		LastApplied: plan.AppliedFieldsAnnotation, OmitValues: true, Manager: c.fieldManager(), Workers: cmp.Or(c.Workers, env.Workers),
 		Fields: c.Fields, Reads: found.reads,
 		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced, Namespaces: env.Namespaces},
 		Revisions: composite.Revisions{Namespace: env.Namespace}, DeletionLimit: c.Guard,

@@ -178,7 +178,7 @@ var thirdPartyLibraries = []struct {
 	{"sigs.k8s.io/controller-runtime", []string{"test/bench/..."}},
 	{"sigs.k8s.io/json", []string{"internal/explore/apiserver/kinds", "internal/object"}},
 	{"sigs.k8s.io/kwok", []string{"controlplane/..."}},
-	{"sigs.k8s.io/structured-merge-diff/v6", []string{"internal/diff", "internal/explore/apiserver/..."}},
+	{"sigs.k8s.io/structured-merge-diff/v6", []string{"internal/explore/apiserver/..."}},
 	{"sigs.k8s.io/yaml", []string{"..."}},
 }
 

@@ -193,7 +193,7 @@ func (r *run) loadRevisions() error {
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
 	r.rollout = &rollingUpdate{
-		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Former)),
+		writes: r.writes, family: &r.family, history: history, responses: make([]*hook.Response, len(history.Previous)),
 	}
 	return nil
 }

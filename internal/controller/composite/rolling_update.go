@@ -48,7 +48,7 @@ func (u *rollingUpdate) callFormer(parent *object.Object, do hookCall) (wait fun
 	}
 	var calls sync.WaitGroup
 	errs := make([]error, len(u.responses))
-	for i, former := range u.history.Former {
+	for i, former := range u.history.Previous {
 		if !needsCall(former) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (u *rollingUpdate) mergeInto(latest *hook.Response) {
 	if u == nil {
 		return
 	}
-	for i, former := range u.history.Former {
+	for i, former := range u.history.Previous {
 		if !needsCall(former) {
 			continue
 		}
@@ -129,7 +129,7 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	}
 	frozen := u.Phase == controller.PhaseFinalizing
 	todo := rolling.Rollout{
-		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Former: u.formerChildren(),
+		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Previous: u.formerChildren(),
 		UpToDate: u.memory.upToDate.contains, Frozen: frozen,
 	}
 	step, err := todo.Step()
@@ -151,17 +151,17 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 
 // formerChildren returns the children that the former revisions want. Malformed responses are
 // reported and leave their children as they are.
-func (u *rollingUpdate) formerChildren() []rolling.Former {
+func (u *rollingUpdate) formerChildren() []rolling.PreviousRevision {
 	errs := []error{u.err}
-	former := make([]rolling.Former, len(u.responses))
+	former := make([]rolling.PreviousRevision, len(u.responses))
 	for i, response := range u.responses {
-		former[i].Claims = u.history.Former[i].Claims
+		former[i].Claims = u.history.Previous[i].Claims
 		if response == nil {
 			continue
 		}
 		children, _, err := u.planner.Desired(response.Children)
 		if err != nil {
-			errs = append(errs, u.formerRevisionError(u.history.Former[i], plan.Malformed(err)))
+			errs = append(errs, u.formerRevisionError(u.history.Previous[i], plan.Malformed(err)))
 			continue
 		}
 		former[i].Children = children

@@ -72,7 +72,7 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 	t.Helper()
 	must.Succeed(t, r.loadRevisions())
 	var claims []rolling.Claims
-	for _, former := range r.rollout.history.Former {
+	for _, former := range r.rollout.history.Previous {
 		claims = append(claims, former.Claims)
 	}
 	p := must.Get(r.rollout.history.Writes(claims)).In(t)
@@ -167,7 +167,7 @@ func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 		}
 	}
 	latest, former := of[record.Revision{Number: 2}], of[record.Revision{Number: 1, Previous: true}]
-	if len(of) != 2 || latest != r.rollout.history.Latest.Name || former != r.rollout.history.Former[0].Name {
+	if len(of) != 2 || latest != r.rollout.history.Latest.Name || former != r.rollout.history.Previous[0].Name {
 		t.Errorf("recorded %v", of)
 	}
 }

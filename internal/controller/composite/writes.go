@@ -238,7 +238,8 @@ func (w *writes) throttle(todo plan.Plan) plan.Plan {
 	if !until.IsZero() {
 		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.Tools.Now()))
 	}
-	if first, there := throttled.First(); there {
+	if !throttled.Empty() {
+		first := throttled.Stages[0][0]
 		w.first = first.Ref.String() + ": " + first.Reason
 		w.firstAt = []record.Location{{Kind: object.KindOf(first.Resource), Namespace: strings.Clone(first.Ref.Namespace)}}
 	}

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,7 +23,7 @@ const (
 	parentResourceLabel = "setpoint.dev/parent-resource"
 	// controllerAnnotation names the controller: a parent may have several.
 	controllerAnnotation = "setpoint.dev/controller"
-	// claimsAnnotation lists the children that still follow a former revision.
+	// claimsAnnotation lists the children that still follow a previous revision.
 	claimsAnnotation = "setpoint.dev/children"
 )
 
@@ -39,12 +42,12 @@ type Revisions struct {
 // Revision is one state of the fields of a parent that are rolled out.
 type Revision struct {
 	// Name is the name of its ControllerRevision. It is a hash of the fields, so a parent that is
-	// reverted has its former revision again.
+	// reverted has its previous revision again.
 	Name string
 	// Number grows with each change of the revision.
 	Number int64
-	// Claims are the children that still follow a former revision. The latest has none: it has all
-	// children that no former revision claims.
+	// Claims are the children that still follow a previous revision. The latest has none: it has all
+	// children that no previous revision claims.
 	Claims Claims
 	// Stored is the ControllerRevision; nil if it has to be created.
 	Stored *object.Object
@@ -69,7 +72,6 @@ func (k Revisions) paths() [][]string {
 	return k.FieldPaths
 }
 
-// current returns the revision of a parent's current spec.
 func (k Revisions) current(parent *object.Object) (Revision, error) {
 	fields := map[string]any{}
 	for _, path := range k.paths() {
@@ -92,21 +94,6 @@ func (k Revisions) name(parent *object.Object, patch string) string {
 	return plan.RevisionName(k.Parents.Plural+"."+cmp.Or(k.Parents.Group, "core"), parent.UID(), k.Controller, patch)
 }
 
-// parentAt returns the parent with the fields of a former revision.
-func (k Revisions) parentAt(now *object.Object, at Revision) (*object.Object, error) {
-	var edits []object.Edit
-	for _, path := range k.paths() {
-		value := at.Stored.Field(append([]string{"data", "parentPatch"}, path...)...)
-		edits = append(edits, object.Edit{Value: value, Path: path})
-	}
-	then, err := now.Edited(edits...)
-	if err != nil {
-		return nil, fmt.Errorf("build %s at revision %s: %w", now.Ref(), at.Name, err)
-	}
-	return then, nil
-}
-
-// create returns the new ControllerRevision of a revision.
 func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, error) {
 	data := map[string]any{}
 	if r.patch != nil {
@@ -138,4 +125,64 @@ func (k Revisions) labels(parent *object.Object) map[string]any {
 		}
 	}
 	return all
+}
+
+// maxClaims is the maximum size of the claims in bytes. The annotations of an object may have 256
+// KiB in total.
+const maxClaims = 240 << 10
+
+// Claims are the children that still follow a previous revision.
+type Claims map[plan.Key]bool
+
+// Has reports whether a child still follows the revision.
+func (c Claims) Has(child *object.Object) bool { return c[plan.KeyOf(child)] }
+
+// claimsList is the stored form of claims: names by namespace by kind, such as
+// {"Pod":{"shop":["web-1","web-2"]}}. There may be thousands of children.
+type claimsList map[string]map[string][]string
+
+func (c Claims) encode() (string, error) {
+	list := claimsList{}
+	for _, child := range c.sorted() {
+		kind := schema.GroupKind(child.Kind).String()
+		if list[kind] == nil {
+			list[kind] = map[string][]string{}
+		}
+		list[kind][child.Namespace] = append(list[kind][child.Namespace], child.Name)
+	}
+	text, err := json.Marshal(list)
+	if err == nil && len(text) > maxClaims {
+		err = fmt.Errorf("the names of the %d children to update take %d bytes, more than the %d that fit into an annotation; "+
+			"use fewer children per parent, or the update method InPlace or Recreate", len(c), len(text), maxClaims)
+	}
+	return string(text), err
+}
+
+// sorted makes the stored form canonical, in which JSON orders kinds and namespaces.
+func (c Claims) sorted() []plan.Key {
+	return slices.SortedFunc(maps.Keys(c), func(a, b plan.Key) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// readClaims reads claims. It drops kinds that are no longer rolled out.
+func readClaims(text string, rules plan.Rules) (Claims, error) {
+	claims := Claims{}
+	if text == "" {
+		return claims, nil
+	}
+	var list claimsList
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, err
+	}
+	for kind, namespaces := range list {
+		of := object.GroupKind(schema.ParseGroupKind(kind))
+		if rule, _ := rules.For(of); !rule.Method.Rolling() {
+			continue
+		}
+		for namespace, names := range namespaces {
+			for _, name := range names {
+				claims[plan.Key{Kind: of, Namespace: namespace, Name: name}] = true
+			}
+		}
+	}
+	return claims, nil
 }

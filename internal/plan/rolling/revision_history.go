@@ -15,8 +15,8 @@ import (
 type History struct {
 	// Latest is the revision of the current spec.
 	Latest Revision
-	// Former are the other stored revisions, newest first. Some may have no claims left.
-	Former    []Revision
+	// Previous are the other stored revisions, newest first. Some may have no claims left.
+	Previous  []Revision
 	family    *plan.Planner
 	revisions Revisions
 }
@@ -43,13 +43,13 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 			h.Latest.Stored, h.Latest.Number = o, r.Number
 			continue
 		}
-		h.Former = append(h.Former, r)
+		h.Previous = append(h.Previous, r)
 	}
-	if len(h.Former) == 0 && h.Latest.Stored == nil {
+	if len(h.Previous) == 0 && h.Latest.Stored == nil {
 		// Nothing is known about the origin of existing children.
-		h.Former = []Revision{{Name: k.name(f.Parent, unknown), Claims: Claims{}}}
+		h.Previous = []Revision{{Name: k.name(f.Parent, unknown), Claims: Claims{}}}
 	}
-	slices.SortFunc(h.Former, func(a, b Revision) int {
+	slices.SortFunc(h.Previous, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
 	})
 	h.updateLatest(observed)
@@ -59,38 +59,45 @@ func (k Revisions) History(f *plan.Planner, kept, observed []*object.Object) (Hi
 // updateLatest gives the latest revision the highest number. The revision that it replaces claims
 // its children. Some of these claims may be stored by a run that was interrupted.
 func (h *History) updateLatest(observed []*object.Object) {
-	if len(h.Former) == 0 {
+	if len(h.Previous) == 0 {
 		h.Latest.Number = max(h.Latest.Number, 1)
 		return
 	}
-	replaced := &h.Former[0]
+	replaced := &h.Previous[0]
 	if replaced.Number < h.Latest.Number {
 		return
 	}
 	h.Latest.Number = replaced.Number + 1
 	for _, child := range observed {
 		rule, _ := h.family.Rules.For(child.GroupKind())
-		claimed := slices.ContainsFunc(h.Former, func(r Revision) bool { return r.Claims.Has(child) })
+		claimed := slices.ContainsFunc(h.Previous, func(r Revision) bool { return r.Claims.Has(child) })
 		if rule.Method.Rolling() && h.family.Controls(child) && !claimed {
 			replaced.Claims[plan.KeyOf(child)] = true
 		}
 	}
 }
 
-// ParentAt returns the parent at a former revision, for the hook.
-func (h *History) ParentAt(parent *object.Object, former Revision) (*object.Object, error) {
-	return h.revisions.parentAt(parent, former)
+// ParentAt returns the parent with the fields of a previous revision, for the hook.
+func (h *History) ParentAt(parent *object.Object, previous Revision) (*object.Object, error) {
+	edits := lists.Map(h.revisions.paths(), func(path []string) object.Edit {
+		return object.Edit{Value: previous.Stored.Field(slices.Concat([]string{"data", "parentPatch"}, path)...), Path: path}
+	})
+	then, err := parent.Edited(edits...)
+	if err != nil {
+		return nil, fmt.Errorf("build %s at revision %s: %w", parent.Ref(), previous.Name, err)
+	}
+	return then, nil
 }
 
-// Writes plans the writes that store the claims of the former revisions, one item of kept for each,
+// Writes plans the writes that store the claims of the previous revisions, one item of kept for each,
 // and the latest revision. They come before writes to the children.
 //
-// Claims of former revisions are stored before a later revision, so a run that is interrupted is
+// Claims of previous revisions are stored before a later revision, so a run that is interrupted is
 // repeated. A child is released before it is updated: if the run is interrupted in between, the
 // child follows the latest revision.
 func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	var claims, latest, unused []plan.Action
-	for i, r := range h.Former {
+	for i, r := range h.Previous {
 		action, err := h.updateClaims(r, kept[i])
 		switch {
 		case err != nil:
@@ -112,41 +119,37 @@ func (h *History) Writes(kept []Claims) (plan.Plan, error) {
 	return plan.Plan{Stages: stages}, nil
 }
 
-// updateClaims plans the update of the claims of a former revision.
-func (h *History) updateClaims(r Revision, claims Claims) (action plan.Action, err error) {
-	if len(claims) == 0 {
-		return r.deletion(), nil
+// updateClaims plans the update of the claims of a previous revision, or its deletion. The zero Action means that there
+// is nothing to do.
+func (h *History) updateClaims(r Revision, claims Claims) (plan.Action, error) {
+	switch {
+	case len(claims) == 0 && r.Stored == nil:
+		return plan.Action{}, nil
+	case len(claims) == 0:
+		return writeOf(plan.Delete, r.Stored, nil, "it has no children left"), nil
 	}
-	action = plan.Action{Verb: plan.Update, Resource: plan.ControllerRevisions, Before: r.Stored, After: r.Stored,
-		Reason: "its children changed"}
+	verb, reason, after := plan.Update, "its children changed", r.Stored
 	if r.Stored == nil {
-		action.Verb, action.Reason = plan.Create, "its children wait for their update"
-		if action.After, err = h.revisions.create(h.family.Parent, r); err != nil {
+		verb, reason = plan.Create, "its children wait for their update"
+		var err error
+		if after, err = h.revisions.create(h.family.Parent, r); err != nil {
 			return plan.Action{}, err
 		}
 	}
-	action.Ref = action.After.Ref()
 	text, err := claims.encode()
 	if err != nil {
-		return plan.Action{}, fmt.Errorf("%s: %w", action.Ref, err)
+		return plan.Action{}, fmt.Errorf("%s: %w", after.Ref(), err)
 	}
-	if text == plan.Annotation(action.After, claimsAnnotation) {
+	if text == plan.Annotation(after, claimsAnnotation) {
 		return plan.Action{}, nil
 	}
-	action.After, err = action.After.WithValue(text, "metadata", "annotations", claimsAnnotation)
-	return action, err
-}
-
-// deletion plans the deletion of a revision without claims.
-func (r Revision) deletion() plan.Action {
-	if r.Stored == nil {
-		return plan.Action{}
+	if after, err = after.WithValue(text, "metadata", "annotations", claimsAnnotation); err != nil {
+		return plan.Action{}, err
 	}
-	return plan.Action{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored,
-		Reason: "it has no children left"}
+	return writeOf(verb, r.Stored, after, reason), nil
 }
 
-// storeLatest plans the creation of the latest revision, or makes a former one the latest again:
+// storeLatest plans the creation of the latest revision, or makes a previous one the latest again:
 // with the highest number and without claims.
 func (h *History) storeLatest() (plan.Action, error) {
 	r := h.Latest
@@ -155,8 +158,7 @@ func (h *History) storeLatest() (plan.Action, error) {
 		if err != nil {
 			return plan.Action{}, err
 		}
-		return plan.Action{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: created.Ref(), After: created,
-			Reason: "the parent is at a new revision"}, nil
+		return writeOf(plan.Create, nil, created, "the parent is at a new revision"), nil
 	}
 	if r.Stored.Revision() == r.Number && plan.Annotation(r.Stored, claimsAnnotation) == "" {
 		return plan.Action{}, nil
@@ -165,8 +167,13 @@ func (h *History) storeLatest() (plan.Action, error) {
 		object.Edit{Value: strconv.AppendInt(nil, r.Number, 10), Path: []string{"revision"}},
 		object.Edit{Path: []string{"metadata", "annotations", claimsAnnotation}},
 	)
-	return plan.Action{Verb: plan.Update, Resource: plan.ControllerRevisions, Ref: r.Stored.Ref(), Before: r.Stored, After: again,
-		Reason: "the parent was reverted to it"}, err
+	return writeOf(plan.Update, r.Stored, again, "the parent was reverted to it"), err
+}
+
+// writeOf returns a write of a revision; before or after may be nil.
+func writeOf(verb plan.Verb, before, after *object.Object, reason string) plan.Action {
+	return plan.Action{Verb: verb, Resource: plan.ControllerRevisions, Ref: cmp.Or(before, after).Ref(), Before: before, After: after,
+		Reason: reason}
 }
 
 func readRevision(o *object.Object, rules plan.Rules) (Revision, error) {

@@ -95,7 +95,7 @@ func TestParentAtRevision(t *testing.T) {
 		before := parse(t, parent(c.then))
 		r := must.Get(k.current(before)).In(t)
 		r.Stored = must.Get(k.create(before, r)).In(t)
-		got := must.Get(k.parentAt(parse(t, parent(c.now)), r)).In(t)
+		got := must.Get((&History{revisions: k}).ParentAt(parse(t, parent(c.now)), r)).In(t)
 		if fieldPath := object.FirstDifference(decode(t, got.JSON()), decode(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}
@@ -108,7 +108,7 @@ func TestParentAtRevisionThatDoesNotFit(t *testing.T) {
 	r, err := k.current(before)
 	must.Succeed(t, err)
 	r.Stored = must.Get(k.create(before, r)).In(t)
-	_, err = k.parentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
+	_, err = (&History{revisions: k}).ParentAt(parse(t, strings.Replace(shop, `{"image":"b"}`, `{"a":"text"}`, 1)), r)
 	if err == nil || !strings.Contains(err.Error(), "build Shop town/books at revision") {
 		t.Errorf("got %v", err)
 	}
@@ -207,7 +207,7 @@ func (a revisionFixture) history(stored, children string) History {
 func TestHistory(t *testing.T) {
 	for _, c := range []struct {
 		name, stored, children string
-		// want are the former revisions, writes the expected writes.
+		// want are the previous revisions, writes the expected writes.
 		want, writes string
 	}{
 		{"a new parent", "", "", "?0:", "create b1:"},
@@ -233,17 +233,17 @@ func TestHistory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 			h := a.history(c.stored, c.children)
-			var former []string
+			var previous []string
 			var kept []Claims
-			for _, r := range h.Former {
+			for _, r := range h.Previous {
 				image := "?"
 				if r.Known() {
 					image = strings.Trim(string(r.Stored.Field("data", "parentPatch", "spec", "image")), `"`)
 				}
-				former = append(former, fmt.Sprintf("%s%d:%s", image, r.Number, claimedNames(r.Claims)))
+				previous = append(previous, fmt.Sprintf("%s%d:%s", image, r.Number, claimedNames(r.Claims)))
 				kept = append(kept, r.Claims)
 			}
-			if got := strings.Join(former, " "); got != c.want {
+			if got := strings.Join(previous, " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if got := a.writes(h, kept); got != c.writes {
@@ -280,7 +280,7 @@ func TestHistoryIsPerController(t *testing.T) {
 		stored[i] = must.Get(stored[i].Edited(edit)).In(t)
 	}
 	h, err := a.k.History(a.f, stored, nil)
-	if err != nil || len(h.Former) > 0 || h.Latest.Number != 3 {
+	if err != nil || len(h.Previous) > 0 || h.Latest.Number != 3 {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }
@@ -310,7 +310,7 @@ func TestCorruptRevision(t *testing.T) {
 func TestOneRevisionReleasesItsClaims(t *testing.T) {
 	a := revisionFixture{t, revisionsOf(), rollingPlanner(t, shop, plan.RollingInPlace, 1)}
 	h := a.history("a1:", ".a+,.a+,.a+")
-	kept := slices.Clone(h.Former[0].Claims.sorted())[1:]
+	kept := slices.Clone(h.Previous[0].Claims.sorted())[1:]
 	if got, want := a.writes(h, []Claims{{kept[0]: true, kept[1]: true}}), "update a1:w1,w2; create b2:"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

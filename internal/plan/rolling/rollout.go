@@ -21,16 +21,16 @@ type Rollout struct {
 	Observed []*object.Object
 	// Latest are the children of the latest revision. Children without a claim follow it.
 	Latest []plan.Child
-	// Former are the former revisions, in the order of a History.
-	Former []Former
+	// Previous are the previous revisions, in the order of a History.
+	Previous []PreviousRevision
 	// UpToDate is as for Changes; may be nil.
 	UpToDate plan.UpToDate
 	// Frozen keeps each child at its revision, because the parent is being deleted.
 	Frozen bool
 }
 
-// Former is a former revision and its desired children.
-type Former struct {
+// PreviousRevision is a previous revision and its desired children.
+type PreviousRevision struct {
 	Claims Claims
 	// Children is nil if they are unknown: then existing children stay as they are.
 	Children []plan.Child
@@ -40,7 +40,7 @@ type Former struct {
 type Step struct {
 	// Desired are the children to plan, in the order of the latest response.
 	Desired []plan.Child
-	// Claims are the claims left to each former revision.
+	// Claims are the claims left to each previous revision.
 	Claims []Claims
 	// Moved is how many children are moved to the latest revision now.
 	Moved    int
@@ -52,19 +52,19 @@ type Step struct {
 
 // Step decides the desired state of each child.
 func (r *Rollout) Step() (Step, error) {
-	step := Step{Claims: make([]Claims, len(r.Former))}
+	step := Step{Claims: make([]Claims, len(r.Previous))}
 	for i := range step.Claims {
 		step.Claims[i] = Claims{}
 	}
-	lines, candidates, err := r.groups()
+	groups, candidates, err := r.groups()
 	if err != nil {
 		return Step{}, err
 	}
-	for _, line := range lines {
+	for _, group := range groups {
 		if !r.Frozen {
-			line.advance(r.Family.Parent, r.Observed)
+			group.advance(r.Family.Parent, r.Observed)
 		}
-		step.Failed = append(step.Failed, line.failed()...)
+		step.Failed = append(step.Failed, group.failed()...)
 	}
 	for i, child := range r.Latest {
 		c := candidates[i]
@@ -72,15 +72,15 @@ func (r *Rollout) Step() (Step, error) {
 			step.Desired = append(step.Desired, child)
 			continue
 		}
-		if c.former >= 0 {
-			step.Claims[c.former][plan.KeyOf(child.Object)] = true
+		if c.previous >= 0 {
+			step.Claims[c.previous][plan.KeyOf(child.Object)] = true
 		}
 		if wanted, known := c.desired(); known {
 			step.Desired = append(step.Desired, wanted)
 		}
 		step.Moved += count(c.moved)
 	}
-	step.Progress = progressOf(lines)
+	step.Progress = progressOf(groups)
 	return step, nil
 }
 
@@ -93,7 +93,7 @@ func count(yes bool) int {
 
 // groups returns a group for each rolling rule, in the order of the latest response. candidates has
 // an item for each of r.Latest; nil if it is not rolled out.
-func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err error) {
+func (r *Rollout) groups() (groups []*rolloutGroup, candidates []*candidate, err error) {
 	observed := make(map[plan.Key]*object.Object, len(r.Observed))
 	for _, o := range r.Observed {
 		if r.Family.Controls(o) {
@@ -110,7 +110,7 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		name := plan.KeyOf(child.Object)
 		claim, claimed := claims[name]
 		if !claimed {
-			claim.former = -1
+			claim.previous = -1
 		}
 		candidates[i], err = r.candidate(child, observed[name], claim)
 		if err != nil {
@@ -120,16 +120,16 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		if at == nil {
 			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1), pause: child.Rule.Pause}
 			byKind[name.Kind] = at
-			lines = append(lines, at)
+			groups = append(groups, at)
 		}
 		at.candidates = append(at.candidates, candidates[i])
 	}
-	return lines, candidates, nil
+	return groups, candidates, nil
 }
 
-// claim is a claim of a former revision to a child.
+// claim is a claim of a previous revision to a child.
 type claim struct {
-	former int
+	previous int
 	// child is the child it desires; nil if unknown.
 	child *plan.Child
 }
@@ -138,14 +138,14 @@ type claim struct {
 // the later one wins.
 func (r *Rollout) claims() map[plan.Key]claim {
 	claims := map[plan.Key]claim{}
-	for i, former := range slices.Backward(r.Former) {
-		for name := range former.Claims {
-			claims[name] = claim{former: i}
+	for i, previous := range slices.Backward(r.Previous) {
+		for name := range previous.Claims {
+			claims[name] = claim{previous: i}
 		}
-		for at, child := range former.Children {
+		for at, child := range previous.Children {
 			name := plan.KeyOf(child.Object)
-			if former.Claims[name] {
-				claims[name] = claim{former: i, child: &former.Children[at]}
+			if previous.Claims[name] {
+				claims[name] = claim{previous: i, child: &previous.Children[at]}
 			}
 		}
 	}

@@ -12,10 +12,10 @@ import (
 type candidate struct {
 	// latest is the child at the latest revision.
 	latest plan.Child
-	// former is the index of the revision that claims it; -1 if it follows the latest. formerChild
+	// previous is the index of the revision that claims it; -1 if it follows the latest. previousChild
 	// is the child at that revision; nil if unknown.
-	former      int
-	formerChild *plan.Child
+	previous      int
+	previousChild *plan.Child
 	// observed is nil if the child does not exist.
 	observed *object.Object
 	// notReady says why it is not ready; "" if it is. failure is why that is not known.
@@ -28,47 +28,34 @@ type candidate struct {
 	moved, updating bool
 }
 
-// candidate compares one child. A child that already matches the latest revision follows it from
-// now on.
-func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (*candidate, error) {
-	c := &candidate{latest: nonRolling(latest), former: by.former, observed: observed}
+// candidate compares one child with its revisions. A child that already matches the latest revision follows it from
+// now on: both revisions may want the same, or another client or another method may have updated the child.
+func (r *Rollout) candidate(latest plan.Child, observed *object.Object, by claim) (c *candidate, err error) {
+	c = &candidate{latest: nonRolling(latest), previous: by.previous, observed: observed}
 	c.notReady, c.failure = latest.Rule.NotReadyReason(observed, r.Family.Parent)
-	if by.child != nil {
-		then := nonRolling(*by.child)
-		c.formerChild = &then
+	switch {
+	case by.child == nil:
+	case by.child.Object.Digest() == latest.Object.Digest():
+		c.previous = -1
+	default:
+		c.previousChild = new(nonRolling(*by.child))
+		if c.differs, err = r.differs(observed, *c.previousChild); err != nil || !c.differs {
+			return c, err
+		}
 	}
-	if c.former >= 0 && c.formerChild != nil && c.formerChild.Object.Digest() == c.latest.Object.Digest() {
-		c.former = -1
+	differs, err := r.differs(observed, c.latest)
+	switch {
+	case c.previous < 0:
+		c.differs = differs
+	case !differs && observed != nil && !observed.Deleting():
+		c.previous, c.differs = -1, false
 	}
-	if err := r.compare(c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 func nonRolling(child plan.Child) plan.Child {
 	child.Rule.Method = child.Rule.Method.NonRolling()
 	return child
-}
-
-// compare compares a child with its revisions. A claimed child may match the latest revision
-// because another client or another method updated it.
-func (r *Rollout) compare(c *candidate) (err error) {
-	if c.former >= 0 && c.formerChild != nil {
-		if c.differs, err = r.differs(c.observed, *c.formerChild); err != nil || !c.differs {
-			return err
-		}
-	}
-	differs, err := r.differs(c.observed, c.latest)
-	switch {
-	case err != nil:
-		return err
-	case c.former < 0:
-		c.differs = differs
-	case !differs && c.observed != nil && !c.observed.Deleting():
-		c.former, c.differs = -1, false
-	}
-	return nil
 }
 
 // differs reports whether a plan would write to the child.
@@ -84,10 +71,10 @@ func (r *Rollout) differs(observed *object.Object, want plan.Child) (bool, error
 // it is, or it is unknown.
 func (c *candidate) desired() (want plan.Child, known bool) {
 	switch {
-	case c.former < 0:
+	case c.previous < 0:
 		return c.latest, true
-	case c.formerChild != nil:
-		return *c.formerChild, true
+	case c.previousChild != nil:
+		return *c.previousChild, true
 	}
 	want = c.latest
 	want.Rule.Method = plan.OnDelete
@@ -107,22 +94,22 @@ type rolloutGroup struct {
 // advance decides which children are moved to the latest revision. unavailable counts the children
 // that are not ready or will be written to; moved counts those of them that follow the latest
 // revision.
-func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
-	l.evaluatePause(parent, children)
+func (g *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
+	g.evaluatePause(parent, children)
 	unavailable, moved := 0, 0
-	for _, c := range l.candidates {
+	for _, c := range g.candidates {
 		unavailable += count(c.isUnavailable())
-		moved += count(c.isUnavailable() && c.former < 0)
+		moved += count(c.isUnavailable() && c.previous < 0)
 	}
-	for _, c := range l.candidates {
+	for _, c := range g.candidates {
 		switch {
-		case c.former < 0:
+		case c.previous < 0:
 			c.updating = c.observed == nil || c.differs
-		case l.paused != "":
-		case c.isUnavailable() && moved < l.max:
+		case g.paused != "":
+		case c.isUnavailable() && moved < g.max:
 			c.move()
 			moved++
-		case !c.isUnavailable() && unavailable < l.max:
+		case !c.isUnavailable() && unavailable < g.max:
 			c.move()
 			moved, unavailable = moved+1, unavailable+1
 		}
@@ -130,26 +117,29 @@ func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object)
 }
 
 // evaluatePause finds out whether the rollout of the group is paused, if there is one.
-func (l *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
-	if l.pause == nil || !slices.ContainsFunc(l.candidates, func(c *candidate) bool { return c.former >= 0 }) {
+func (g *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
+	if g.pause == nil || !slices.ContainsFunc(g.candidates, func(c *candidate) bool { return c.previous >= 0 }) {
 		return
 	}
-	holds, err := l.pause.Holds(parent, children)
+	holds, err := g.pause.Holds(parent, children)
 	switch {
 	case err != nil:
-		l.paused, l.pauseFailure = err.Error(), err
+		g.paused, g.pauseFailure = err.Error(), err
 	case holds:
-		l.paused = l.pause.Field + " is true"
+		g.paused = g.pause.Field + " is true"
 	}
 }
 
-// failed returns the errors of expressions.
-func (l *rolloutGroup) failed() []error {
-	errs := []error{l.pauseFailure}
-	errs = append(errs, lists.Map(l.candidates, func(c *candidate) error { return c.failure })...)
+func (g *rolloutGroup) failed() []error {
+	errs := append([]error{g.pauseFailure}, lists.Map(g.candidates, func(c *candidate) error { return c.failure })...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// isDone reports whether a child is at the latest revision, ready or not.
+func (c *candidate) isDone() bool {
+	return c.previous < 0 && !c.updating && !c.differs && c.observed != nil && !c.observed.Deleting()
 }
 
 func (c *candidate) isUnavailable() bool { return c.notReady != "" || c.differs }
 
-func (c *candidate) move() { c.former, c.moved, c.updating = -1, true, true }
+func (c *candidate) move() { c.previous, c.moved, c.updating = -1, true, true }

@@ -32,51 +32,37 @@ func (p Progress) Done() bool { return p.Reason == OnLatestRevision }
 // maxNamed is how many children a message names.
 const maxNamed = 3
 
-func progressOf(lines []*rolloutGroup) Progress {
-	var p progress
-	for _, line := range lines {
-		p.paused = cmp.Or(p.paused, line.paused)
-		for _, c := range line.candidates {
-			p.add(c)
+func progressOf(groups []*rolloutGroup) Progress {
+	var all, done int
+	var paused string
+	var updating, waiting []string
+	for _, group := range groups {
+		paused = cmp.Or(paused, group.paused)
+		for _, c := range group.candidates {
+			all++
+			done += count(c.isDone())
+			switch name := c.latest.Object.Ref().String(); {
+			case c.updating:
+				updating = append(updating, name)
+			case c.notReady != "":
+				waiting = append(waiting, name+": "+c.notReady)
+			case c.differs:
+				waiting = append(waiting, name+": it is reverted to its revision first")
+			}
 		}
 	}
-	state := fmt.Sprintf("%d of %d children are at the latest revision", p.done, p.all)
+	state := fmt.Sprintf("%d of %d children are at the latest revision", done, all)
 	switch {
-	case len(p.updating) > 0:
-		return Progress{RolloutProgressing, state + "; updating " + joinNames(p.updating, ", ")}
-	case p.paused != "":
-		return Progress{RolloutPaused, state + "; paused: " + p.paused}
-	case p.done < p.all:
-		return Progress{RolloutWaiting, state + "; waiting for " + joinNames(p.waitingFor, "; ")}
-	case p.all == 1:
+	case len(updating) > 0:
+		return Progress{RolloutProgressing, state + "; updating " + joinNames(updating, ", ")}
+	case paused != "":
+		return Progress{RolloutPaused, state + "; paused: " + paused}
+	case done < all:
+		return Progress{RolloutWaiting, state + "; waiting for " + joinNames(waiting, "; ")}
+	case all == 1:
 		return Progress{OnLatestRevision, "the one child is at the latest revision"}
 	}
-	return Progress{OnLatestRevision, fmt.Sprintf("all %d children are at the latest revision", p.all)}
-}
-
-// progress counts the children and collects those for the message.
-type progress struct {
-	all, done            int
-	paused               string
-	updating, waitingFor []string
-}
-
-func (p *progress) add(c *candidate) {
-	p.all++
-	name := c.latest.Object.Ref().String()
-	there := c.observed != nil && !c.observed.Deleting()
-	switch {
-	case c.updating:
-		p.updating = append(p.updating, name)
-		return
-	case c.former < 0 && there && !c.differs:
-		p.done++
-	}
-	if c.notReady != "" {
-		p.waitingFor = append(p.waitingFor, name+": "+c.notReady)
-	} else if c.differs {
-		p.waitingFor = append(p.waitingFor, name+": it is reverted to its revision first")
-	}
+	return Progress{OnLatestRevision, fmt.Sprintf("all %d children are at the latest revision", all)}
 }
 
 func joinNames(names []string, separator string) string {

@@ -124,13 +124,13 @@ func (w *simulation) pass() (did bool, err error) {
 	f := w.family()
 	h := must.Get(w.revisionConfig.History(f, slices.Collect(maps.Values(w.revisions)), w.observed())).In(w.t)
 	rollout := Rollout{Family: f, Observed: w.observed(), Latest: w.desired(f, w.parent)}
-	for _, r := range h.Former {
-		former := Former{Claims: r.Claims}
+	for _, r := range h.Previous {
+		previous := PreviousRevision{Claims: r.Claims}
 		if len(r.Claims) > 0 && r.Known() {
 			then := must.Get(h.ParentAt(w.parent, r)).In(w.t)
-			former.Children = w.desired(f, then)
+			previous.Children = w.desired(f, then)
 		}
-		rollout.Former = append(rollout.Former, former)
+		rollout.Previous = append(rollout.Previous, previous)
 	}
 	step := must.Get(rollout.Step()).In(w.t)
 	revisions := must.Get(h.Writes(step.Claims)).In(w.t)
@@ -149,10 +149,10 @@ func (w *simulation) check(rollout Rollout, step Step, todo plan.Plan) {
 	// own is the image at the child's own revision.
 	own := map[plan.Key]string{}
 	claimed := map[plan.Key]bool{}
-	for _, former := range rollout.Former {
-		maps.Copy(claimed, former.Claims)
-		for _, child := range former.Children {
-			if former.Claims.Has(child.Object) {
+	for _, previous := range rollout.Previous {
+		maps.Copy(claimed, previous.Claims)
+		for _, child := range previous.Children {
+			if previous.Claims.Has(child.Object) {
 				own[plan.KeyOf(child.Object)] = image(child.Object)
 			}
 		}

@@ -36,7 +36,7 @@ func web(name int, image string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"w%d"},"spec":{"image":%q}}`, name, image)
 }
 
-// rolloutFixture is a rollout in a short notation. Each child has three letters: the former
+// rolloutFixture is a rollout in a short notation. Each child has three letters: the previous
 // revision that claims it, or "."; its image, or "_" if it does not exist; and "+" for ready, "-"
 // for not ready, "~" for an outdated status, "x" for deleting. Revisions are named by their image;
 // the latest is b.
@@ -101,9 +101,9 @@ func (s rolloutFixture) stored(i int, image string, health byte) *object.Object 
 	return must.Get(p.Stages[0][0].After.Edited(edits...)).In(s.t)
 }
 
-// former returns the former revisions in the order of their letters. "?" does not know its
+// previous returns the previous revisions in the order of their letters. "?" does not know its
 // children.
-func (s rolloutFixture) former() (letters []byte, formers []Former) {
+func (s rolloutFixture) previous() (letters []byte, revisions []PreviousRevision) {
 	for _, child := range s.child {
 		if child[0] != '.' && !slices.Contains(letters, child[0]) {
 			letters = append(letters, child[0])
@@ -111,24 +111,24 @@ func (s rolloutFixture) former() (letters []byte, formers []Former) {
 	}
 	slices.Sort(letters)
 	for _, letter := range letters {
-		former := Former{Claims: Claims{}}
+		previous := PreviousRevision{Claims: Claims{}}
 		if letter != '?' {
-			former.Children = s.desired(string(letter))
+			previous.Children = s.desired(string(letter))
 		}
 		for i, child := range s.child {
 			if child[0] == letter {
-				former.Claims[plan.KeyOf(s.desired("b")[i].Object)] = true
+				previous.Claims[plan.KeyOf(s.desired("b")[i].Object)] = true
 			}
 		}
-		formers = append(formers, former)
+		revisions = append(revisions, previous)
 	}
-	return letters, formers
+	return letters, revisions
 }
 
 func (s rolloutFixture) step() Step {
 	s.t.Helper()
-	_, formers := s.former()
-	return must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers}).Step()).In(s.t)
+	_, revisions := s.previous()
+	return must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Previous: revisions}).Step()).In(s.t)
 }
 
 // outcome returns the claim on each child after a step and the write to it: the new image, "d" for
@@ -145,13 +145,13 @@ func (s rolloutFixture) outcome(step Step) string {
 			}
 		}
 	}
-	letters, _ := s.former()
+	letters, _ := s.previous()
 	var text []string
 	for i, child := range s.desired("b") {
 		claim := "."
-		for former, claims := range step.Claims {
+		for previous, claims := range step.Claims {
 			if claims.Has(child.Object) {
-				claim = string(letters[former])
+				claim = string(letters[previous])
 			}
 		}
 		done := does[fmt.Sprintf("w%d", i)]
@@ -205,7 +205,7 @@ func TestRollout(t *testing.T) {
 		{"a change that changes no child", "bb+,bb+,bb-", 1, ".=,.=,.=", OnLatestRevision},
 		{"a change that changes no child, one missing", "bb+,b_-,bb-", 1, ".=,.b,.=", RolloutProgressing},
 
-		{"the former revision says nothing", "?a+,?a+,?a+", 1, ".b,?=,?=", RolloutProgressing},
+		{"the previous revision says nothing", "?a+,?a+,?a+", 1, ".b,?=,?=", RolloutProgressing},
 		{"it says nothing while a moved one is not ready", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -317,8 +317,8 @@ func checkStep(t *testing.T, s rolloutFixture, most int) {
 
 func TestFrozenRolloutMovesNothing(t *testing.T) {
 	s := newRolloutFixture(t, plan.RollingInPlace, 1, "aa+,.a+,a_+,ad+,?a+")
-	_, formers := s.former()
-	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Former: formers, Frozen: true}).Step()).In(t)
+	_, revisions := s.previous()
+	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: s.desired("b"), Previous: revisions, Frozen: true}).Step()).In(t)
 	if got, want := s.outcome(step), "a=,.b,aa,aa,?="; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -331,8 +331,8 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 		[]byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`), []byte(web(0, "b")), []byte(web(1, "b")),
 	})
 	must.Succeed(t, err)
-	_, formers := s.former()
-	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Former: formers}).Step()).In(t)
+	_, revisions := s.previous()
+	step := must.Get((&Rollout{Family: s.f, Observed: s.observed(), Latest: latest, Previous: revisions}).Step()).In(t)
 	p := must.Get(s.f.Changes(s.observed(), step.Desired, nil)).In(t)
 	if got, want := p.String(), "1. delete Web town/w2: no longer desired\n2. create ConfigMap town/c: missing\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
