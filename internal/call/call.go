@@ -9,6 +9,7 @@ package call
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,14 @@ type Transport interface {
 	Timeout() time.Duration
 	// Close releases what idle calls need. A closed transport can still be used.
 	Close()
+}
+
+// Streamer is a Transport that can open a stream too.
+type Streamer interface {
+	Transport
+	// OpenStream opens the stream of notifications of a process, which ends with ctx. The timeout applies until the
+	// response begins. It sets Code of the result.
+	OpenStream(ctx context.Context, req *Request, result *Result) (io.ReadCloser, error)
 }
 
 // HookType is the type of a call.

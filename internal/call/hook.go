@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -28,12 +29,7 @@ type Config struct {
 
 // Hook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which
 // differ only in the wire form.
-type Hook struct {
-	transport Transport
-	wire      hook.Wire
-	limits    Limits
-	observe   func(Result)
-}
+type Hook struct{ config Config }
 
 var (
 	_ hook.Hook       = &Hook{}
@@ -44,17 +40,15 @@ var (
 
 // New returns a hook that is called over a transport.
 func New(c Config) *Hook {
-	return &Hook{transport: c.Transport, wire: c.Wire, limits: c.Limits.withDefaults(), observe: c.Observe}
+	c.Limits = c.Limits.withDefaults()
+	return &Hook{c}
 }
 
 // Timeout is the time limit of a call.
-func (h *Hook) Timeout() time.Duration { return h.transport.Timeout() }
-
-// Limits are those of responses.
-func (h *Hook) Limits() Limits { return h.limits }
+func (h *Hook) Timeout() time.Duration { return h.config.Transport.Timeout() }
 
 // Close closes the transport.
-func (h *Hook) Close() { h.transport.Close() }
+func (h *Hook) Close() { h.config.Transport.Close() }
 
 // Call implements hook.Hook.
 func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
@@ -62,13 +56,14 @@ func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, err
 	if req.Finalizing {
 		hookType = Finalize
 	}
-	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, h.wire), Object: req.Parent}, hook.DecodeResponse, h.wire)
+	wire := h.config.Wire
+	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, wire), Object: req.Parent}, hook.DecodeResponse, wire)
 }
 
 // Customize implements hook.Customizer.
 func (h *Hook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 	return do(ctx, h, Request{HookType: Customize, Body: req.AppendJSON(nil), Object: req.Parent},
-		hook.DecodeCustomizeResponse, h.wire.Decoding)
+		hook.DecodeCustomizeResponse, h.config.Wire.Decoding)
 }
 
 // Handle implements hook.Handler.
@@ -81,11 +76,8 @@ func (h *Hook) Handle(ctx context.Context, req *hook.HandlerRequest) (*hook.Hand
 				own, err = err, nil
 			}
 			return resp, err
-		}, h.wire.Decoding)
-	if err != nil {
-		return nil, err
-	}
-	return resp, own
+		}, h.config.Wire.Decoding)
+	return resp, cmp.Or(err, own)
 }
 
 // Admit implements hook.Admitter.
@@ -94,62 +86,64 @@ func (h *Hook) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.Review
 	if reviewed == nil {
 		reviewed = req.OldObject
 	}
-	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, hook.DecodeReviewResponse, h.wire.Decoding)
+	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, hook.DecodeReviewResponse, h.config.Wire.Decoding)
 }
 
-// do is Do for a response of a type, which decode decodes by the rules of the hook.
-func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
-	var resp *R
-	err := h.Do(ctx, req, func(body []byte) (err error) {
-		resp, err = decode(body, by)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
-}
-
-// Do makes a call of any type and reports it. decode decodes the response and may retain
-// it.
-func (h *Hook) Do(ctx context.Context, req Request, decode func(body []byte) error) error {
-	req.Limits = h.limits
-	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
-	start := time.Now()
-	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
-	err := h.exchange(ctx, &req, &result, decode)
-	if err != nil {
-		err = h.transport.Wrap(req.HookType, err)
-	}
-	span.SetInt(trace.AttrStatus, result.Code)
-	span.End(err)
-	h.Report(result, start, err)
+// Index sends objects to the index of a process. The response has no content that counts.
+func (h *Hook) Index(ctx context.Context, req *hook.IndexRequest) error {
+	_, err := do(ctx, h, Request{HookType: Index, Body: req.AppendJSON(nil)},
+		func([]byte, hook.Decoding) (*struct{}, error) { return nil, nil }, h.config.Wire.Decoding) //nolint:nilnil // See above.
 	return err
 }
 
-func (h *Hook) exchange(ctx context.Context, req *Request, result *Result, decode func(body []byte) error) error {
-	resp, err := h.transport.Exchange(ctx, req, result)
+// Notifications opens the stream of a process, which ends with ctx. The transport has to be a Streamer.
+func (h *Hook) Notifications(ctx context.Context) (io.ReadCloser, error) {
+	result, start := Result{HookType: Notifications}, time.Now()
+	stream, err := h.config.Transport.(Streamer).OpenStream(ctx, &Request{HookType: Notifications, Limits: h.config.Limits}, &result)
+	return stream, h.report(result, start, err)
+}
+
+// do makes a call of any type and reports it. decode decodes the response by the rules of the hook, and may retain it.
+func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
+	req.Limits = h.config.Limits
+	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
+	start := time.Now()
+	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
+	decoded, err := exchange(ctx, h, &req, &result, func(body []byte) (*R, error) { return decode(body, by) })
+	span.SetInt(trace.AttrStatus, result.Code)
+	err = h.report(result, start, err)
+	span.End(err)
+	return decoded, err
+}
+
+func exchange[R any](ctx context.Context, h *Hook, req *Request, result *Result, decode func([]byte) (*R, error)) (*R, error) {
+	resp, err := h.config.Transport.Exchange(ctx, req, result)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := h.limits.CheckValues(resp.Body); err != nil {
-		return err
+	if err := req.Limits.CheckValues(resp.Body); err != nil {
+		return nil, err
 	}
-	if err := decode(resp.Body); err != nil {
-		return redact.In(resp.Body).Error(err) // The run has not seen it.
+	decoded, err := decode(resp.Body)
+	if err != nil {
+		return nil, redact.In(resp.Body).Error(err) // The run has not seen it.
 	}
 	if resp.Valid != nil {
 		resp.Valid()
 	}
-	return nil
+	return decoded, nil
 }
 
-// Report reports a call that a transport made by itself.
-func (h *Hook) Report(result Result, start time.Time, err error) {
-	if h.observe != nil {
-		result.Duration, result.Err = time.Since(start), err
-		h.observe(result)
+// report reports a call, and returns its error with how the hook was called.
+func (h *Hook) report(result Result, start time.Time, err error) error {
+	if err != nil {
+		err = h.config.Transport.Wrap(result.HookType, err)
 	}
+	if h.config.Observe != nil {
+		result.Duration, result.Err = time.Since(start), err
+		h.config.Observe(result)
+	}
+	return err
 }
 
 // The default Limits.
@@ -204,8 +198,8 @@ type Failed struct{ Message string }
 
 func (e *Failed) Error() string { return e.Message }
 
-// maxRetryAfter limits the delay that a hook can request.
-const maxRetryAfter = 24 * time.Hour
+// MaxRetryAfter limits the delay that a hook can request.
+const MaxRetryAfter = 24 * time.Hour
 
 // beforeError are the beginnings of an error of the hook, without spaces: objects have no order.
 var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
@@ -226,7 +220,7 @@ func OwnError(response []byte, limits Limits) error {
 		return nil
 	}
 	own := &Failed{Quote(failed.Error, limits.MaxErrorBytes)}
-	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
+	if after := min(failed.RetryAfterSeconds, MaxRetryAfter.Seconds()); after > 0 {
 		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
 	}
 	return own

@@ -15,13 +15,13 @@ type ConnectionLimiter struct {
 	slots chan struct{}
 
 	mu sync.Mutex
-	// clients are the webhooks that may have idle connections.
-	clients map[*reloadingClient]bool
+	// webhooks are those that may have idle connections.
+	webhooks map[*Transport]bool
 }
 
 // NewConnectionLimiter returns a limiter for at least one connection.
 func NewConnectionLimiter(limit int) *ConnectionLimiter {
-	return &ConnectionLimiter{slots: make(chan struct{}, max(1, limit)), clients: map[*reloadingClient]bool{}}
+	return &ConnectionLimiter{slots: make(chan struct{}, max(1, limit)), webhooks: map[*Transport]bool{}}
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -71,24 +71,24 @@ const idlePollInterval = 20 * time.Millisecond
 func (c *ConnectionLimiter) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := range c.clients {
-		l.closeIdle()
+	for w := range c.webhooks {
+		w.closeIdle()
 	}
 }
 
-func (c *ConnectionLimiter) add(l *reloadingClient) {
+func (c *ConnectionLimiter) add(w *Transport) {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.clients[l] = true
+		c.webhooks[w] = true
 	}
 }
 
-func (c *ConnectionLimiter) remove(l *reloadingClient) {
+func (c *ConnectionLimiter) remove(w *Transport) {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.clients, l)
+		delete(c.webhooks, w)
 	}
 }
 

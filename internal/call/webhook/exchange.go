@@ -17,14 +17,14 @@ import (
 )
 
 // Exchange implements call.Transport.
-func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
+func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
+	limited, cancel := context.WithTimeout(ctx, w.config.Timeout)
 	defer cancel()
 
-	trace.Current(ctx).Set(trace.AttrURL, w.redactedURL)
-	current, err := w.client.current(limited)
+	trace.Current(ctx).Set(trace.AttrURL, w.publicURL)
+	current, err := w.client(limited)
 	if err != nil {
-		return call.Response{}, w.credentialsError(ctx, err)
+		return call.Response{}, credentialsError(ctx, err)
 	}
 	key := w.cache.keyOf(req)
 	last := w.cache.get(key)
@@ -56,22 +56,14 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 }
 
 // cacheable returns a response that is cached once it is valid.
-func (w *Webhook) cacheable(key *cacheKey, etag string, body []byte) call.Response {
+func (w *Transport) cacheable(key *cacheKey, etag string, body []byte) call.Response {
 	if key == nil {
 		return call.Response{Body: body}
 	}
 	return call.Response{Body: body, Valid: func() { w.cache.put(key, etag, body) }}
 }
 
-// credentialsError wraps err unless the caller's context ended.
-func (w *Webhook) credentialsError(called context.Context, err error) error {
-	if called.Err() != nil {
-		return called.Err()
-	}
-	return &CredentialsError{err}
-}
-
-func (w *Webhook) newRequest(body []byte, header http.Header) *http.Request {
+func (w *Transport) newRequest(body []byte, header http.Header) *http.Request {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := open()
 	return &http.Request{
@@ -98,8 +90,6 @@ const (
 	// codeHeader is a header of responses that identifies the code of the hook, up to maxCode bytes.
 	codeHeader = "Setpoint-Code"
 	maxCode    = 128
-	// maxRetryAfter limits the delay that a hook can request.
-	maxRetryAfter = 24 * time.Hour
 )
 
 // read returns the body, or the part received before an error. It stops at too many
@@ -133,7 +123,7 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 }
 
 // codeOf returns the code that a response names.
-func (w *Webhook) codeOf(resp *http.Response) call.Code {
+func (w *Transport) codeOf(resp *http.Response) call.Code {
 	digest := resp.Header.Get(codeHeader)
 	if digest == "" || len(digest) > maxCode {
 		return call.Code{}
@@ -192,10 +182,53 @@ func drain(resp *http.Response, result *call.Result) []byte {
 // for other or past values.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
-		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(max(seconds, 0), int64(call.MaxRetryAfter/time.Second))) * time.Second
 	}
 	if date, err := http.ParseTime(value); err == nil {
-		return min(max(time.Until(date), 0), maxRetryAfter)
+		return min(max(time.Until(date), 0), call.MaxRetryAfter)
 	}
 	return 0
+}
+
+// OpenStream opens the stream of notifications of a process. The timeout applies until the response begins.
+func (w *Transport) OpenStream(called context.Context, req *call.Request, result *call.Result) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancel(called)
+	timeout := time.AfterFunc(w.config.Timeout, cancel)
+	current, err := w.client(ctx)
+	if err != nil {
+		cancel()
+		return nil, credentialsError(called, err)
+	}
+	header := current.header.Clone()
+	header.Del("Content-Type")
+	header.Set("Accept", "application/x-ndjson, application/json")
+	get := &http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Header: header}
+	resp, err := roundtrip.Do(current, get.WithContext(ctx))
+	late := !timeout.Stop()
+	if err != nil {
+		defer cancel()
+		return nil, w.callError(called, ctx, err)
+	}
+	body := &streamBody{resp.Body, cancel}
+	if late && resp.StatusCode == http.StatusOK {
+		_ = body.Close()
+		return nil, &hook.UnreachableError{Err: w.timeoutError(ctx.Err()), Connected: true}
+	}
+	result.Code = resp.StatusCode
+	if resp.StatusCode != http.StatusOK {
+		defer body.Close()
+		return nil, statusError(resp, req.Limits, result)
+	}
+	return body, nil
+}
+
+// streamBody is the body of a stream. Closing it ends the request.
+type streamBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *streamBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
