@@ -1,13 +1,11 @@
 package call
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -27,8 +25,7 @@ type Config struct {
 	Observe func(Result)
 }
 
-// Hook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which
-// differ only in the wire form.
+// Hook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which differ only in the wire form.
 type Hook struct{ config Config }
 
 var (
@@ -86,7 +83,8 @@ func (h *Hook) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.Review
 	if reviewed == nil {
 		reviewed = req.OldObject
 	}
-	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, hook.DecodeReviewResponse, h.config.Wire.Decoding)
+	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed},
+		hook.DecodeReviewResponse, h.config.Wire.Decoding)
 }
 
 // Index sends objects to the index of a process. The response has no content that counts.
@@ -157,9 +155,8 @@ const (
 type Limits struct {
 	// MaxResponseBytes is the maximum size of a response; default 32 MiB.
 	MaxResponseBytes int64
-	// MaxValues is the maximum number of JSON values (objects, lists and scalars) in a
-	// response; default 500,000. A decoded value takes 50 to 300 bytes, however small it
-	// is in JSON.
+	// MaxValues is the maximum number of JSON values (objects, lists and scalars) in a response; default 500,000. A
+	// decoded value takes 50 to 300 bytes, however small it is in JSON.
 	MaxValues int
 	// MaxErrorBytes limits how much of an error response is quoted in errors, which
 	// reach logs, events and conditions; default 200. Negative values quote nothing.
@@ -201,22 +198,17 @@ func (e *Failed) Error() string { return e.Message }
 // MaxRetryAfter limits the delay that a hook can request.
 const MaxRetryAfter = 24 * time.Hour
 
-// beforeError are the beginnings of an error of the hook, without spaces: objects have no order.
-var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
-
-// OwnError returns the error that a response without a status code can be, such as
-// {"error": "message", "retryAfterSeconds": 5}; nil if it is none. The error of a handler is an object, and part of its
-// response.
+// OwnError returns the error that a response without a status code can be, such as {"error": "message",
+// "retryAfterSeconds": 5}; nil if it is none. The error of a handler is an object, and part of its response.
 func OwnError(response []byte, limits Limits) error {
 	var failed struct {
 		Error             string
 		RetryAfterSeconds float64
 	}
 	const most = 64 // More would be for spaces only.
-	beginning := string(bytes.ReplaceAll(response[:min(len(response), most)], []byte(" "), nil))
-	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
-	isError := mayBe && json.Unmarshal(response, &failed) == nil && failed.Error != ""
-	if !isError {
+	beginning := strings.ReplaceAll(string(response[:min(len(response), most)]), " ", "")
+	mayBe := strings.HasPrefix(beginning, `{"error":`) || strings.HasPrefix(beginning, `{"retryAfterSeconds":`)
+	if !mayBe || json.Unmarshal(response, &failed) != nil || failed.Error == "" {
 		return nil
 	}
 	own := &Failed{Quote(failed.Error, limits.MaxErrorBytes)}

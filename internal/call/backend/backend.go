@@ -1,9 +1,8 @@
 // Package backend follows the processes that serve handlers.
 //
-// Several controllers may have their handlers in one process. It keeps one stream of
-// notifications open to each process and passes the lines on, and it knows whether the indexes
-// of all controllers of the process are complete. It does not know how to connect, or what a
-// controller does with a line; package handler has both.
+// Several controllers may have their handlers in one process. It keeps one stream of notifications open to each process
+// and passes the lines on, and it knows whether the indexes of all controllers of the process are complete. It does not
+// know how to connect, or what a controller does with a line; package handler has both.
 package backend
 
 import (

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// ConnectionLimiter bounds the connections of all webhooks in the process, so that they
-// cannot exhaust its file descriptors. At the limit, it closes idle connections; if all
-// are in use, calls wait.
+// ConnectionLimiter bounds the connections of all webhooks in the process, so that they cannot exhaust its file
+// descriptors. At the limit, it closes idle connections; if all are in use, calls wait.
 type ConnectionLimiter struct {
 	slots chan struct{}
 
@@ -67,7 +66,6 @@ func (c *ConnectionLimiter) acquire(ctx context.Context) error {
 // idlePollInterval is how often a waiting call looks for idle connections.
 const idlePollInterval = 20 * time.Millisecond
 
-// closeIdle closes the idle connections of all webhooks.
 func (c *ConnectionLimiter) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,8 +60,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// IsConnectError reports whether no connection could be made: the host is unknown or
-// does not accept connections.
+// IsConnectError reports whether no connection could be made: the host is unknown or does not accept connections.
 func IsConnectError(err error) bool {
 	if op, is := errors.AsType[*net.OpError](err); is {
 		return op.Op == "dial"
@@ -90,8 +89,7 @@ func (p *truncatedError) Error() string {
 }
 func (p *truncatedError) Unwrap() error { return p.err }
 
-// callError describes a failed exchange. called is the caller's context, limited adds
-// the timeout.
+// callError describes a failed exchange. called is the caller's context, limited adds the timeout.
 func (w *Transport) callError(called, limited context.Context, err error) error {
 	switch {
 	case hook.IsMalformed(err):
@@ -107,8 +105,7 @@ func (w *Transport) callError(called, limited context.Context, err error) error 
 // timeoutError means that no complete response arrived within the timeout. It does not wrap
 // context.DeadlineExceeded, which would mean that the caller's own deadline passed.
 func (w *Transport) timeoutError(err error) error {
-	// The host may have moved without closing its connections, so make the next calls
-	// dial.
+	// The host may have moved without closing its connections, so make the next calls dial.
 	w.closeIdle()
 	text := fmt.Sprintf("no response within %v", w.config.Timeout)
 	if p, ok := errors.AsType[*truncatedError](err); ok {

@@ -27,8 +27,12 @@ func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *cal
 		return call.Response{}, credentialsError(ctx, err)
 	}
 	key := w.cache.keyOf(req)
-	last := w.cache.get(key)
-	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, last.withIfNoneMatch(current.header))), req.HookType)
+	last, header := w.cache.get(key), current.header
+	if last != nil {
+		header = header.Clone()
+		header.Set("If-None-Match", last.etag)
+	}
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType)
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		result.Code = interim.Code
 		return call.Response{}, &StatusError{Code: interim.Code}
@@ -47,20 +51,16 @@ func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *cal
 		if err != nil {
 			return call.Response{}, w.callError(ctx, limited, err)
 		}
-		return w.cacheable(key, resp.Header.Get("ETag"), data), nil
+		response := call.Response{Body: data}
+		if key != nil { // It is cached once it is valid.
+			response.Valid = func() { w.cache.put(key, resp.Header.Get("ETag"), data) }
+		}
+		return response, nil
 	case last != nil && (resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusPreconditionFailed):
 		drain(resp, result)
 		return call.Response{Body: bytes.Clone(last.body)}, nil
 	}
 	return call.Response{}, statusError(resp, req.Limits, result)
-}
-
-// cacheable returns a response that is cached once it is valid.
-func (w *Transport) cacheable(key *cacheKey, etag string, body []byte) call.Response {
-	if key == nil {
-		return call.Response{Body: body}
-	}
-	return call.Response{Body: body, Valid: func() { w.cache.put(key, etag, body) }}
 }
 
 func (w *Transport) newRequest(body []byte, header http.Header) *http.Request {
@@ -80,8 +80,7 @@ func (w *Transport) newRequest(body []byte, header http.Header) *http.Request {
 const (
 	// initialBufferSize applies to responses without a Content-Length.
 	initialBufferSize = 4 << 10
-	// maxPreallocated limits the buffer allocated for a Content-Length before any data
-	// arrives.
+	// maxPreallocated limits the buffer allocated for a Content-Length before any data arrives.
 	maxPreallocated = 1 << 20
 	// maxDrained limits how much of an error response is read to reuse its connection.
 	maxDrained = 64 << 10
@@ -92,8 +91,7 @@ const (
 	maxCode    = 128
 )
 
-// read returns the body, or the part received before an error. It stops at too many
-// values.
+// read returns the body, or the part received before an error. It stops at too many values.
 func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("unexpected Content-Encoding %q", encoding)}
@@ -122,7 +120,6 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	}
 }
 
-// codeOf returns the code that a response names.
 func (w *Transport) codeOf(resp *http.Response) call.Code {
 	digest := resp.Header.Get(codeHeader)
 	if digest == "" || len(digest) > maxCode {
@@ -151,7 +148,6 @@ func grow(data []byte, limits call.Limits) []byte {
 	return larger
 }
 
-// statusError returns the error for a status other than 200.
 func statusError(resp *http.Response, limits call.Limits, result *call.Result) error {
 	err := &StatusError{Code: resp.StatusCode, Body: call.Quote(string(drain(resp, result)), limits.MaxErrorBytes)}
 	if resp.StatusCode/100 == 3 {
@@ -178,8 +174,7 @@ func drain(resp *http.Response, result *call.Result) []byte {
 	return head
 }
 
-// retryAfter parses seconds or a date. It returns 0, which selects the queue's backoff,
-// for other or past values.
+// retryAfter parses seconds or a date. It returns 0, which selects the queue's backoff, for other or past values.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), int64(call.MaxRetryAfter/time.Second))) * time.Second

@@ -1,9 +1,6 @@
 package webhook_test
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -45,11 +42,9 @@ func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) testHook {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	trusting := &webhook.Credentials{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	credentials := func(context.Context) (*webhook.Credentials, error) { return trusting, nil }
-	return open(t, webhook.Config{URL: server.URL, Credentials: credentials}, call.Config{Wire: wire})
+	var held credentialStore
+	held.now.Store(&webhook.Credentials{TLS: trustConfig(server)})
+	return open(t, webhook.Config{URL: server.URL, Credentials: held.current}, call.Config{Wire: wire})
 }
 
 // testHook is a hook over a transport.

@@ -39,16 +39,14 @@ type Config struct {
 	URL string
 	// Timeout is the time limit of a call, from dialing to the last byte; default 10 s.
 	Timeout time.Duration
-	// Concurrency is the expected number of parallel calls, and so of idle connections;
-	// default 32.
+	// Concurrency is the expected number of parallel calls, and so of idle connections; default 32.
 	Concurrency int
 	// UserAgent defaults to "setpoint".
 	UserAgent string
 	// Authorization is the Authorization header of calls without credentials; "" for none.
 	Authorization string
-	// Credentials returns the credentials for each call; its error fails the call. It
-	// must be fast while they are unchanged and must return when ctx is done. Nil means
-	// no credentials.
+	// Credentials returns the credentials for each call; its error fails the call. It must be fast while they are
+	// unchanged and must return when ctx is done. Nil means no credentials.
 	Credentials func(ctx context.Context) (*Credentials, error)
 	// ETag configures the response cache.
 	ETag ETag
@@ -110,14 +108,12 @@ func (w *Transport) Close() {
 // Timeout bounds a call from dialling to the last byte.
 func (w *Transport) Timeout() time.Duration { return w.config.Timeout }
 
-// closeIdle closes idle connections.
 func (w *Transport) closeIdle() { w.active.Load().CloseIdleConnections() }
 
 func parseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
-	// The message of url.Error repeats the URL, including any password.
-	if parse := (*url.Error)(nil); errors.As(err, &parse) {
-		return nil, fmt.Errorf("webhook url: %w", parse.Err)
+	if parse, is := errors.AsType[*url.Error](err); is {
+		err = parse.Err // The message of url.Error repeats the URL, including any password.
 	}
 	switch {
 	case err != nil:
@@ -152,7 +148,6 @@ func (c *Credentials) tls() *tls.Config {
 	return c.TLS
 }
 
-// client returns the client for the current credentials.
 func (w *Transport) client(ctx context.Context) (*client, error) {
 	if w.config.Credentials == nil {
 		return w.active.Load(), nil
@@ -185,18 +180,21 @@ func (w *Transport) replace(c *Credentials) *client {
 	return next
 }
 
-// roundTrip sends a request and returns the response. An idle connection may be dead: if
-// a reused one yields not a single byte, roundTrip retries once, which is safe because
-// the response depends on the request alone. The retries of net/http are unsuitable:
-// they would send a request that crashes the hook over every idle connection, and give
-// up on a long one that a dead connection interrupts.
+// roundTrip sends a request and returns the response. An idle connection may be dead: if a reused one yields not a
+// single byte, roundTrip retries once, which is safe because the response depends on the request alone. The retries of
+// net/http are unsuitable: they would send a request that crashes the hook over every idle connection, and give up on a
+// long one that a dead connection interrupts.
 //
-// It does not retry handler requests: the hook may have acted before it failed, and
-// handlers have their own retries.
+// It does not retry handler requests: the hook may have acted before it failed, and handlers have their own retries.
 func (c *client) roundTrip(ctx context.Context, req *http.Request, kind call.HookType) (*http.Response, error) {
-	var trace connTrace
-	resp, err := roundtrip.Do(c, req.WithContext(httptrace.WithClientTrace(ctx, trace.clientTrace())))
-	if err == nil || kind == call.Handle || !trace.isStale() || ctx.Err() != nil {
+	var reused, responded atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:              func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
+		GotFirstResponseByte: func() { responded.Store(true) },
+	})
+	resp, err := roundtrip.Do(c, req.WithContext(traced))
+	stale := reused.Load() && !responded.Load()
+	if err == nil || kind == call.Handle || !stale || ctx.Err() != nil {
 		return resp, err
 	}
 	c.CloseIdleConnections()
@@ -205,31 +203,15 @@ func (c *client) roundTrip(ctx context.Context, req *http.Request, kind call.Hoo
 	return roundtrip.Do(c, again)
 }
 
-// connTrace records the state of a request's connection.
-type connTrace struct{ reused, responded atomic.Bool }
-
-func (s *connTrace) clientTrace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn:              func(c httptrace.GotConnInfo) { s.reused.Store(c.Reused) },
-		GotFirstResponseByte: func() { s.responded.Store(true) },
-	}
-}
-
-// isStale reports whether the request used an idle connection that returned nothing.
-func (s *connTrace) isStale() bool { return s.reused.Load() && !s.responded.Load() }
-
 const (
-	// idleTimeout is short enough to follow changed addresses and long enough for
-	// infrequent calls.
+	// idleTimeout is short enough to follow changed addresses and long enough for infrequent calls.
 	idleTimeout = 30 * time.Second
 	// keepAlive detects vanished peers.
 	keepAlive = 15 * time.Second
-	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail
-	// all calls.
+	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail all calls.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it
-	// can be small.
+	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it can be small.
 	writeBuffer = 16 << 10
 	readBuffer  = 4 << 10
 	// maxHeader limits the size of response headers.
@@ -250,8 +232,7 @@ func (w *Transport) newTransport(tlsConfig *tls.Config) *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		WriteBufferSize:        writeBuffer,
 		ReadBufferSize:         readBuffer,
-		// Within a cluster, compression costs more than it saves, and a compressed
-		// response can expand to any size.
+		// Within a cluster, compression costs more than it saves, and a compressed response can expand to any size.
 		DisableCompression: true,
 	}
 	switch {
@@ -302,9 +283,8 @@ const (
 	entryOverhead = 512
 )
 
-// ETag configures the cache of responses with an ETag header. The next request for the
-// same parent sends the ETag as If-None-Match; a status of 304 or 412 then selects the
-// cached response.
+// ETag configures the cache of responses with an ETag header. The next request for the same parent sends the ETag as
+// If-None-Match; a status of 304 or 412 then selects the cached response.
 type ETag struct {
 	Enabled bool
 	// Timeout is the maximum age of a cached response; default one hour.
@@ -315,7 +295,7 @@ type ETag struct {
 	MaxBytes int64
 }
 
-// responseCache caches responses by parent. A nil cache stores nothing.
+// responseCache caches responses by parent. A nil cache has no keys, and so stores nothing.
 type responseCache struct {
 	lifetime, cleanup time.Duration
 	maxBytes          int64
@@ -351,9 +331,8 @@ func newResponseCache(c ETag) *responseCache {
 	}
 }
 
-// get returns the cached response for the key, or nil.
 func (r *responseCache) get(about *cacheKey) *cachedResponse {
-	if r == nil || about == nil {
+	if about == nil {
 		return nil
 	}
 	r.mu.Lock()
@@ -366,9 +345,6 @@ func (r *responseCache) get(about *cacheKey) *cachedResponse {
 
 // put stores a response. One without an ETag only removes its predecessor.
 func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
-	if r == nil || about == nil {
-		return
-	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -405,19 +381,8 @@ func (r *responseCache) remove(key cacheKey) {
 
 func (r *cachedResponse) size() int64 { return entryOverhead + int64(len(r.etag)+len(r.body)) }
 
-// withIfNoneMatch adds the ETag of the cached response to the header.
-func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
-	if r == nil {
-		return header
-	}
-	header = header.Clone()
-	header.Set("If-None-Match", r.etag)
-	return header
-}
-
-// keyOf returns the key of the request's parent; nil if the response must not be cached.
-// Each event of a handler and each review needs a response of its own. The key includes
-// the API group, since two groups may share a kind.
+// keyOf returns the key of the request's parent; nil if the response must not be cached. Each event of a handler and
+// each review needs a response of its own. The key includes the API group, since two groups may share a kind.
 func (r *responseCache) keyOf(req *call.Request) *cacheKey {
 	if r == nil || !slices.Contains([]call.HookType{call.Sync, call.Finalize, call.Customize}, req.HookType) {
 		return nil

@@ -51,7 +51,7 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 		Base:      newTestBase(nil),
 		revisions: &cache.View{},
 	}
-	c.Router = c.newRouter(Tools{})
+	c.Router = c.newRouter(Dependencies{})
 	key := queue.Key{Namespace: "town", Name: "s"}
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
 	r.planner.Selector = labels.Everything()

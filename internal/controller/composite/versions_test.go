@@ -66,7 +66,7 @@ func rollingOut(t *testing.T, failuresBefore int) *testController {
 	if failuresBefore == 0 {
 		former = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
 	}
-	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Former: &controller.Logic{Version: "v1", Sync: former}})
+	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Previous: &controller.Logic{Version: "v1", Sync: former}})
 }
 
 // failsSinceItMoved reports whether the shop counts as one that fails since it moved.
@@ -120,7 +120,7 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 			}
 			return 0
 		}
-		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Former: &controller.Logic{Version: "v1", Sync: c.former}})
+		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Previous: &controller.Logic{Version: "v1", Sync: c.former}})
 		shops.runTimes(maxFlakes+1, queue.Start)
 		shops.Router.Assignment.SetPosition(rollout.End)
 		shops.runTimes(maxFlakes+1, queue.LogicChanged)
@@ -134,12 +134,12 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 // A run that fails before it calls the hook must not keep the shadow waiting for its comparison.
 func TestShadowDoesNotWaitForUnreadableRevisions(t *testing.T) {
 	r := rollingRun(t, nil)
-	r.program.Version, r.program.Former = "v2", &controller.Logic{Version: "v1", Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
+	r.program.Version, r.program.Previous = "v2", &controller.Logic{Version: "v1", Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 		t.Error("the hook is called")
 		return &hook.Response{}, nil
 	})}
-	r.logic = *r.program.Former
-	r.Router = r.newRouter(Tools{})
+	r.logic = *r.program.Previous
+	r.Router = r.newRouter(Dependencies{})
 	r.Router.Assignment.SetShadow(true, 1)
 	r.family.revisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
 		"annotations":{"setpoint.dev/controller":"shops","setpoint.dev/children":"{"}},"revision":1}`)}
@@ -168,7 +168,7 @@ func TestRolloutKnowsNothingBeforeItRuns(t *testing.T) {
 func TestAnEditBeforeTheMoveExplainsNoDeletion(t *testing.T) {
 	s := newCluster(t, newShop)
 	shops := shopsOf(t, s, Program{
-		Version: "v2", Sync: makes(), Former: &controller.Logic{Version: "v1", Sync: makes(sign)}, DeletionLimit: &plan.DeletionLimit{},
+		Version: "v2", Sync: makes(), Previous: &controller.Logic{Version: "v1", Sync: makes(sign)}, DeletionLimit: &plan.DeletionLimit{},
 	})
 	shops.run(queue.Start)
 	remembered, _ := shops.Memories.Get(queue.Key{Namespace: "town", Name: "a"}, "u-a")
@@ -200,12 +200,12 @@ func (h *selectingHook) Call(context.Context, *hook.Request) (*hook.Response, er
 func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 	s, after := newCluster(t, newShop), &selectingHook{}
 	before := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
-	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Former: &controller.Logic{Version: "v1", Sync: before}})
+	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Previous: &controller.Logic{Version: "v1", Sync: before}})
 	shops.comparedRelated = related.New(related.Options{
-		Store: shops.Tools.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
+		Store: shops.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
 		Resolve: func(context.Context, string, string) (object.Resource, error) { return signs, nil },
 	})
-	shops.Router = shops.newRouter(Tools{})
+	shops.Router = shops.newRouter(Dependencies{})
 	key := queue.Key{Namespace: "town", Name: "a"}
 	ended := make(chan struct{})
 	var others sync.WaitGroup

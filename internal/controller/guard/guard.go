@@ -23,11 +23,9 @@ import (
 )
 
 const (
-	// window is how long a deletion counts, and how long an edit of a parent explains
-	// deletions of its children.
+	// window is how long a deletion counts, and how long an edit of a parent explains deletions of its children.
 	window = 10 * time.Minute
-	// delay is how long a deletion waits for deletions of other parents, which together may
-	// exceed the limit.
+	// delay is how long a deletion waits for deletions of other parents, which together may exceed the limit.
 	delay = 2 * time.Second
 	// restartGrace is how long it takes after a restart until held deletions are known again.
 	restartGrace = 10 * time.Second
@@ -89,8 +87,7 @@ type pendingOf struct {
 	refs  []object.Ref
 }
 
-// New returns the guard of a controller. A nil limit holds nothing, and a nil now
-// means time.Now.
+// New returns the guard of a controller. A nil limit holds nothing, and a nil now means time.Now.
 func New(limit *plan.DeletionLimit, now func() time.Time) *Guard {
 	if now == nil {
 		now = time.Now
@@ -160,7 +157,6 @@ func (d *Guard) Decide(of controller.ObjectID, moved bool, deletions []plan.Acti
 	return decision
 }
 
-// decidePending decides about pending deletions.
 func (d *Guard) decidePending(of controller.ObjectID, want *pendingOf, now time.Time) Decision {
 	if d.holding() {
 		return Decision{Held: true, Value: confirmationValue(want.sum)}
@@ -263,7 +259,6 @@ func (d *Guard) countChildren(moved bool) int {
 	return n
 }
 
-// confirm allows deletions.
 func (d *Guard) confirm(want *pendingOf, now time.Time) {
 	for _, uid := range want.uids {
 		d.confirmed[uid] = deletion{at: now}
@@ -325,7 +320,6 @@ func (d *Guard) Drop(of controller.ObjectID) {
 	}
 }
 
-// expire drops entries older than the window.
 func (d *Guard) expire(now time.Time) {
 	if now.Sub(d.expiredAt) < time.Second {
 		return
@@ -357,16 +351,14 @@ func (d *Guard) Held(base *controller.Base) controller.HeldDeletions {
 	return held
 }
 
-// HeldUnknown reports whether deletions were held just before a restart and are not known again
-// yet.
+// HeldUnknown reports whether deletions were held just before a restart and are not known again yet.
 func (d *Guard) HeldUnknown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.holding() && d.now().Before(d.heldUntil.Add(restartGrace-window))
 }
 
-// HeldChildren returns the children of a parent whose deletions are held, and the value that
-// confirms them.
+// HeldChildren returns the children of a parent whose deletions are held, and the value that confirms them.
 func (d *Guard) HeldChildren(of controller.ObjectID) (children []object.Ref, value string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -480,8 +472,7 @@ func (e *Edits) Explain(parent *object.Object, storesStatus bool, now time.Time)
 	return e.Pending || !e.At.IsZero() && now.Sub(e.At) < window
 }
 
-// specDigest returns the generation, or a digest of all fields but metadata and status for kinds
-// without one.
+// specDigest returns the generation, or a digest of all fields but metadata and status for kinds without one.
 func specDigest(o *object.Object) uint64 {
 	if o.Generation() > 0 {
 		return uint64(o.Generation())
