@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -97,7 +98,8 @@ func (h *Hook) Index(ctx context.Context, req *hook.IndexRequest) error {
 // Notifications opens the stream of a process, which ends with ctx. The transport has to be a Streamer.
 func (h *Hook) Notifications(ctx context.Context) (io.ReadCloser, error) {
 	result, start := Result{HookType: Notifications}, time.Now()
-	stream, err := h.config.Transport.(Streamer).OpenStream(ctx, &Request{HookType: Notifications, Limits: h.config.Limits}, &result)
+	transport := h.config.Transport.(Streamer) //nolint:forcetypeassert // See above.
+	stream, err := transport.OpenStream(ctx, &Request{HookType: Notifications, Limits: h.config.Limits}, &result)
 	return stream, h.report(result, start, err)
 }
 
@@ -190,11 +192,6 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// Failed is an error that a hook responded.
-type Failed struct{ Message string }
-
-func (e *Failed) Error() string { return e.Message }
-
 // MaxRetryAfter limits the delay that a hook can request.
 const MaxRetryAfter = 24 * time.Hour
 
@@ -211,7 +208,7 @@ func OwnError(response []byte, limits Limits) error {
 	if !mayBe || json.Unmarshal(response, &failed) != nil || failed.Error == "" {
 		return nil
 	}
-	own := &Failed{Quote(failed.Error, limits.MaxErrorBytes)}
+	own := errors.New(Quote(failed.Error, limits.MaxErrorBytes))
 	if after := min(failed.RetryAfterSeconds, MaxRetryAfter.Seconds()); after > 0 {
 		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
 	}

@@ -466,28 +466,26 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 	if b.Tracer == nil {
 		return ctx
 	}
-	run := trace.Run{
+	causes := []trace.Cause{{Text: trigger}}
+	if trigger == "" {
+		causes = lists.Map(r.Item.Causes.List(), r.tracedCause)
+	}
+	ctx, r.trace = b.Tracer.StartRun(ctx, &trace.Run{
 		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored),
 		UID:    strings.Clone(r.Stored.UID()), // It outlives the object, which it would keep.
-		Causes: r.tracedCauses(), More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
+		Causes: causes, More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
 		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: r.Secrets,
-	}
-	if trigger != "" {
-		run.Causes = []trace.Cause{{Text: trigger}}
-	}
-	ctx, r.trace = b.Tracer.StartRun(ctx, &run)
+	})
 	r.Log = r.Log.With(r.trace.LogAttrs()...)
 	return ctx
 }
 
-func (r *Run) tracedCauses() []trace.Cause {
-	return lists.Map(r.Item.Causes.List(), func(cause queue.Cause) trace.Cause {
-		about := tracedObject(r.Stored)
-		if cause.Object != (queue.Key{}) {
-			about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
-		}
-		return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
-	})
+func (r *Run) tracedCause(cause queue.Cause) trace.Cause {
+	about := tracedObject(r.Stored)
+	if cause.Object != (queue.Key{}) {
+		about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
+	}
+	return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
 }
 
 func tracedObject(o *object.Object) trace.Object {

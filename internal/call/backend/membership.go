@@ -113,13 +113,6 @@ func (m *Membership) Leave() {
 	m.backend.notifyIfComplete()
 }
 
-func (p *backend) remove(m *Membership) (left int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.members = slices.DeleteFunc(p.members, func(other *Membership) bool { return other == m })
-	return len(p.members)
-}
-
 // SetComplete records whether the index of the controller is complete.
 func (m *Membership) SetComplete(complete bool) {
 	m.backend.mu.Lock()

@@ -221,8 +221,13 @@ const (
 // newTransport returns a transport for one host and Concurrency parallel calls.
 func (w *Transport) newTransport(tlsConfig *tls.Config) *http.Transport {
 	c := &w.config
-	t := &http.Transport{
-		DialContext:            c.Dial,
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
+	}
+	return &http.Transport{
+		DialContext:            c.ConnectionLimiter.limitDialer(dial),
+		Proxy:                  c.proxy,
 		TLSClientConfig:        tlsConfig.Clone(), // configuring HTTP/2 changes it
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
@@ -235,21 +240,12 @@ func (w *Transport) newTransport(tlsConfig *tls.Config) *http.Transport {
 		// Within a cluster, compression costs more than it saves, and a compressed response can expand to any size.
 		DisableCompression: true,
 	}
-	switch {
-	case c.Dial == nil:
-		t.Proxy = http.ProxyFromEnvironment
-		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
-	case c.Routed != nil:
-		t.Proxy = c.proxy
-	}
-	t.DialContext = c.ConnectionLimiter.limitDialer(t.DialContext)
-	return t
 }
 
-// proxy returns the environment's proxy, but none for Routed addresses.
+// proxy returns the environment's proxy, but none for addresses to which Dial has a route.
 func (c *Config) proxy(r *http.Request) (*url.URL, error) {
 	port := cmp.Or(r.URL.Port(), map[string]string{"http": "80", "https": "443"}[r.URL.Scheme])
-	if c.Routed(net.JoinHostPort(r.URL.Hostname(), port)) {
+	if c.Dial != nil && (c.Routed == nil || c.Routed(net.JoinHostPort(r.URL.Hostname(), port))) {
 		return nil, nil //nolint:nilnil // No proxy, as http.Transport has it.
 	}
 	return http.ProxyFromEnvironment(r)

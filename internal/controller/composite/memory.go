@@ -71,10 +71,10 @@ const (
 // recoveryProbe is the one parent that is retried at a fixed interval while the hook is unreachable
 // and the others back off. When its call gets a response, all are retried.
 type recoveryProbe struct {
-	mu     sync.Mutex
-	key    queue.Key
-	since  time.Time
-	active bool
+	mu sync.Mutex
+	// key is that of the parent, and since is since when the hook is unreachable; zero for none.
+	key   queue.Key
+	since time.Time
 }
 
 // tryAcquire reports whether a parent is the probe after an error. The first caller becomes it.
@@ -84,26 +84,23 @@ func (s *recoveryProbe) tryAcquire(key queue.Key, err error, now time.Time) bool
 	if !hook.IsUnreachable(err) {
 		return false
 	}
-	if s.since.IsZero() {
-		s.since = now
-	}
-	if !s.active {
-		s.key, s.active = key, true
-	}
+	s.key, s.since = cmp.Or(s.key, key), cmp.Or(s.since, now)
 	return s.key == key && (hook.IsUnconnected(err) || now.Sub(s.since) < maxProbing)
 }
 
 func (s *recoveryProbe) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active, s.since = false, time.Time{}
+	s.key, s.since = queue.Key{}, time.Time{}
 }
 
 // drop lets another parent become the probe.
 func (s *recoveryProbe) drop(key queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active = s.active && s.key != key
+	if s.key == key {
+		s.key = queue.Key{}
+	}
 }
 
 // upToDateChild says that a child in an observed state matches a desired object. child is a digest of its UID.

@@ -62,11 +62,11 @@ func (b *brokenHook) Call(context.Context, *hook.Request) (*hook.Response, error
 func rollingOut(t *testing.T, failuresBefore int) *testController {
 	t.Helper()
 	s := newCluster(t, newShop)
-	former := hook.Hook(&brokenHook{times: failuresBefore})
+	previous := hook.Hook(&brokenHook{times: failuresBefore})
 	if failuresBefore == 0 {
-		former = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
+		previous = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
 	}
-	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Previous: &controller.Logic{Version: "v1", Sync: former}})
+	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Previous: &controller.Logic{Version: "v1", Sync: previous}})
 }
 
 // failsSinceItMoved reports whether the shop counts as one that fails since it moved.
@@ -74,7 +74,7 @@ func (s *testController) failsSinceItMoved() bool {
 	return s.Router.ObservedOf(s.Get(queue.Key{Namespace: "town", Name: "a"})).Failed == 1
 }
 
-// A parent whose former version had failed once, for whatever reason, is not excused from failing with the new one.
+// A parent whose previous version had failed once, for whatever reason, is not excused from failing with the new one.
 // One that had failed for good is, also after more failures.
 func TestParentsThatFailedBefore(t *testing.T) {
 	for failuresBefore, want := range map[int]bool{0: true, 1: true, maxFlakes: true, maxFlakes + 1: false} {
@@ -105,7 +105,7 @@ func TestFailuresAfterARollbackCountAgain(t *testing.T) {
 // A child that the API server fails to store stops the rollout if only the new version has it.
 func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 	for name, c := range map[string]struct {
-		former     hook.Hook
+		previous   hook.Hook
 		reconciled int
 		blocked    string
 	}{
@@ -120,7 +120,7 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 			}
 			return 0
 		}
-		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Previous: &controller.Logic{Version: "v1", Sync: c.former}})
+		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Previous: &controller.Logic{Version: "v1", Sync: c.previous}})
 		shops.runTimes(maxFlakes+1, queue.Start)
 		shops.Router.Assignment.SetPosition(rollout.End)
 		shops.runTimes(maxFlakes+1, queue.LogicChanged)
@@ -240,19 +240,19 @@ func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
 	for name, c := range map[string]outageCase{
-		"a response after no response":  {former: none, retries: true},
-		"an error after no response":    {former: none, now: wrong, retries: true},
-		"a response after an error":     {former: wrong},
-		"no response after no response": {former: none, now: none},
+		"a response after no response":  {previous: none, retries: true},
+		"an error after no response":    {previous: none, now: wrong, retries: true},
+		"a response after an error":     {previous: wrong},
+		"no response after no response": {previous: none, now: none},
 		"a response after a response":   {},
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { c.check(t) }) })
 	}
 }
 
-// outageCase is how the run of one parent ended, and how the former one did.
+// outageCase is how the run of one parent ended, and how the previous one did.
 type outageCase struct {
-	former, now controller.Result
+	previous, now controller.Result
 	// retries means that unreachable parents are retried.
 	retries bool
 }
@@ -272,7 +272,7 @@ func (c outageCase) check(t *testing.T) {
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
 	r := &run{writes: &writes{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}}
-	m.SetResult(key, r.memory, c.former, false)
+	m.SetResult(key, r.memory, c.previous, false)
 	r.recordResult(c.now, false)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
 		t.Errorf("the wait of the parent without a response is over: %v", ended)
