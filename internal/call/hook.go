@@ -1,12 +1,12 @@
 package call
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -26,14 +26,8 @@ type Config struct {
 	Observe func(Result)
 }
 
-// Hook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which
-// differ only in the wire form.
-type Hook struct {
-	transport Transport
-	wire      hook.Wire
-	limits    Limits
-	observe   func(Result)
-}
+// Hook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which differ only in the wire form.
+type Hook struct{ config Config }
 
 var (
 	_ hook.Hook       = &Hook{}
@@ -44,17 +38,15 @@ var (
 
 // New returns a hook that is called over a transport.
 func New(c Config) *Hook {
-	return &Hook{transport: c.Transport, wire: c.Wire, limits: c.Limits.withDefaults(), observe: c.Observe}
+	c.Limits = c.Limits.withDefaults()
+	return &Hook{c}
 }
 
 // Timeout is the time limit of a call.
-func (h *Hook) Timeout() time.Duration { return h.transport.Timeout() }
-
-// Limits are those of responses.
-func (h *Hook) Limits() Limits { return h.limits }
+func (h *Hook) Timeout() time.Duration { return h.config.Transport.Timeout() }
 
 // Close closes the transport.
-func (h *Hook) Close() { h.transport.Close() }
+func (h *Hook) Close() { h.config.Transport.Close() }
 
 // Call implements hook.Hook.
 func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, error) {
@@ -62,13 +54,14 @@ func (h *Hook) Call(ctx context.Context, req *hook.Request) (*hook.Response, err
 	if req.Finalizing {
 		hookType = Finalize
 	}
-	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, h.wire), Object: req.Parent}, hook.DecodeResponse, h.wire)
+	wire := h.config.Wire
+	return do(ctx, h, Request{HookType: hookType, Body: req.AppendJSON(nil, wire), Object: req.Parent}, hook.DecodeResponse, wire)
 }
 
 // Customize implements hook.Customizer.
 func (h *Hook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 	return do(ctx, h, Request{HookType: Customize, Body: req.AppendJSON(nil), Object: req.Parent},
-		hook.DecodeCustomizeResponse, h.wire.Decoding)
+		hook.DecodeCustomizeResponse, h.config.Wire.Decoding)
 }
 
 // Handle implements hook.Handler.
@@ -81,11 +74,8 @@ func (h *Hook) Handle(ctx context.Context, req *hook.HandlerRequest) (*hook.Hand
 				own, err = err, nil
 			}
 			return resp, err
-		}, h.wire.Decoding)
-	if err != nil {
-		return nil, err
-	}
-	return resp, own
+		}, h.config.Wire.Decoding)
+	return resp, cmp.Or(err, own)
 }
 
 // Admit implements hook.Admitter.
@@ -94,62 +84,66 @@ func (h *Hook) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.Review
 	if reviewed == nil {
 		reviewed = req.OldObject
 	}
-	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed}, hook.DecodeReviewResponse, h.wire.Decoding)
+	return do(ctx, h, Request{HookType: Admit, Body: req.AppendJSON(nil), Object: reviewed},
+		hook.DecodeReviewResponse, h.config.Wire.Decoding)
 }
 
-// do is Do for a response of a type, which decode decodes by the rules of the hook.
-func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
-	var resp *R
-	err := h.Do(ctx, req, func(body []byte) (err error) {
-		resp, err = decode(body, by)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
-}
-
-// Do makes a call of any type and reports it. decode decodes the response and may retain
-// it.
-func (h *Hook) Do(ctx context.Context, req Request, decode func(body []byte) error) error {
-	req.Limits = h.limits
-	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
-	start := time.Now()
-	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
-	err := h.exchange(ctx, &req, &result, decode)
-	if err != nil {
-		err = h.transport.Wrap(req.HookType, err)
-	}
-	span.SetInt(trace.AttrStatus, result.Code)
-	span.End(err)
-	h.Report(result, start, err)
+// Index sends objects to the index of a process. The response has no content that counts.
+func (h *Hook) Index(ctx context.Context, req *hook.IndexRequest) error {
+	_, err := do(ctx, h, Request{HookType: Index, Body: req.AppendJSON(nil)},
+		func([]byte, hook.Decoding) (*struct{}, error) { return nil, nil }, h.config.Wire.Decoding) //nolint:nilnil // See above.
 	return err
 }
 
-func (h *Hook) exchange(ctx context.Context, req *Request, result *Result, decode func(body []byte) error) error {
-	resp, err := h.transport.Exchange(ctx, req, result)
+// Notifications opens the stream of a process, which ends with ctx. The transport has to be a Streamer.
+func (h *Hook) Notifications(ctx context.Context) (io.ReadCloser, error) {
+	result, start := Result{HookType: Notifications}, time.Now()
+	transport := h.config.Transport.(Streamer) //nolint:forcetypeassert // See above.
+	stream, err := transport.OpenStream(ctx, &Request{HookType: Notifications, Limits: h.config.Limits}, &result)
+	return stream, h.report(result, start, err)
+}
+
+// do makes a call of any type and reports it. decode decodes the response by the rules of the hook, and may retain it.
+func do[R, Rules any](ctx context.Context, h *Hook, req Request, decode func([]byte, Rules) (*R, error), by Rules) (*R, error) {
+	req.Limits = h.config.Limits
+	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
+	start := time.Now()
+	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
+	decoded, err := exchange(ctx, h, &req, &result, func(body []byte) (*R, error) { return decode(body, by) })
+	span.SetInt(trace.AttrStatus, result.Code)
+	err = h.report(result, start, err)
+	span.End(err)
+	return decoded, err
+}
+
+func exchange[R any](ctx context.Context, h *Hook, req *Request, result *Result, decode func([]byte) (*R, error)) (*R, error) {
+	resp, err := h.config.Transport.Exchange(ctx, req, result)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := h.limits.CheckValues(resp.Body); err != nil {
-		return err
+	if err := req.Limits.CheckValues(resp.Body); err != nil {
+		return nil, err
 	}
-	if err := decode(resp.Body); err != nil {
-		return redact.In(resp.Body).Error(err) // The run has not seen it.
+	decoded, err := decode(resp.Body)
+	if err != nil {
+		return nil, redact.In(resp.Body).Error(err) // The run has not seen it.
 	}
 	if resp.Valid != nil {
 		resp.Valid()
 	}
-	return nil
+	return decoded, nil
 }
 
-// Report reports a call that a transport made by itself.
-func (h *Hook) Report(result Result, start time.Time, err error) {
-	if h.observe != nil {
-		result.Duration, result.Err = time.Since(start), err
-		h.observe(result)
+// report reports a call, and returns its error with how the hook was called.
+func (h *Hook) report(result Result, start time.Time, err error) error {
+	if err != nil {
+		err = h.config.Transport.Wrap(result.HookType, err)
 	}
+	if h.config.Observe != nil {
+		result.Duration, result.Err = time.Since(start), err
+		h.config.Observe(result)
+	}
+	return err
 }
 
 // The default Limits.
@@ -163,9 +157,8 @@ const (
 type Limits struct {
 	// MaxResponseBytes is the maximum size of a response; default 32 MiB.
 	MaxResponseBytes int64
-	// MaxValues is the maximum number of JSON values (objects, lists and scalars) in a
-	// response; default 500,000. A decoded value takes 50 to 300 bytes, however small it
-	// is in JSON.
+	// MaxValues is the maximum number of JSON values (objects, lists and scalars) in a response; default 500,000. A
+	// decoded value takes 50 to 300 bytes, however small it is in JSON.
 	MaxValues int
 	// MaxErrorBytes limits how much of an error response is quoted in errors, which
 	// reach logs, events and conditions; default 200. Negative values quote nothing.
@@ -199,34 +192,24 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// Failed is an error that a hook responded.
-type Failed struct{ Message string }
+// MaxRetryAfter limits the delay that a hook can request.
+const MaxRetryAfter = 24 * time.Hour
 
-func (e *Failed) Error() string { return e.Message }
-
-// maxRetryAfter limits the delay that a hook can request.
-const maxRetryAfter = 24 * time.Hour
-
-// beforeError are the beginnings of an error of the hook, without spaces: objects have no order.
-var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
-
-// OwnError returns the error that a response without a status code can be, such as
-// {"error": "message", "retryAfterSeconds": 5}; nil if it is none. The error of a handler is an object, and part of its
-// response.
+// OwnError returns the error that a response without a status code can be, such as {"error": "message",
+// "retryAfterSeconds": 5}; nil if it is none. The error of a handler is an object, and part of its response.
 func OwnError(response []byte, limits Limits) error {
 	var failed struct {
 		Error             string
 		RetryAfterSeconds float64
 	}
 	const most = 64 // More would be for spaces only.
-	beginning := string(bytes.ReplaceAll(response[:min(len(response), most)], []byte(" "), nil))
-	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
-	isError := mayBe && json.Unmarshal(response, &failed) == nil && failed.Error != ""
-	if !isError {
+	beginning := strings.ReplaceAll(string(response[:min(len(response), most)]), " ", "")
+	mayBe := strings.HasPrefix(beginning, `{"error":`) || strings.HasPrefix(beginning, `{"retryAfterSeconds":`)
+	if !mayBe || json.Unmarshal(response, &failed) != nil || failed.Error == "" {
 		return nil
 	}
-	own := &Failed{Quote(failed.Error, limits.MaxErrorBytes)}
-	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
+	own := errors.New(Quote(failed.Error, limits.MaxErrorBytes))
+	if after := min(failed.RetryAfterSeconds, MaxRetryAfter.Seconds()); after > 0 {
 		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
 	}
 	return own

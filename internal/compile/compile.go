@@ -230,8 +230,8 @@ type Code struct {
 // Former returns the name of the version that reconciles the parents which have not moved; "" if all have.
 func (c *Compiled) Former() string {
 	for i := range c.Programs {
-		if former := c.Programs[i].Former; former != nil {
-			return former.Version
+		if previous := c.Programs[i].Previous; previous != nil {
+			return previous.Version
 		}
 	}
 	return ""

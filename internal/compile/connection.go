@@ -75,13 +75,6 @@ func (c *connection) openAll(ctx context.Context, configs hookConfigs) (all []*c
 }
 
 func (c *connection) open(h *hookConfig) (*call.Hook, error) {
-	if h.webhook != nil {
-		opened, err := c.openWebhook(h)
-		if err != nil {
-			return nil, err
-		}
-		return opened.Hook, nil
-	}
 	transport, err := c.transport(h)
 	if err != nil {
 		return nil, err
@@ -90,9 +83,10 @@ func (c *connection) open(h *hookConfig) (*call.Hook, error) {
 	return call.New(call.Config{Transport: transport, Wire: c.wire(h), Limits: c.env.Limits, Observe: c.observer(h)}), nil
 }
 
-// transport returns what calls an inline or exec hook.
 func (c *connection) transport(h *hookConfig) (call.Transport, error) {
 	switch {
+	case h.webhook != nil:
+		return c.webhook(h)
 	case h.inline != nil:
 		return c.programs.transport(h), nil
 	case c.env.Store == nil || c.env.checksCode:
@@ -107,11 +101,10 @@ func (c *connection) transport(h *hookConfig) (call.Transport, error) {
 	return transport, nil
 }
 
-func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
+func (c *connection) webhook(h *hookConfig) (call.Transport, error) {
 	config := webhook.Config{
-		URL: h.webhook.url, ETag: h.webhook.etag, Timeout: h.timeout, Wire: c.wire(h), Observe: c.observer(h),
-		Concurrency: c.env.Workers, Limits: c.env.Limits, ConnectionLimiter: c.env.Connections,
-		UserAgent: c.env.UserAgent, Dial: c.env.Dial, Routed: c.env.Routed,
+		URL: h.webhook.url, ETag: h.webhook.etag, Timeout: h.timeout, Concurrency: c.env.Workers,
+		ConnectionLimiter: c.env.Connections, UserAgent: c.env.UserAgent, Dial: c.env.Dial, Routed: c.env.Routed,
 	}
 	if c.env.Authorization != nil {
 		config.Authorization = c.env.Authorization(h.webhook.url)
@@ -125,12 +118,11 @@ func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
 		config.Credentials = source.Current
 		c.closers = append(c.closers, source.Close)
 	}
-	opened, err := webhook.New(config)
+	transport, err := webhook.New(config)
 	if err != nil {
 		return nil, invalid("%s: %w", h.field, err)
 	}
-	c.closers = append(c.closers, opened.Close)
-	return opened, nil
+	return transport, nil
 }
 
 // share is the controller's part of the processes of hooks.

@@ -42,14 +42,14 @@ func (b backendHooks) all() hookConfigs {
 func (c *connection) openBackend(b backendHooks) (handler.Backend, error) {
 	backend := handler.Backend{ID: c.name}
 	if b.index != nil {
-		opened, err := c.openWebhook(b.index)
+		opened, err := c.open(b.index)
 		if err != nil {
 			return backend, err
 		}
 		backend.Index = opened.Index
 	}
 	if b.notifications != nil {
-		opened, err := c.openWebhook(b.notifications)
+		opened, err := c.open(b.notifications)
 		if err != nil {
 			return backend, err
 		}

@@ -199,7 +199,7 @@ func setLogic(p *composite.Program, logic controller.Logic, of *hooks, r *Rollou
 	if former == nil {
 		return
 	}
-	p.Former = &former.logic
+	p.Previous = &former.logic
 	if then := former.hooks.customize; of.customize == nil && then != nil {
 		p.Scope.Version = then.wire.Version
 	}

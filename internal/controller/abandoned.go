@@ -44,7 +44,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	if !a.Forbidden || !r.Stored.Deleting() || !r.Stored.HasFinalizer(a.Finalizer) || r.Stored.Namespace() == "" {
 		return nil, nil //nolint:nilnil // The object waits.
 	}
-	own := r.base.Tools.Writer // It has Setpoint's own rights.
+	own := r.base.Writer // It has Setpoint's own rights.
 	namespace, err := own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
 	gone := apply.NotFound(err)
 	if !gone && (err != nil || !namespace.Deleting()) {
@@ -73,7 +73,7 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 	}
 	r.Log.Warn("finalizer removed in a terminating or deleted namespace", "object", r.Stored.Ref().String(), "error", a.Why)
 	if !gone { // It accepts no events either, so this one is about it.
-		r.base.Tools.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+		r.base.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
 	}
 	return stored, nil
 }

@@ -30,10 +30,9 @@ import (
 
 // Base is the part of a controller that does not depend on its loop.
 type Base struct {
+	Dependencies
 	Owned
 
-	Tools    Tools
-	Log      *slog.Logger
 	Queue    *queue.Queue
 	Memories *Memories
 
@@ -42,8 +41,7 @@ type Base struct {
 	// objects are the views of the reconciled objects, watches all watches.
 	objects []*cache.View
 	watches []Watch
-	// watching is closed once all watches are set: event handlers run in other
-	// goroutines and may run before that.
+	// watching is closed once all watches are set: event handlers run in other goroutines and may run before that.
 	watching  chan struct{}
 	startedAt time.Time
 	running   atomic.Bool
@@ -78,8 +76,8 @@ type Options struct {
 	Account identity.Account
 }
 
-// Tools are the dependencies of a controller.
-type Tools struct {
+// Dependencies are what a controller needs.
+type Dependencies struct {
 	Store  *cache.Cache
 	Writer *apply.Writer
 	// Access reviews what Accounts may read; not used without an Account.
@@ -98,8 +96,8 @@ type Tools struct {
 	Tracer *trace.Tracer
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
-	// Queue has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
-	Queue queue.Options
+	// QueueOptions has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
+	QueueOptions queue.Options
 	// Sequential makes the calls of one run one after another, so that a run can be repeated exactly.
 	Sequential bool
 
@@ -107,30 +105,30 @@ type Tools struct {
 }
 
 // UserFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
-func (t *Tools) UserFor(namespace string) string { return t.account.UserFor(namespace) }
+func (d *Dependencies) UserFor(namespace string) string { return d.account.UserFor(namespace) }
 
 // WriterFor writes, and reads from the API server, as the ServiceAccount.
-func (t *Tools) WriterFor(namespace string) *apply.Writer {
-	return t.Writer.As(t.UserFor(namespace))
+func (d *Dependencies) WriterFor(namespace string) *apply.Writer {
+	return d.Writer.As(d.UserFor(namespace))
 }
 
 // New returns the Base of a loop, without watches.
-func New(loop Loop, options Options, tools Tools) *Base {
-	options.Workers, tools.account = cmp.Or(options.Workers, 32), options.Account
-	if tools.Now == nil {
-		tools.Now = time.Now
+func New(loop Loop, options Options, d Dependencies) *Base {
+	options.Workers, d.account = cmp.Or(options.Workers, 32), options.Account
+	d.Log = d.Log.With("controller", options.Name)
+	if d.Now == nil {
+		d.Now = time.Now
 	}
-	if tools.Queue.Random == nil {
-		tools.Queue.Random = rand.Float64
+	if d.QueueOptions.Random == nil {
+		d.QueueOptions.Random = rand.Float64
 	}
 	return &Base{
-		Tools:    tools,
-		Log:      tools.Log.With("controller", options.Name),
-		Queue:    queue.New(tools.Queue),
-		Memories: NewMemories(loop.NewMemory),
-		loop:     loop,
-		options:  options,
-		watching: make(chan struct{}),
+		Dependencies: d,
+		Queue:        queue.New(d.QueueOptions),
+		Memories:     NewMemories(loop.NewMemory),
+		loop:         loop,
+		options:      options,
+		watching:     make(chan struct{}),
 	}
 }
 
@@ -140,7 +138,7 @@ func (b *Base) Run(ctx context.Context, reconcile func(context.Context, queue.It
 	if !b.WaitForSync(ctx) {
 		return
 	}
-	b.startedAt = b.Tools.Now()
+	b.startedAt = b.Now()
 	start()
 	b.Log.Info("controller started", "objects", b.Len(), "workers", b.options.Workers)
 	b.running.Store(true)
@@ -159,7 +157,7 @@ func (b *Base) waited(item queue.Item) time.Duration {
 }
 
 // Since is the time since t by the controller's clock.
-func (b *Base) Since(t time.Time) time.Duration { return b.Tools.Now().Sub(t) }
+func (b *Base) Since(t time.Time) time.Duration { return b.Now().Sub(t) }
 
 // SyncAll queues every managed object.
 func (b *Base) SyncAll(cause queue.Cause) {
@@ -207,7 +205,6 @@ func (b *Base) Get(key queue.Key) *object.Object {
 	return nil
 }
 
-// manages reports whether the controller has to do with an object.
 func (b *Base) manages(o *object.Object) bool { return b.loop.PhaseOf(o) != PhaseIgnored }
 
 // Resource is the kind of the reconciled objects.

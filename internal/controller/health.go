@@ -24,9 +24,8 @@ type Health struct {
 	// HookMessage is the error of one of them.
 	HookFailing int
 	HookMessage string
-	// Forbidden counts those that failed because the API server forbids what the controller does:
-	// permissions, quotas or policies. ForbiddenMessage is the error of one of them,
-	// ForbiddenNamespaces are those of all, sorted.
+	// Forbidden counts those that failed because the API server forbids what the controller does: permissions, quotas
+	// or policies. ForbiddenMessage is the error of one of them, ForbiddenNamespaces are those of all, sorted.
 	Forbidden           int
 	ForbiddenMessage    string
 	ForbiddenNamespaces []string
@@ -37,8 +36,7 @@ type Health struct {
 	// Invalid counts the objects that are no valid parents. InvalidMessage is the error of one of them.
 	Invalid        int
 	InvalidMessage string
-	// Conflicting counts the objects that do not converge. ConflictMessage is about one
-	// of them.
+	// Conflicting counts the objects that do not converge. ConflictMessage is about one of them.
 	Conflicting     int
 	ConflictMessage string
 	// Overdue counts the calls of hooks that have not returned after their timeout.
@@ -56,8 +54,7 @@ type Health struct {
 	// HeldUnknown means that deletions were held before a restart and that the controller
 	// does not know yet whether they still are.
 	HeldUnknown bool
-	// LastError is the latest failure, also when it is over; its Time is zero if there was
-	// none.
+	// LastError is the latest failure, also when it is over; its Time is zero if there was none.
 	LastError LastError
 	Queue     queue.Stats
 }

@@ -30,6 +30,7 @@ type Memory struct {
 	Conflicts int
 
 	uid      string
+	conflict Conflict
 	reported reported
 	// said are the latest messages of events that are sent once, by their reason.
 	said map[string]string
@@ -56,8 +57,7 @@ func (m *Memory) ForgetReported() { m.reported = reported{} }
 
 // Result is how a run ended.
 type Result struct {
-	// HookFailing means that the hook or a handler failed, Unreachable that there was no
-	// response at all.
+	// HookFailing means that the hook or a handler failed, Unreachable that there was no response at all.
 	Failing, HookFailing, Unreachable bool
 	// RelatedMissing means that related objects cannot be read.
 	RelatedMissing bool
@@ -74,12 +74,11 @@ type Result struct {
 	Locations []record.Location
 }
 
-// forbidden reports whether the API server forbids what the run did.
 func (r *Result) forbidden() bool {
 	return r.Failing && r.Fault != nil && r.Fault.Kind == failure.Forbidden
 }
 
-// Conflict is why an object does not converge.
+// Conflict is why an object does not converge; zero if it does.
 type Conflict struct {
 	Message string
 	// Locations are the objects that are written again and again.
@@ -94,20 +93,17 @@ type Memories struct {
 	byKey map[queue.Key]Remembered
 	// hookFailing is how many objects fail because of the hook.
 	hookFailing int
-	// conflicts are the objects that do not converge.
-	conflicts map[queue.Key]Conflict
-	lastError LastError
+	lastError   LastError
 	// lastHookError is the failure of a hook that stands for all objects.
 	lastHookError LastError
 }
 
 // NewMemories returns no memories yet; create returns one.
 func NewMemories(create func() Remembered) *Memories {
-	return &Memories{create: create, byKey: map[queue.Key]Remembered{}, conflicts: map[queue.Key]Conflict{}}
+	return &Memories{create: create, byKey: map[queue.Key]Remembered{}}
 }
 
-// Get returns the memory of an object. It is fresh if the object is new, or another one
-// than that of its name before.
+// Get returns the memory of an object. It is fresh if the object is new, or another one than that of its name before.
 func (m *Memories) Get(key queue.Key, uid string) (memory Remembered, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +132,6 @@ func (m *Memories) drop(key queue.Key, known Remembered) {
 	m.setResult(known.common(), Result{}, false)
 	known.Release()
 	delete(m.byKey, key)
-	delete(m.conflicts, key)
 }
 
 // Clear drops all memories without a release.
@@ -144,7 +139,6 @@ func (m *Memories) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.byKey)
-	clear(m.conflicts)
 	m.hookFailing = 0
 }
 
@@ -152,14 +146,8 @@ func (m *Memories) Clear() {
 func (m *Memories) EndRun(of *Run, conflict Conflict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := of.Item.Key
-	of.memory.lastRun, of.memory.reconcileAt = now, of.reconcileAt
-	if conflict.Message == "" {
-		delete(m.conflicts, key)
-		return
-	}
 	conflict.Message = of.Secrets.Text(conflict.Message)
-	m.conflicts[key] = conflict
+	of.memory.lastRun, of.memory.reconcileAt, of.memory.conflict = now, of.reconcileAt, conflict
 }
 
 // SetResult records the result of a run of an object. A failing object only waited in this run if it has not failed again.
@@ -180,24 +168,23 @@ func (m *Memories) SetResult(key queue.Key, of Remembered, now Result, again boo
 const minHookMessageAge = 30 * time.Second
 
 func (m *Memories) setResult(of *Memory, now Result, again bool) {
-	former := of.Result
-	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(former.HookFailing)
+	previous := of.Result
+	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(previous.HookFailing)
 	switch {
 	case !now.Failing:
 		of.Attempts = 0
 	case again:
 		of.Attempts++
 	default:
-		now.Message, now.Reason, now.Fault, now.Locations = former.Message, former.Reason, former.Fault, former.Locations
+		now.Message, now.Reason, now.Fault, now.Locations = previous.Message, previous.Reason, previous.Fault, previous.Locations
 	}
-	if now.Failing && former.Failing {
-		now.Since = former.Since
+	if now.Failing && previous.Failing {
+		now.Since = previous.Since
 	}
 	of.Result = now
 }
 
-// SetPaused records whether an event has said that an object is paused. It reports whether
-// that is new.
+// SetPaused records whether an event has said that an object is paused. It reports whether that is new.
 func (m *Memories) SetPaused(of Remembered, paused bool) bool {
 	c := of.common()
 	if c.paused == paused {
@@ -240,7 +227,6 @@ func (m *Memories) Len() int {
 	return len(m.byKey)
 }
 
-// objectState returns what is remembered of an object.
 func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,9 +234,9 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 	if known == nil || known.common().uid != uid {
 		return record.ObjectState{}
 	}
-	c, conflict := known.common(), m.conflicts[key]
-	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.Result.Children, Conflict: conflict.Message,
-		Locations: conflict.Locations}
+	c := known.common()
+	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.Result.Children,
+		Conflict: c.conflict.Message, Locations: c.conflict.Locations}
 	if r := c.Result; r.Failing {
 		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
 		state.Fault, state.Reason, state.Since = r.Fault, r.Reason, r.Since
@@ -259,54 +245,49 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 	return state
 }
 
-// addTo adds the sums to the health of the controller.
+// group counts the objects of one kind of trouble.
+type group struct {
+	count   *int
+	message *string
+	first   string
+}
+
+// add adds an object. The message is that of the first by name: a condition must not flap.
+func (g *group) add(key queue.Key, message string) {
+	if name := key.String(); *g.count == 0 || name < g.first {
+		g.first, *g.message = name, message
+	}
+	*g.count++
+}
+
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	type group struct {
-		is      func(*Result) bool
-		count   *int
-		message *string
-		first   queue.Key
-	}
-	groups := []*group{
-		{is: (*Result).forbidden, count: &h.Forbidden, message: &h.ForbiddenMessage},
-		{is: func(r *Result) bool { return r.RelatedMissing }, count: &h.RelatedMissing, message: &h.RelatedMessage},
-		{is: func(r *Result) bool { return r.Invalid }, count: &h.Invalid, message: &h.InvalidMessage},
-	}
+	forbidden, relatedMissing := group{&h.Forbidden, &h.ForbiddenMessage, ""}, group{&h.RelatedMissing, &h.RelatedMessage, ""}
+	invalid, conflicting := group{&h.Invalid, &h.InvalidMessage, ""}, group{&h.Conflicting, &h.ConflictMessage, ""}
 	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
 		h.Children += c.Result.Children
 		h.Paused += boolToInt(c.paused)
 		h.Failing += boolToInt(c.Result.Failing)
-		for _, g := range groups {
-			if !g.is(&c.Result) {
-				continue
-			}
-			if *g.count == 0 || key.String() < g.first.String() { // The first by name: a condition must not flap.
-				g.first, *g.message = key, c.Result.Message
-			}
-			*g.count++
-		}
-		if c.Result.forbidden() && key.Namespace != "" {
+		if c.Result.forbidden() {
+			forbidden.add(key, c.Result.Message)
 			namespaces[key.Namespace] = true
 		}
+		if c.Result.RelatedMissing {
+			relatedMissing.add(key, c.Result.Message)
+		}
+		if c.Result.Invalid {
+			invalid.add(key, c.Result.Message)
+		}
+		if c.conflict.Message != "" {
+			conflicting.add(key, c.conflict.Message)
+		}
 	}
+	delete(namespaces, "")
 	h.ForbiddenNamespaces = slices.Sorted(maps.Keys(namespaces))
-	h.HookFailing = m.hookFailing
-	h.Conflicting, h.ConflictMessage = len(m.conflicts), m.firstConflict()
-	h.LastError, h.HookMessage = m.lastError, m.lastHookError.Message
-}
-
-// firstConflict is the message of the first object by name, which does not change as long
-// as its conflict lasts.
-func (m *Memories) firstConflict() string {
-	keys := slices.SortedFunc(maps.Keys(m.conflicts), func(a, b queue.Key) int { return strings.Compare(a.String(), b.String()) })
-	if len(keys) == 0 {
-		return ""
-	}
-	return m.conflicts[keys[0]].Message
+	h.HookFailing, h.HookMessage, h.LastError = m.hookFailing, m.lastHookError.Message, m.lastError
 }
 
 func boolToInt(b bool) int {

@@ -46,26 +46,15 @@ type Run struct {
 	reconcileAt time.Time
 }
 
-// NewRun returns a run without a record, and the memory of the object, which is fresh if the
-// object is.
+// NewRun returns a run without a record, which sends and logs nothing, and the memory of the object, which is fresh if
+// the object is.
 func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
 	memory, fresh = b.Memories.Get(item.Key, o.UID())
-	run = b.startRun(item, o)
-	run.Phase, run.memory = b.loop.PhaseOf(o), memory.common()
-	run.reconcileAt = plan.ReconcileRequestOn(o).At
+	run = &Run{
+		Item: item, Stored: o, Phase: b.loop.PhaseOf(o), Secrets: b.ValuesOf(o), Log: slog.New(slog.DiscardHandler),
+		base: b, memory: memory.common(), reconcileAt: plan.ReconcileRequestOn(o).At,
+	}
 	return run, memory, fresh
-}
-
-// NewDryRun is NewRun for a run that writes nothing: it has no record, and sends and logs nothing.
-func NewDryRun(b *Base, item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
-	run, memory, fresh = b.NewRun(item, o)
-	run.Log = slog.New(slog.DiscardHandler)
-	return run, memory, fresh
-}
-
-func (b *Base) startRun(item queue.Item, o *object.Object) *Run {
-	values := b.ValuesOf(o)
-	return &Run{Item: item, Stored: o, Secrets: values, Log: values.Logger(b.Log), base: b}
 }
 
 // ValuesOf returns the values of the Secrets in an object, or in states of it.
@@ -101,7 +90,8 @@ func (r *Run) WithOutput(ctx context.Context) (context.Context, *call.Output) {
 
 // NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.
 func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger string) (context.Context, *Run) {
-	run := b.startRun(queue.Item{Key: KeyOf(o)}, o)
+	values := b.ValuesOf(o)
+	run := &Run{Item: queue.Item{Key: KeyOf(o)}, Stored: o, Secrets: values, Log: values.Logger(b.Log), base: b}
 	ctx = run.startTrace(ctx, trigger, 0)
 	run.Record = b.newRecord(o, record.Run{Trigger: trigger, TraceID: run.trace.ID()})
 	return ctx, run
@@ -116,10 +106,11 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.C
 		return queue.NoRequeue()
 	}
 	run, memory, fresh := b.NewRun(item, o)
+	run.Log = run.Secrets.Logger(b.Log)
 	ctx = run.startTrace(ctx, "", memory.common().Attempts)
 	run.Record = b.newRecord(o, record.Run{
 		Queued: item.Causes, Attempt: memory.common().Attempts,
-		Began: b.Tools.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
+		Began: b.Now(), QueuedFor: b.waited(item), TraceID: run.trace.ID(),
 	})
 	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
 		run.reportPause(paused)
@@ -128,7 +119,14 @@ func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.C
 	if b.loop.PhaseOf(run.Stored) == PhaseIgnored {
 		b.drop(item.Key)
 	}
-	run.finishRecord(outcome, requeue)
+	ran := run.finished(outcome)
+	if run.Record.Detailed() && !ran.IsNoop() {
+		ran.Next = b.Queue.Pending(item.Key).Next
+		if delay := requeue.Delay(); delay > 0 { // It comes before anything else that is queued.
+			ran.Next = b.Now().Add(delay)
+		}
+	}
+	b.Observer.Ran(ran)
 	return requeue
 }
 
@@ -137,32 +135,20 @@ func (b *Base) drop(key queue.Key) {
 	b.loop.Drop(key)
 }
 
-// newRecord starts the record of a run for an object.
 func (b *Base) newRecord(o *object.Object, run record.Run) *record.Record {
 	run.Controller, run.Object = b.options.Name, b.options.Resource.Ref(o.Namespace(), o.Name())
 	run.Object.UID = o.UID()
-	if b.Tools.Unrecorded {
-		return record.NewSummary(run, b.Tools.Now)
+	if b.Unrecorded {
+		return record.NewSummary(run, b.Now)
 	}
-	return record.New(run, b.Tools.Now)
+	return record.New(run, b.Now)
 }
 
-// finishRecord passes the record to the observer. A delay in the outcome comes before anything
-// else that is queued.
-func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
-	r.endTrace(outcome)
-	ran := r.finished(outcome)
-	if r.Record.Detailed() && !ran.IsNoop() {
-		ran.Next = r.base.Queue.Pending(r.Item.Key).Next
-		if delay := requeue.Delay(); delay > 0 {
-			ran.Next = r.base.Tools.Now().Add(delay)
-		}
-	}
-	r.base.Tools.Observer.Ran(ran)
-}
-
-// finished returns the record of the run, with the values that its texts may have.
+// finished ends the span of the run. It returns the record, with the values that its texts may have.
 func (r *Run) finished(outcome record.Outcome) record.Run {
+	if r.trace.On() {
+		r.trace.EndRun(outcome, outcome == record.Failed, r.Record.Error())
+	}
 	ran := r.Record.Finish(outcome)
 	ran.Secrets = r.Secrets
 	return ran
@@ -182,8 +168,7 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 	case r.Record.Steps() == 0:
 		outcome = record.Skipped
 	}
-	r.endTrace(outcome)
-	r.base.Tools.Observer.Ran(r.finished(outcome))
+	r.base.Observer.Ran(r.finished(outcome))
 }
 
 // IsDry reports whether this is a dry run: it sends no events, and its object need not be stored.
@@ -194,8 +179,8 @@ func (r *Run) IsDry() bool { return r.Record == nil }
 // object of theirs.
 func (r *Run) CheckReads(ctx context.Context) error {
 	b, namespace := r.base, r.Stored.Namespace()
-	user := b.Tools.UserFor(namespace)
-	if err := b.Tools.Access.CheckRead(ctx, user, b.options.Resource, namespace, r.Stored.Name()); err != nil {
+	user := b.UserFor(namespace)
+	if err := b.Access.CheckRead(ctx, user, b.options.Resource, namespace, r.Stored.Name()); err != nil {
 		return err
 	}
 	for _, owned := range b.options.Owns {
@@ -206,7 +191,7 @@ func (r *Run) CheckReads(ctx context.Context) error {
 		if !b.options.Resource.Namespaced {
 			namespaces = b.options.NamespacesOf(owned)
 		}
-		if err := b.Tools.Access.CheckList(ctx, user, owned, namespaces...); err != nil {
+		if err := b.Access.CheckList(ctx, user, owned, namespaces...); err != nil {
 			return err
 		}
 	}
@@ -305,9 +290,8 @@ const (
 )
 
 const (
-	// EventInterval is the minimum time between two events about the same failure. With
-	// the maximum backoff and the default timeout of hooks, a failing object sends an
-	// event at least once a minute.
+	// EventInterval is the minimum time between two events about the same failure. With the maximum backoff and the
+	// default timeout of hooks, a failing object sends an event at least once a minute.
 	EventInterval = 15 * time.Second
 	// ConflictDelay is the delay after a conflict. The cache has seen the change by then.
 	ConflictDelay = 100 * time.Millisecond
@@ -333,8 +317,8 @@ func EventOf(err error) hook.Event {
 // RecordDeletion records a deletion. It skips controllers with selectors on the server, where
 // an object that stops matching looks deleted.
 func (b *Base) RecordDeletion(o *object.Object) {
-	if !b.Tools.Unrecorded && !b.options.Filtered && b.manages(o) {
-		b.Tools.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Tools.Now()))
+	if !b.Unrecorded && !b.options.Filtered && b.manages(o) {
+		b.Observer.Deleted(record.Deletion(b.options.Name, b.options.Resource, o, b.Now()))
 	}
 }
 
@@ -344,7 +328,7 @@ func (r *Run) SendEvent(event hook.Event) {
 		return
 	}
 	event.Reason, event.Message = r.Secrets.Text(event.Reason), r.Secrets.Text(event.Message)
-	r.base.Tools.Observer.Event(r.Stored, event)
+	r.base.Observer.Event(r.Stored, event)
 	r.Record.EventSent(event)
 }
 
@@ -383,42 +367,32 @@ func (r *Run) SendOnce(event hook.Event) {
 	r.SendEvent(event)
 }
 
-// Failure is a failed run.
-type Failure struct {
-	Err   error
-	Event hook.Event
-	// Once limits events with the same message to one; else EventInterval limits them.
-	Once bool
-}
-
-// ReportFailure logs a failure and sends an event, unless the latest one said the same.
-func (r *Run) ReportFailure(f Failure) {
-	b, message := r.base, failure.OneLine(f.Err)
+// ReportFailure logs a failure and sends an event, unless the latest one said the same: within EventInterval, or ever
+// if it is to be said once.
+func (r *Run) ReportFailure(err error, event hook.Event, once bool) {
+	b, message := r.base, failure.OneLine(err)
 	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
 	last := &r.memory.reported
-	if last.message == message && (f.Once || b.Since(last.at) < EventInterval) {
+	if last.message == message && (once || b.Since(last.at) < EventInterval) {
 		log.Debug("reconcile failed again")
 		return
 	}
 	log.Warn("reconcile failed")
-	if errors.Is(f.Err, identity.ErrForbidden) {
-		b.Tools.Observer.OwnEvent(r.Stored, f.Event)
-		r.Record.EventSent(f.Event)
+	if errors.Is(err, identity.ErrForbidden) {
+		b.Observer.OwnEvent(r.Stored, event)
+		r.Record.EventSent(event)
 	} else {
-		r.SendEvent(f.Event)
+		r.SendEvent(event)
 	}
-	last.message, last.at = message, b.Tools.Now()
+	last.message, last.at = message, b.Now()
 }
 
-// reportPause sends an event when the object was paused or resumed.
 func (r *Run) reportPause(paused bool) {
-	event := hook.Event{Type: Normal, Reason: ReasonResumed, Message: "Reconciliation by " + r.base.options.Name + " resumed"}
+	reason, what := ReasonResumed, "resumed"
 	if paused {
-		event = hook.Event{Type: Normal, Reason: ReasonPaused,
-			Message: "Reconciliation by " + r.base.options.Name + " paused while the annotation " + setpoint.AnnotationPaused +
-				" is \"true\""}
+		reason, what = ReasonPaused, "paused while the annotation "+setpoint.AnnotationPaused+` is "true"`
 	}
-	r.SendEvent(event)
+	r.SendEvent(hook.Event{Type: Normal, Reason: reason, Message: "Reconciliation by " + r.base.options.Name + " " + what})
 }
 
 // ReportManualReconcile sends an event when a user has requested the reconcile.
@@ -479,7 +453,7 @@ func (r *Run) Recover(step func() error) (err error) {
 
 // tracedVersion returns the resource version of an object, by which a trace finds who wrote it; zero without traces.
 func (b *Base) tracedVersion(o *object.Object) uint64 {
-	if b.Tools.Tracer == nil || o == nil {
+	if b.Tracer == nil || o == nil {
 		return 0
 	}
 	return o.Version()
@@ -489,41 +463,31 @@ func (b *Base) tracedVersion(o *object.Object) uint64 {
 // not queued.
 func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) context.Context {
 	b := r.base
-	if b.Tools.Tracer == nil {
+	if b.Tracer == nil {
 		return ctx
 	}
-	run := trace.Run{
+	causes := []trace.Cause{{Text: trigger}}
+	if trigger == "" {
+		causes = lists.Map(r.Item.Causes.List(), r.tracedCause)
+	}
+	ctx, r.trace = b.Tracer.StartRun(ctx, &trace.Run{
 		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored),
 		UID:    strings.Clone(r.Stored.UID()), // It outlives the object, which it would keep.
-		Causes: r.tracedCauses(), More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
+		Causes: causes, More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
 		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: r.Secrets,
-	}
-	if trigger != "" {
-		run.Causes = []trace.Cause{{Text: trigger}}
-	}
-	ctx, r.trace = b.Tools.Tracer.StartRun(ctx, &run)
+	})
 	r.Log = r.Log.With(r.trace.LogAttrs()...)
 	return ctx
 }
 
-// tracedCauses returns the causes with the objects that they are about.
-func (r *Run) tracedCauses() []trace.Cause {
-	return lists.Map(r.Item.Causes.List(), func(cause queue.Cause) trace.Cause {
-		about := tracedObject(r.Stored)
-		if cause.Object != (queue.Key{}) {
-			about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
-		}
-		return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
-	})
+func (r *Run) tracedCause(cause queue.Cause) trace.Cause {
+	about := tracedObject(r.Stored)
+	if cause.Object != (queue.Key{}) {
+		about = trace.Object{Kind: cause.Detail, Namespace: cause.Object.Namespace, Name: cause.Object.Name}
+	}
+	return trace.Cause{Text: cause.String(), Object: about, Version: cause.Version}
 }
 
 func tracedObject(o *object.Object) trace.Object {
 	return trace.Object{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
-}
-
-// endTrace ends the span of the run.
-func (r *Run) endTrace(outcome record.Outcome) {
-	if r.trace.On() {
-		r.trace.EndRun(outcome, outcome == record.Failed, r.Record.Error())
-	}
 }

@@ -35,15 +35,16 @@ func (w *Watch) Covers(resource object.Resource, o *object.Object) bool {
 	return w.Resource == resource && (w.Namespace == "" || w.Namespace == o.Namespace())
 }
 
-// AddObjects adds a watch of reconciled objects, which come before all others.
-func (b *Base) AddObjects(selection cache.Selection, view *cache.View) {
-	b.objects = append(b.objects, view)
-	b.AddWatch(selection, view)
+// WatchObjects starts a watch of reconciled objects, which come before all others.
+func (b *Base) WatchObjects(selection cache.Selection, changed func(cache.Event)) {
+	b.objects = append(b.objects, b.Watch(selection, changed))
 }
 
-// AddWatch adds a watch.
-func (b *Base) AddWatch(selection cache.Selection, view *cache.View) {
+// Watch starts a watch.
+func (b *Base) Watch(selection cache.Selection, changed func(cache.Event)) *cache.View {
+	view := b.Store.Watch(selection, changed)
 	b.watches = append(b.watches, Watch{selection.Resource, selection.Namespace, view})
+	return view
 }
 
 // SetWatching ends the wait of event handlers: all watches have been added.
@@ -169,9 +170,7 @@ func (b *Base) WatchOwned(selection cache.Selection, changed func(cache.Event)) 
 		}
 		selection.Resource = resource
 		for _, selection.Namespace = range b.options.NamespacesOf(resource) {
-			view := b.Tools.Store.Watch(selection, changed)
-			b.AddWatch(selection, view)
-			b.Owned.watches[i] = append(b.Owned.watches[i], Watch{resource, selection.Namespace, view})
+			b.Owned.watches[i] = append(b.Owned.watches[i], Watch{resource, selection.Namespace, b.Watch(selection, changed)})
 		}
 	}
 }

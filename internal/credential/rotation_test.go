@@ -21,6 +21,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
@@ -81,7 +82,7 @@ func TestRotation(t *testing.T) {
 	spec.ClientTLS = &api.ClientTLS{SecretRef: opsHook}
 	spec.CABundle = &api.CABundle{ConfigMapRef: &api.CertificateKeyReference{ObjectReference: api.ObjectReference{Namespace: "ops", Name: "ca"}}}
 	o := open(t, a, spec)
-	w := must.Get(webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})).In(t)
+	w := call.New(call.Config{Transport: must.Get(webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})).In(t)})
 	t.Cleanup(w.Close)
 	call := func() error {
 		_, err := w.Call(t.Context(), &hook.Request{})

@@ -23,7 +23,7 @@ import (
 // run runs a controller that stores nothing: the API server receives its writes as dry runs.
 type run struct {
 	*manager.Compiled
-	controller.Tools
+	controller.Dependencies
 
 	composers []*composite.Controller
 	handlers  []*handler.Controller
@@ -50,18 +50,18 @@ func (observer) OwnEvent(*object.Object, hook.Event)                       {}
 // start starts a dry run for the objects of one namespace, or of all if it is empty. It shares the
 // caches of the Manager. Close ends it.
 func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*run, error) {
-	r := &run{Compiled: compiled, Tools: m.DryRunTools()}
+	r := &run{Compiled: compiled, Dependencies: m.DryRunTools()}
 	r.Observer = observer{}
 	if err := r.limit(namespace); err != nil {
 		r.Close()
 		return nil, err
 	}
 	for _, program := range r.Programs {
-		one := composite.New(program, composite.Tools{Tools: r.Tools})
+		one := composite.New(program, composite.Dependencies{Dependencies: r.Dependencies})
 		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
 	}
 	for _, program := range r.Handlers {
-		one := handler.New(program, r.Tools)
+		one := handler.New(program, r.Dependencies)
 		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil

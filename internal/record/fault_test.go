@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -27,7 +28,7 @@ import (
 // callError returns the error of calling a hook.
 func callError(t *testing.T, c webhook.Config) error {
 	t.Helper()
-	w := must.Get(webhook.New(c)).In(t)
+	w := call.New(call.Config{Transport: must.Get(webhook.New(c)).In(t)})
 	t.Cleanup(w.Close)
 	_, err := w.Call(t.Context(), &hook.Request{Parent: []byte(`{"metadata":{"name":"a"}}`)})
 	if err == nil {

@@ -1,9 +1,8 @@
 // Package backend follows the processes that serve handlers.
 //
-// Several controllers may have their handlers in one process. It keeps one stream of
-// notifications open to each process and passes the lines on, and it knows whether the indexes
-// of all controllers of the process are complete. It does not know how to connect, or what a
-// controller does with a line; package handler has both.
+// Several controllers may have their handlers in one process. It keeps one stream of notifications open to each process
+// and passes the lines on, and it knows whether the indexes of all controllers of the process are complete. It does not
+// know how to connect, or what a controller does with a line; package handler has both.
 package backend
 
 import (
@@ -108,9 +107,13 @@ func (ps *Backends) Join(id string, c Controller, member Member) *Membership {
 
 // leave removes a member, and the process after the last one.
 func (ps *Backends) leave(m *Membership) {
+	p := m.backend
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := m.backend; p.remove(m) == 0 && ps.byID[p.id] == p {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = slices.DeleteFunc(p.members, func(other *Membership) bool { return other == m })
+	if len(p.members) == 0 && ps.byID[p.id] == p {
 		delete(ps.byID, p.id)
 	}
 }

@@ -32,8 +32,7 @@ type backend struct {
 	// waited means that IndexesComplete has to be called.
 	waited bool
 
-	// malformed counts the invalid lines since malformedLogged. The goroutine of the stream
-	// has both.
+	// malformed counts the invalid lines since malformedLogged. The goroutine of the stream has both.
 	malformed       int
 	malformedLogged time.Time
 }
@@ -89,8 +88,7 @@ func (p *backend) endTry() {
 	}
 }
 
-// connected reports whether the member may call the process. A process without a stream is
-// taken as connected.
+// connected reports whether the member may call the process. A process without a stream is taken as connected.
 func (p *backend) connected(m *Membership) bool { return m.Open == nil || p.isOpen }
 
 // Stop ends what Start began. The stream goes on as long as another member runs.
@@ -113,13 +111,6 @@ func (m *Membership) Leave() {
 	}
 	m.backend.backends.leave(m)
 	m.backend.notifyIfComplete()
-}
-
-func (p *backend) remove(m *Membership) (left int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.members = slices.DeleteFunc(p.members, func(other *Membership) bool { return other == m })
-	return len(p.members)
 }
 
 // SetComplete records whether the index of the controller is complete.
@@ -151,8 +142,7 @@ func (m *Membership) MayCall() bool {
 	return may
 }
 
-// IndexError returns why calls wait for the index of a controller of the process; nil if they
-// do not.
+// IndexError returns why calls wait for the index of a controller of the process; nil if they do not.
 func (m *Membership) IndexError() error {
 	if m == nil {
 		return nil
@@ -192,8 +182,7 @@ func (m *Membership) StreamError() error {
 	return m.backend.err
 }
 
-// incomplete returns a member whose index is not complete; nil if there is none. It is called
-// with the lock held.
+// incomplete returns a member whose index is not complete; nil if there is none. It is called with the lock held.
 func (p *backend) incomplete() *Membership {
 	i := slices.IndexFunc(p.members, func(m *Membership) bool { return !m.complete })
 	if i < 0 {

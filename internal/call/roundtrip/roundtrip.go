@@ -1,8 +1,7 @@
 // Package roundtrip performs an HTTP exchange with an untrusted server.
 //
-// It adds two guarantees to net/http: the response is final, and the request's context
-// bounds the response body too. Code that reads bodies from anything but the API server
-// uses it.
+// It adds two guarantees to net/http: the response is final, and the request's context bounds the response body too.
+// Code that reads bodies from anything but the API server uses it.
 package roundtrip
 
 import (
@@ -20,9 +19,8 @@ func (e *InterimError) Error() string {
 	return fmt.Sprintf("%d %s in place of a response", e.Code, http.StatusText(e.Code))
 }
 
-// Do sends a request and returns a final response. The body is closed when the request's
-// context ends, because the transport leaves some bodies open: that of a 101 is the raw
-// connection, whose reads ignore the context.
+// Do sends a request and returns a final response. The body is closed when the request's context ends, because the
+// transport leaves some bodies open: that of a 101 is the raw connection, whose reads ignore the context.
 func Do(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
 	response, err := transport.RoundTrip(req)
 	if err != nil {

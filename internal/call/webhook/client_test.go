@@ -53,7 +53,7 @@ func trustConfig(server *httptest.Server) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-func mustCall(t *testing.T, w *webhook.Webhook) {
+func mustCall(t *testing.T, w testHook) {
 	t.Helper()
 	must.Get(w.Call(t.Context(), request())).In(t)
 }
@@ -110,7 +110,8 @@ func TestWrongCertificates(t *testing.T) {
 func TestNoCallWithoutCredentials(t *testing.T) {
 	held := credentialStore{err: errors.New("Secret ops/hook-token not found")}
 	var trace call.Result
-	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Credentials: held.current, Observe: func(e call.Result) { trace = e }})
+	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Credentials: held.current},
+		call.Config{Observe: func(e call.Result) { trace = e }})
 	expectError(t, w, "http://hook.nowhere/sync", "credentials: Secret ops/hook-token not found")
 	if trace.Code != 0 || !errors.Is(trace.Err, held.err) {
 		t.Errorf("observed %+v", trace)

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// ConnectionLimiter bounds the connections of all webhooks in the process, so that they
-// cannot exhaust its file descriptors. At the limit, it closes idle connections; if all
-// are in use, calls wait.
+// ConnectionLimiter bounds the connections of all webhooks in the process, so that they cannot exhaust its file
+// descriptors. At the limit, it closes idle connections; if all are in use, calls wait.
 type ConnectionLimiter struct {
 	slots chan struct{}
 
 	mu sync.Mutex
-	// clients are the webhooks that may have idle connections.
-	clients map[*reloadingClient]bool
+	// webhooks are those that may have idle connections.
+	webhooks map[*Transport]bool
 }
 
 // NewConnectionLimiter returns a limiter for at least one connection.
 func NewConnectionLimiter(limit int) *ConnectionLimiter {
-	return &ConnectionLimiter{slots: make(chan struct{}, max(1, limit)), clients: map[*reloadingClient]bool{}}
+	return &ConnectionLimiter{slots: make(chan struct{}, max(1, limit)), webhooks: map[*Transport]bool{}}
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -67,28 +66,27 @@ func (c *ConnectionLimiter) acquire(ctx context.Context) error {
 // idlePollInterval is how often a waiting call looks for idle connections.
 const idlePollInterval = 20 * time.Millisecond
 
-// closeIdle closes the idle connections of all webhooks.
 func (c *ConnectionLimiter) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := range c.clients {
-		l.closeIdle()
+	for w := range c.webhooks {
+		w.closeIdle()
 	}
 }
 
-func (c *ConnectionLimiter) add(l *reloadingClient) {
+func (c *ConnectionLimiter) add(w *Transport) {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.clients[l] = true
+		c.webhooks[w] = true
 	}
 }
 
-func (c *ConnectionLimiter) remove(l *reloadingClient) {
+func (c *ConnectionLimiter) remove(w *Transport) {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.clients, l)
+		delete(c.webhooks, w)
 	}
 }
 

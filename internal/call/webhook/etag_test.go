@@ -46,12 +46,12 @@ func (h *etagServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, h.body)
 }
 
-func (h *etagServer) open(t *testing.T, c webhook.Config) *webhook.Webhook {
+func (h *etagServer) open(t *testing.T, c webhook.Config, of ...call.Config) testHook {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	c.URL, c.ETag.Enabled = server.URL, true
-	return open(t, c)
+	return open(t, c, of...)
 }
 
 func (h *etagServer) expectIfNoneMatch(t *testing.T, tags ...string) {
@@ -68,7 +68,7 @@ func TestCachedResponseIsReused(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			h := &etagServer{code: code, body: taggedResponse}
 			var last call.Result
-			w := h.open(t, webhook.Config{Observe: func(e call.Result) { last = e }})
+			w := h.open(t, webhook.Config{}, call.Config{Observe: func(e call.Result) { last = e }})
 			for range 3 {
 				resp := must.Get(w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))).In(t)
 				if string(resp.Status) != `{"n":1}` || len(resp.Children) != 1 {
@@ -148,7 +148,7 @@ func TestCacheMaxBytes(t *testing.T) {
 		must.Get(w.Call(t.Context(), requestFor("x.example/v1", "home", name))).In(t)
 	}
 	h.expectIfNoneMatch(t, "", "", `"v1"`, "", `"v4"`) // The cache fits two responses.
-	if n, size := w.CacheSize(); n != 2 || size > 4000 {
+	if n, size := w.transport.CacheSize(); n != 2 || size > 4000 {
 		t.Errorf("%d responses of %d bytes are cached", n, size)
 	}
 }
@@ -185,7 +185,7 @@ func TestCachedResponsesExpire(t *testing.T) {
 				call("kit")
 				<-time.After(c.gone)
 				call("eve")
-				if n, _ := w.CacheSize(); n != 1 {
+				if n, _ := w.transport.CacheSize(); n != 1 {
 					t.Errorf("%d responses are cached, want only that for eve", n)
 				}
 			})

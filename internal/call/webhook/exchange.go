@@ -17,18 +17,22 @@ import (
 )
 
 // Exchange implements call.Transport.
-func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
+func (w *Transport) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
+	limited, cancel := context.WithTimeout(ctx, w.config.Timeout)
 	defer cancel()
 
-	trace.Current(ctx).Set(trace.AttrURL, w.redactedURL)
-	current, err := w.client.current(limited)
+	trace.Current(ctx).Set(trace.AttrURL, w.publicURL)
+	current, err := w.client(limited)
 	if err != nil {
-		return call.Response{}, w.credentialsError(ctx, err)
+		return call.Response{}, credentialsError(ctx, err)
 	}
 	key := w.cache.keyOf(req)
-	last := w.cache.get(key)
-	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, last.withIfNoneMatch(current.header))), req.HookType)
+	last, header := w.cache.get(key), current.header
+	if last != nil {
+		header = header.Clone()
+		header.Set("If-None-Match", last.etag)
+	}
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, header)), req.HookType)
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		result.Code = interim.Code
 		return call.Response{}, &StatusError{Code: interim.Code}
@@ -47,7 +51,11 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 		if err != nil {
 			return call.Response{}, w.callError(ctx, limited, err)
 		}
-		return w.cacheable(key, resp.Header.Get("ETag"), data), nil
+		response := call.Response{Body: data}
+		if key != nil { // It is cached once it is valid.
+			response.Valid = func() { w.cache.put(key, resp.Header.Get("ETag"), data) }
+		}
+		return response, nil
 	case last != nil && (resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusPreconditionFailed):
 		drain(resp, result)
 		return call.Response{Body: bytes.Clone(last.body)}, nil
@@ -55,23 +63,7 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 	return call.Response{}, statusError(resp, req.Limits, result)
 }
 
-// cacheable returns a response that is cached once it is valid.
-func (w *Webhook) cacheable(key *cacheKey, etag string, body []byte) call.Response {
-	if key == nil {
-		return call.Response{Body: body}
-	}
-	return call.Response{Body: body, Valid: func() { w.cache.put(key, etag, body) }}
-}
-
-// credentialsError wraps err unless the caller's context ended.
-func (w *Webhook) credentialsError(called context.Context, err error) error {
-	if called.Err() != nil {
-		return called.Err()
-	}
-	return &CredentialsError{err}
-}
-
-func (w *Webhook) newRequest(body []byte, header http.Header) *http.Request {
+func (w *Transport) newRequest(body []byte, header http.Header) *http.Request {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := open()
 	return &http.Request{
@@ -88,8 +80,7 @@ func (w *Webhook) newRequest(body []byte, header http.Header) *http.Request {
 const (
 	// initialBufferSize applies to responses without a Content-Length.
 	initialBufferSize = 4 << 10
-	// maxPreallocated limits the buffer allocated for a Content-Length before any data
-	// arrives.
+	// maxPreallocated limits the buffer allocated for a Content-Length before any data arrives.
 	maxPreallocated = 1 << 20
 	// maxDrained limits how much of an error response is read to reuse its connection.
 	maxDrained = 64 << 10
@@ -98,12 +89,9 @@ const (
 	// codeHeader is a header of responses that identifies the code of the hook, up to maxCode bytes.
 	codeHeader = "Setpoint-Code"
 	maxCode    = 128
-	// maxRetryAfter limits the delay that a hook can request.
-	maxRetryAfter = 24 * time.Hour
 )
 
-// read returns the body, or the part received before an error. It stops at too many
-// values.
+// read returns the body, or the part received before an error. It stops at too many values.
 func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("unexpected Content-Encoding %q", encoding)}
@@ -132,8 +120,7 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	}
 }
 
-// codeOf returns the code that a response names.
-func (w *Webhook) codeOf(resp *http.Response) call.Code {
+func (w *Transport) codeOf(resp *http.Response) call.Code {
 	digest := resp.Header.Get(codeHeader)
 	if digest == "" || len(digest) > maxCode {
 		return call.Code{}
@@ -161,7 +148,6 @@ func grow(data []byte, limits call.Limits) []byte {
 	return larger
 }
 
-// statusError returns the error for a status other than 200.
 func statusError(resp *http.Response, limits call.Limits, result *call.Result) error {
 	err := &StatusError{Code: resp.StatusCode, Body: call.Quote(string(drain(resp, result)), limits.MaxErrorBytes)}
 	if resp.StatusCode/100 == 3 {
@@ -188,14 +174,56 @@ func drain(resp *http.Response, result *call.Result) []byte {
 	return head
 }
 
-// retryAfter parses seconds or a date. It returns 0, which selects the queue's backoff,
-// for other or past values.
+// retryAfter parses seconds or a date. It returns 0, which selects the queue's backoff, for other or past values.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
-		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(max(seconds, 0), int64(call.MaxRetryAfter/time.Second))) * time.Second
 	}
 	if date, err := http.ParseTime(value); err == nil {
-		return min(max(time.Until(date), 0), maxRetryAfter)
+		return min(max(time.Until(date), 0), call.MaxRetryAfter)
 	}
 	return 0
+}
+
+// OpenStream opens the stream of notifications of a process. The timeout applies until the response begins.
+func (w *Transport) OpenStream(called context.Context, req *call.Request, result *call.Result) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancel(called)
+	timeout := time.AfterFunc(w.config.Timeout, cancel)
+	current, err := w.client(ctx)
+	if err != nil {
+		cancel()
+		return nil, credentialsError(called, err)
+	}
+	header := current.header.Clone()
+	header.Del("Content-Type")
+	header.Set("Accept", "application/x-ndjson, application/json")
+	get := &http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Header: header}
+	resp, err := roundtrip.Do(current, get.WithContext(ctx))
+	late := !timeout.Stop()
+	if err != nil {
+		defer cancel()
+		return nil, w.callError(called, ctx, err)
+	}
+	body := &streamBody{resp.Body, cancel}
+	if late && resp.StatusCode == http.StatusOK {
+		_ = body.Close()
+		return nil, &hook.UnreachableError{Err: w.timeoutError(ctx.Err()), Connected: true}
+	}
+	result.Code = resp.StatusCode
+	if resp.StatusCode != http.StatusOK {
+		defer body.Close()
+		return nil, statusError(resp, req.Limits, result)
+	}
+	return body, nil
+}
+
+// streamBody is the body of a stream. Closing it ends the request.
+type streamBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *streamBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }

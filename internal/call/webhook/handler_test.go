@@ -26,8 +26,8 @@ func TestHandlerError(t *testing.T) {
 	t.Cleanup(server.Close)
 	var trace []call.Result
 	h := open(t, webhook.Config{
-		URL: server.URL, ETag: webhook.ETag{Enabled: true}, Observe: func(e call.Result) { trace = append(trace, e) },
-	})
+		URL: server.URL, ETag: webhook.ETag{Enabled: true},
+	}, call.Config{Observe: func(e call.Result) { trace = append(trace, e) }})
 	for range 2 {
 		resp, err := h.Handle(t.Context(), &hook.HandlerRequest{Reason: hook.ReasonCreate, Object: []byte(`{"kind":"A","metadata":{"name":"a"}}`)})
 		if _, terminal := errors.AsType[*hook.TerminalError](err); !terminal || resp != nil || err.Error() != "no such currency" {

@@ -1,13 +1,13 @@
 package webhook_test
 
 import (
-	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/must"
 )
@@ -24,14 +24,14 @@ func TestHookOverHTTP2(t *testing.T) {
 	})
 }
 
-func openServer(t *testing.T, handler http.Handler, wire hook.Wire) *webhook.Webhook {
+func openServer(t *testing.T, handler http.Handler, wire hook.Wire) testHook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return open(t, webhook.Config{URL: server.URL, Wire: wire})
+	return open(t, webhook.Config{URL: server.URL}, call.Config{Wire: wire})
 }
 
-func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) *webhook.Webhook {
+func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) testHook {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
@@ -42,16 +42,23 @@ func openHTTP2(t *testing.T, handler http.Handler, wire hook.Wire) *webhook.Webh
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	w := open(t, webhook.Config{URL: server.URL, Wire: wire})
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	w.TrustRoots(roots)
-	return w
+	var held credentialStore
+	held.now.Store(&webhook.Credentials{TLS: trustConfig(server)})
+	return open(t, webhook.Config{URL: server.URL, Credentials: held.current}, call.Config{Wire: wire})
 }
 
-func open(t testing.TB, c webhook.Config) *webhook.Webhook {
+// testHook is a hook over a transport.
+type testHook struct {
+	*call.Hook
+
+	transport *webhook.Transport
+}
+
+func open(t testing.TB, c webhook.Config, of ...call.Config) testHook {
 	t.Helper()
 	w := must.Get(webhook.New(c)).In(t)
 	t.Cleanup(w.Close)
-	return w
+	of = append(of, call.Config{})
+	of[0].Transport = w
+	return testHook{call.New(of[0]), w}
 }

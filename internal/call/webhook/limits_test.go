@@ -34,7 +34,7 @@ func TestTooManyValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(handler)
 			defer server.Close()
-			w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Decoding: hook.Loose}, Timeout: time.Minute})
+			w := open(t, webhook.Config{URL: server.URL, Timeout: time.Minute}, call.Config{Wire: hook.Wire{Decoding: hook.Loose}})
 			// Reading stops at too many values. The whole response has 32 MiB, its
 			// buffer another 32, and a decoded tree would take gigabytes.
 			const most = 40 << 20
@@ -68,7 +68,7 @@ func TestQuotedBody(t *testing.T) {
 		11: "returned 500 Internal Server Error: no database…",
 		-1: "returned 500 Internal Server Error",
 	} {
-		w := open(t, webhook.Config{URL: server.URL, Limits: call.Limits{MaxErrorBytes: quoted}})
+		w := open(t, webhook.Config{URL: server.URL}, call.Config{Limits: call.Limits{MaxErrorBytes: quoted}})
 		if _, err := w.Call(t.Context(), request()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {
 			t.Errorf("%d bytes: %v", quoted, err)
 		}

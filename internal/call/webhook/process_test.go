@@ -54,7 +54,7 @@ func TestNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan string)
 		var observed []call.Result
-		w := openPipe(t, webhook.Config{Timeout: time.Second, Observe: func(c call.Result) { observed = append(observed, c) }}, func(_ int, conn net.Conn) {
+		w := openPipe(t, webhook.Config{Timeout: time.Second}, func(_ int, conn net.Conn) {
 			defer conn.Close()
 			r, err := http.ReadRequest(bufio.NewReader(conn))
 			if err != nil || r.Method != http.MethodGet || r.Header.Get("Content-Type") != "" {
@@ -64,7 +64,7 @@ func TestNotifications(t *testing.T) {
 			for line := range next {
 				fmt.Fprintln(conn, line)
 			}
-		})
+		}, call.Config{Observe: func(c call.Result) { observed = append(observed, c) }})
 		body := must.Get(w.Notifications(t.Context())).In(t)
 		lines := bufio.NewScanner(body)
 		<-time.After(time.Minute)

@@ -37,7 +37,7 @@ func serveResponse(t *testing.T, code int, header http.Header, body string) *htt
 }
 
 // expectError makes a call that fails with an error about a URL.
-func expectError(t *testing.T, w *webhook.Webhook, url, want string) {
+func expectError(t *testing.T, w testHook, url, want string) {
 	t.Helper()
 	resp, err := w.Call(t.Context(), request())
 	if want = "POST " + url + ": " + want; resp != nil || fmt.Sprint(err) != want {
@@ -136,7 +136,8 @@ func TestMaxResponseBytes(t *testing.T) {
 			server := httptest.NewServer(padded(c.size, c.announced))
 			t.Cleanup(server.Close)
 			var trace call.Result
-			w := open(t, webhook.Config{URL: server.URL, Limits: call.Limits{MaxResponseBytes: limit}, Observe: func(e call.Result) { trace = e }})
+			w := open(t, webhook.Config{URL: server.URL},
+				call.Config{Limits: call.Limits{MaxResponseBytes: limit}, Observe: func(e call.Result) { trace = e }})
 			_, err := w.Call(t.Context(), request())
 			if got := strings.TrimPrefix(fmt.Sprint(err), "POST "+server.URL+": "); got != c.want {
 				t.Errorf("got error %s, want %s", got, c.want)
@@ -167,7 +168,7 @@ func TestObserve(t *testing.T) {
 	observe := func(e call.Result) { trace = append(trace, e) }
 	good, bad := serveResponse(t, 200, nil, `{"children":[]}`), serveResponse(t, 500, nil, "oh")
 	for _, server := range []*httptest.Server{good, bad} {
-		w := open(t, webhook.Config{URL: server.URL, Observe: observe})
+		w := open(t, webhook.Config{URL: server.URL}, call.Config{Observe: observe})
 		_, err := w.Call(t.Context(), request())
 		if last := trace[len(trace)-1]; last.Err != err || last.Duration <= 0 {
 			t.Errorf("observed %+v of a call with error %v", last, err)
@@ -191,10 +192,9 @@ func TestObserveHookTypes(t *testing.T) {
 	w := open(t, webhook.Config{
 		URL:  "http://hook.nowhere/",
 		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe },
-		Observe: func(e call.Result) {
-			trace = append(trace, fmt.Sprint(e.HookType, " ", e.Code, " ", e.Err != nil))
-		},
-	})
+	}, call.Config{Observe: func(e call.Result) {
+		trace = append(trace, fmt.Sprint(e.HookType, " ", e.Code, " ", e.Err != nil))
+	}})
 	finalizing := request()
 	finalizing.Finalizing = true
 	_, _ = w.Call(t.Context(), request())
@@ -252,7 +252,7 @@ func TestCodeOfWebhook(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer server.Close()
-	w := must.Get(webhook.New(webhook.Config{URL: server.URL})).In(t)
+	w := open(t, webhook.Config{URL: server.URL})
 	for at = range names {
 		ctx, output := call.WithOutput(t.Context())
 		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)}) // It fails.

@@ -148,7 +148,7 @@ func serve(t *testing.T, s connHandler) string {
 }
 
 // openPipe returns a webhook whose connections are pipes, which work with fake time.
-func openPipe(t *testing.T, c webhook.Config, s connHandler) *webhook.Webhook {
+func openPipe(t *testing.T, c webhook.Config, s connHandler, of ...call.Config) testHook {
 	t.Helper()
 	c.URL = "http://hook.default/sync"
 	var dialled atomic.Int64
@@ -157,7 +157,7 @@ func openPipe(t *testing.T, c webhook.Config, s connHandler) *webhook.Webhook {
 		go s(int(dialled.Add(1)-1), theirs)
 		return ours, nil
 	}
-	return open(t, c)
+	return open(t, c, of...)
 }
 
 func TestBrokenConnections(t *testing.T) {
@@ -235,10 +235,10 @@ func TestSwitchingProtocols(t *testing.T) {
 		keeping := respondAndWait("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
 		code := 0
 		observe := func(e call.Result) { code = e.Code }
-		w := openPipe(t, webhook.Config{Observe: observe}, func(nth int, conn net.Conn) {
+		w := openPipe(t, webhook.Config{}, func(nth int, conn net.Conn) {
 			defer close(hungUp)
 			keeping(nth, conn)
-		})
+		}, call.Config{Observe: observe})
 		start := time.Now()
 		expectError(t, w, "http://hook.default/sync", "returned 101 Switching Protocols")
 		<-hungUp
@@ -276,7 +276,7 @@ func TestTimeoutDropsIdleConnections(t *testing.T) {
 }
 
 // mustServeTwoCalls leaves two idle connections.
-func mustServeTwoCalls(t *testing.T, w *webhook.Webhook, release chan struct{}) {
+func mustServeTwoCalls(t *testing.T, w testHook, release chan struct{}) {
 	t.Helper()
 	errs := make(chan error)
 	for range 2 {

@@ -22,7 +22,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -31,28 +30,23 @@ import (
 const (
 	defaultTimeout     = 10 * time.Second
 	defaultConcurrency = 32
-	defaultUserAgent   = "setpoint"
 )
 
 // Config configures a webhook. Only URL is required.
 type Config struct {
 	// URL is http or https. Its user and password are sent as basic authentication
 	// unless Credentials has an Authorization.
-	URL  string
-	Wire hook.Wire
-	// Timeout returns the time limit of a call, from dialing to the last byte.
+	URL string
+	// Timeout is the time limit of a call, from dialing to the last byte; default 10 s.
 	Timeout time.Duration
-	Limits  call.Limits
-	// Concurrency is the expected number of parallel calls, and so of idle connections;
-	// default 32.
+	// Concurrency is the expected number of parallel calls, and so of idle connections; default 32.
 	Concurrency int
 	// UserAgent defaults to "setpoint".
 	UserAgent string
 	// Authorization is the Authorization header of calls without credentials; "" for none.
 	Authorization string
-	// Credentials returns the credentials for each call; its error fails the call. It
-	// must be fast while they are unchanged and must return when ctx is done. Nil means
-	// no credentials.
+	// Credentials returns the credentials for each call; its error fails the call. It must be fast while they are
+	// unchanged and must return when ctx is done. Nil means no credentials.
 	Credentials func(ctx context.Context) (*Credentials, error)
 	// ETag configures the response cache.
 	ETag ETag
@@ -63,71 +57,63 @@ type Config struct {
 	// Routed reports whether Dial has its own route to an address. All other addresses
 	// use the environment's proxies. Nil means that all are routed.
 	Routed func(address string) bool
-	// Observe is called after every call, on the caller's goroutine.
-	Observe func(call.Result)
 }
 
-// Webhook is a call.Transport over HTTP, and the hook that is called over it.
-type Webhook struct {
-	*call.Hook
+// Transport is a call.Transport over HTTP. It replaces its client when credentials change.
+type Transport struct {
+	config Config
+	url    *url.URL
+	// publicURL is the URL without secrets.
+	publicURL string
+	cache     *responseCache
+	active    atomic.Pointer[client]
 
-	url         *url.URL
-	redactedURL string
-	timeout     time.Duration
-	client      *reloadingClient
-	// limiter is nil without a limit.
-	limiter *ConnectionLimiter
-	cache   *responseCache
-
+	// mu guards the replacement of active.
 	mu sync.Mutex
 	// code is the one that the latest response names.
 	code call.Code
 }
 
-var _ call.Transport = &Webhook{}
+var _ call.Streamer = &Transport{}
 
-// New creates a webhook without connecting to it.
-func New(c Config) (*Webhook, error) {
+// client has the connections of one set of credentials. All calls share the header, which they only read.
+type client struct {
+	*http.Transport
+
+	credentials *Credentials
+	header      http.Header
+}
+
+// New creates a transport without connecting to the webhook.
+func New(c Config) (*Transport, error) {
 	target, err := parseURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
 	c.Timeout = cmp.Or(max(c.Timeout, 0), defaultTimeout)
 	c.Concurrency = cmp.Or(max(c.Concurrency, 0), defaultConcurrency)
-	c.UserAgent = cmp.Or(c.UserAgent, defaultUserAgent)
 	public := url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path}
-	w := &Webhook{
-		limiter:     c.ConnectionLimiter,
-		url:         target,
-		redactedURL: public.String(),
-		timeout:     c.Timeout,
-		client:      newReloadingClient(c, target.User),
-		cache:       newResponseCache(c.ETag),
-	}
-	w.Hook = call.New(call.Config{Transport: w, Wire: c.Wire, Limits: c.Limits, Observe: c.Observe})
-	c.ConnectionLimiter.add(w.client)
+	w := &Transport{config: c, url: target, publicURL: public.String(), cache: newResponseCache(c.ETag)}
+	w.active.Store(&client{w.newTransport(nil), nil, w.newHeader(nil)})
+	c.ConnectionLimiter.add(w)
 	return w, nil
 }
 
-// Close closes idle connections. A closed webhook can still be called.
-func (w *Webhook) Close() {
-	w.limiter.remove(w.client)
-	w.client.closeIdle()
+// Close closes idle connections.
+func (w *Transport) Close() {
+	w.config.ConnectionLimiter.remove(w)
+	w.closeIdle()
 }
 
 // Timeout bounds a call from dialling to the last byte.
-func (w *Webhook) Timeout() time.Duration { return w.timeout }
+func (w *Transport) Timeout() time.Duration { return w.config.Timeout }
 
-// Wrap implements call.Transport.
-func (w *Webhook) Wrap(_ call.HookType, err error) error {
-	return &Error{URL: w.redactedURL, Err: err}
-}
+func (w *Transport) closeIdle() { w.active.Load().CloseIdleConnections() }
 
 func parseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
-	// The message of url.Error repeats the URL, including any password.
-	if parse := (*url.Error)(nil); errors.As(err, &parse) {
-		return nil, fmt.Errorf("webhook url: %w", parse.Err)
+	if parse, is := errors.AsType[*url.Error](err); is {
+		err = parse.Err // The message of url.Error repeats the URL, including any password.
 	}
 	switch {
 	case err != nil:
@@ -155,71 +141,6 @@ func (*Credentials) String() string { return "credentials (not shown)" }
 // GoString hides the secret values.
 func (c *Credentials) GoString() string { return c.String() }
 
-// reloadingClient replaces its client when credentials change.
-type reloadingClient struct {
-	credentials  func(context.Context) (*Credentials, error)
-	newTransport func(*tls.Config) *http.Transport
-	header       http.Header
-
-	active atomic.Pointer[client]
-	// mu guards the replacement of active.
-	mu sync.Mutex
-}
-
-// client has the connections of one set of credentials.
-type client struct {
-	credentials *Credentials
-	header      http.Header
-	transport   *http.Transport
-}
-
-func newReloadingClient(c Config, user *url.Userinfo) *reloadingClient {
-	l := &reloadingClient{
-		credentials:  c.Credentials,
-		newTransport: func(tlsConfig *tls.Config) *http.Transport { return newTransport(c, tlsConfig) },
-		header:       newHeader(user, c),
-	}
-	l.active.Store(&client{header: l.header, transport: l.newTransport(nil)})
-	return l
-}
-
-// current returns the client for the current credentials.
-func (l *reloadingClient) current(ctx context.Context) (*client, error) {
-	if l.credentials == nil {
-		return l.active.Load(), nil
-	}
-	c, err := l.credentials(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if now := l.active.Load(); now.credentials == c {
-		return now, nil
-	}
-	return l.replace(c), nil
-}
-
-// replace creates the client for new credentials. It keeps connections unless the TLS
-// configuration changed: a new token goes over existing ones.
-func (l *reloadingClient) replace(c *Credentials) *client {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	old := l.active.Load()
-	if old.credentials == c {
-		return old
-	}
-	next := &client{credentials: c, header: l.header, transport: old.transport}
-	if c.tls() != old.credentials.tls() {
-		next.transport = l.newTransport(c.tls())
-		defer old.transport.CloseIdleConnections()
-	}
-	if c != nil && c.Authorization != "" {
-		next.header = l.header.Clone()
-		next.header.Set("Authorization", c.Authorization)
-	}
-	l.active.Store(next)
-	return next
-}
-
 func (c *Credentials) tls() *tls.Config {
 	if c == nil {
 		return nil
@@ -227,64 +148,86 @@ func (c *Credentials) tls() *tls.Config {
 	return c.TLS
 }
 
-// closeIdle closes idle connections.
-func (l *reloadingClient) closeIdle() { l.active.Load().transport.CloseIdleConnections() }
+func (w *Transport) client(ctx context.Context) (*client, error) {
+	if w.config.Credentials == nil {
+		return w.active.Load(), nil
+	}
+	c, err := w.config.Credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if now := w.active.Load(); now.credentials == c {
+		return now, nil
+	}
+	return w.replace(c), nil
+}
 
-// roundTrip sends a request and returns the response. An idle connection may be dead: if
-// a reused one yields not a single byte, roundTrip retries once, which is safe because
-// the response depends on the request alone. The retries of net/http are unsuitable:
-// they would send a request that crashes the hook over every idle connection, and give
-// up on a long one that a dead connection interrupts.
+// replace creates the client for new credentials. It keeps connections unless the TLS
+// configuration changed: a new token goes over existing ones.
+func (w *Transport) replace(c *Credentials) *client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.active.Load()
+	if old.credentials == c {
+		return old
+	}
+	next := &client{old.Transport, c, w.newHeader(c)}
+	if c.tls() != old.credentials.tls() {
+		next.Transport = w.newTransport(c.tls())
+		defer old.CloseIdleConnections()
+	}
+	w.active.Store(next)
+	return next
+}
+
+// roundTrip sends a request and returns the response. An idle connection may be dead: if a reused one yields not a
+// single byte, roundTrip retries once, which is safe because the response depends on the request alone. The retries of
+// net/http are unsuitable: they would send a request that crashes the hook over every idle connection, and give up on a
+// long one that a dead connection interrupts.
 //
-// It does not retry handler requests: the hook may have acted before it failed, and
-// handlers have their own retries.
-func (l *client) roundTrip(ctx context.Context, req *http.Request, kind call.HookType) (*http.Response, error) {
-	var trace connTrace
-	resp, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, trace.clientTrace())))
-	if err == nil || kind == call.Handle || !trace.isStale() || ctx.Err() != nil {
+// It does not retry handler requests: the hook may have acted before it failed, and handlers have their own retries.
+func (c *client) roundTrip(ctx context.Context, req *http.Request, kind call.HookType) (*http.Response, error) {
+	var reused, responded atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:              func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
+		GotFirstResponseByte: func() { responded.Store(true) },
+	})
+	resp, err := roundtrip.Do(c, req.WithContext(traced))
+	stale := reused.Load() && !responded.Load()
+	if err == nil || kind == call.Handle || !stale || ctx.Err() != nil {
 		return resp, err
 	}
-	l.transport.CloseIdleConnections()
+	c.CloseIdleConnections()
 	again := req.WithContext(ctx)
 	again.Body, _ = req.GetBody()
-	return roundtrip.Do(l.transport, again)
+	return roundtrip.Do(c, again)
 }
-
-// connTrace records the state of a request's connection.
-type connTrace struct{ reused, responded atomic.Bool }
-
-func (s *connTrace) clientTrace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn:              func(c httptrace.GotConnInfo) { s.reused.Store(c.Reused) },
-		GotFirstResponseByte: func() { s.responded.Store(true) },
-	}
-}
-
-// isStale reports whether the request used an idle connection that returned nothing.
-func (s *connTrace) isStale() bool { return s.reused.Load() && !s.responded.Load() }
 
 const (
-	// idleTimeout is short enough to follow changed addresses and long enough for
-	// infrequent calls.
+	// idleTimeout is short enough to follow changed addresses and long enough for infrequent calls.
 	idleTimeout = 30 * time.Second
 	// keepAlive detects vanished peers.
 	keepAlive = 15 * time.Second
-	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail
-	// all calls.
+	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail all calls.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it
-	// can be small.
+	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it can be small.
 	writeBuffer = 16 << 10
 	readBuffer  = 4 << 10
 	// maxHeader limits the size of response headers.
 	maxHeader = 256 << 10
 )
 
-// newTransport returns a transport for one host and c.Concurrency parallel calls.
-func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
-	t := &http.Transport{
-		DialContext:            c.Dial,
+// newTransport returns a transport for one host and Concurrency parallel calls.
+func (w *Transport) newTransport(tlsConfig *tls.Config) *http.Transport {
+	c := &w.config
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
+	}
+	return &http.Transport{
+		DialContext:            c.ConnectionLimiter.limitDialer(dial),
+		Proxy:                  c.proxy,
 		TLSClientConfig:        tlsConfig.Clone(), // configuring HTTP/2 changes it
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
@@ -294,46 +237,37 @@ func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		WriteBufferSize:        writeBuffer,
 		ReadBufferSize:         readBuffer,
-		// Within a cluster, compression costs more than it saves, and a compressed
-		// response can expand to any size.
+		// Within a cluster, compression costs more than it saves, and a compressed response can expand to any size.
 		DisableCompression: true,
 	}
-	switch {
-	case c.Dial == nil:
-		t.Proxy = http.ProxyFromEnvironment
-		t.DialContext = (&net.Dialer{Timeout: c.Timeout, KeepAlive: keepAlive}).DialContext
-	case c.Routed != nil:
-		t.Proxy = c.proxy
-	}
-	t.DialContext = c.ConnectionLimiter.limitDialer(t.DialContext)
-	return t
 }
 
-// proxy returns the environment's proxy, but none for Routed addresses.
-func (c Config) proxy(r *http.Request) (*url.URL, error) {
-	port := r.URL.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
-	}
-	if c.Routed(net.JoinHostPort(r.URL.Hostname(), port)) {
+// proxy returns the environment's proxy, but none for addresses to which Dial has a route.
+func (c *Config) proxy(r *http.Request) (*url.URL, error) {
+	port := cmp.Or(r.URL.Port(), map[string]string{"http": "80", "https": "443"}[r.URL.Scheme])
+	if c.Dial != nil && (c.Routed == nil || c.Routed(net.JoinHostPort(r.URL.Hostname(), port))) {
 		return nil, nil //nolint:nilnil // No proxy, as http.Transport has it.
 	}
 	return http.ProxyFromEnvironment(r)
 }
 
-// newHeader returns the header that all calls share; the transport only reads it.
-func newHeader(user *url.Userinfo, c Config) http.Header {
+// newHeader returns the header of calls with these credentials, of which the URL may have some too.
+func (w *Transport) newHeader(c *Credentials) http.Header {
+	authorization := w.config.Authorization
+	if user := w.url.User; user != nil {
+		password, _ := user.Password()
+		authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
+	}
+	if c != nil {
+		authorization = cmp.Or(c.Authorization, authorization)
+	}
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json"},
-		"User-Agent":   {c.UserAgent},
+		"User-Agent":   {cmp.Or(w.config.UserAgent, "setpoint")},
 	}
-	if c.Authorization != "" {
-		h.Set("Authorization", c.Authorization)
-	}
-	if user != nil {
-		password, _ := user.Password()
-		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+	if authorization != "" {
+		h.Set("Authorization", authorization)
 	}
 	return h
 }
@@ -345,9 +279,8 @@ const (
 	entryOverhead = 512
 )
 
-// ETag configures the cache of responses with an ETag header. The next request for the
-// same parent sends the ETag as If-None-Match; a status of 304 or 412 then selects the
-// cached response.
+// ETag configures the cache of responses with an ETag header. The next request for the same parent sends the ETag as
+// If-None-Match; a status of 304 or 412 then selects the cached response.
 type ETag struct {
 	Enabled bool
 	// Timeout is the maximum age of a cached response; default one hour.
@@ -358,7 +291,7 @@ type ETag struct {
 	MaxBytes int64
 }
 
-// responseCache caches responses by parent. A nil cache stores nothing.
+// responseCache caches responses by parent. A nil cache has no keys, and so stores nothing.
 type responseCache struct {
 	lifetime, cleanup time.Duration
 	maxBytes          int64
@@ -394,9 +327,8 @@ func newResponseCache(c ETag) *responseCache {
 	}
 }
 
-// get returns the cached response for the key, or nil.
 func (r *responseCache) get(about *cacheKey) *cachedResponse {
-	if r == nil || about == nil {
+	if about == nil {
 		return nil
 	}
 	r.mu.Lock()
@@ -409,9 +341,6 @@ func (r *responseCache) get(about *cacheKey) *cachedResponse {
 
 // put stores a response. One without an ETag only removes its predecessor.
 func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
-	if r == nil || about == nil {
-		return
-	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -448,19 +377,8 @@ func (r *responseCache) remove(key cacheKey) {
 
 func (r *cachedResponse) size() int64 { return entryOverhead + int64(len(r.etag)+len(r.body)) }
 
-// withIfNoneMatch adds the ETag of the cached response to the header.
-func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
-	if r == nil {
-		return header
-	}
-	header = header.Clone()
-	header.Set("If-None-Match", r.etag)
-	return header
-}
-
-// keyOf returns the key of the request's parent; nil if the response must not be cached.
-// Each event of a handler and each review needs a response of its own. The key includes
-// the API group, since two groups may share a kind.
+// keyOf returns the key of the request's parent; nil if the response must not be cached. Each event of a handler and
+// each review needs a response of its own. The key includes the API group, since two groups may share a kind.
 func (r *responseCache) keyOf(req *call.Request) *cacheKey {
 	if r == nil || !slices.Contains([]call.HookType{call.Sync, call.Finalize, call.Customize}, req.HookType) {
 		return nil

@@ -24,8 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
-// inputChanged reports whether the hook must be called: its input is new, or a cause requires a
-// call.
+// inputChanged reports whether the hook must be called: its input is new, or a cause requires a call.
 func (r *run) inputChanged() bool {
 	r.inputDigest = r.digestInput(r.status.visible())
 	if r.inputDigest != r.memory.syncedInput {
@@ -38,8 +37,7 @@ func (r *run) inputChanged() bool {
 var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged,
 	queue.LogicChanged, queue.LogicCompared}
 
-// mustCall reports whether a cause requires a call, or whether the last run failed and so did not
-// apply its response.
+// mustCall reports whether a cause requires a call, or whether the last run failed and so did not apply its response.
 func (m *memory) mustCall(item *queue.Item) bool {
 	return m.Result.Failing || item.Causes.HasAny(forceCallCauses[:]...)
 }
@@ -79,7 +77,7 @@ func (r *run) callHook(ctx context.Context) error {
 	}
 	r.calls++
 	parent := r.status.visible()
-	wait := r.rollout.callFormer(parent, func(then *object.Object, at *record.Revision) (*hook.Response, error) {
+	wait := r.rollout.callPrevious(parent, func(then *object.Object, at *record.Revision) (*hook.Response, error) {
 		return r.callRecorded(ctx, h, r.newRequest(then), at)
 	})
 	request := r.newRequest(parent)
@@ -126,10 +124,10 @@ const determinismPause = 1100 * time.Millisecond
 // It sets nondeterminismErr if the responses differ.
 func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
-		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.Tools.Now())
+		r.memory.determinism.RecordWrite(r.program.intentOf(r.Stored), r.Now())
 		r.memory.hasWritten = false
 	}
-	due, delayed := r.memory.determinism.Due(r.program.intentOf(r.Stored), r.Tools.Now())
+	due, delayed := r.memory.determinism.Due(r.program.intentOf(r.Stored), r.Now())
 	if !due {
 		return nil
 	}
@@ -159,26 +157,37 @@ func (p *Program) intentOf(parent *object.Object) uint64 {
 	return parent.IntentDigest()
 }
 
-// callRecorded calls a hook for one revision of the parent and records the call.
-func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at *record.Revision) (*hook.Response, error) {
-	began := r.Record.Now()
-	ctx, output := r.WithOutput(ctx)
-	asked, said := record.Request{ControllerType: r.program.controllerType(), Sync: request}, record.Response{}
-	r.See(&asked, &record.Response{})
-	response, err := withRecover(r.writes, hookName(r.Phase), func() (*hook.Response, error) { return h.Call(ctx, request) })
-	if err == nil {
-		// The run changes the response; the record keeps the original.
-		original := *response
-		said.Sync = &original
-		r.See(&record.Request{}, &said)
+func (r *run) callRecorded(ctx context.Context, h hook.Hook, request *hook.Request, at *record.Revision) (response *hook.Response,
+	err error) {
+	made := record.Call{
+		Name: hookName(r.Phase), Revision: at, Sent: record.Request{ControllerType: r.program.controllerType(), Sync: request},
 	}
-	r.Record.Called(began, record.Call{
-		Name: hookName(r.Phase), Version: r.logic.Version, Revision: at, Sent: asked, Received: said, Err: err, Printed: output,
+	err = r.recordCall(ctx, made, func(ctx context.Context, received *record.Response) (err error) {
+		if response, err = h.Call(ctx, request); err == nil {
+			// The run changes the response; the record keeps the original.
+			original := *response
+			received.Sync = &original
+		}
+		return err
 	})
 	return response, err
 }
 
-// loadRevisions reads the revision history of the parent.
+// recordCall makes a call of a hook, which may be a Go function, and records it. The function do sets what was received.
+func (w *writes) recordCall(ctx context.Context, made record.Call, do func(context.Context, *record.Response) error) error {
+	began := w.Record.Now()
+	made.Version = w.logic.Version
+	w.See(&made.Sent, &record.Response{})
+	ctx, made.Printed = w.WithOutput(ctx)
+	attrs := []any{"hook", made.Name, "object", w.Item.Key.String()}
+	made.Err = w.CallUserCode("the function", failure.Hook, attrs, w.Secrets, func() error { return do(ctx, &made.Received) })
+	if made.Received.Sync != nil {
+		w.See(&record.Request{}, &made.Received)
+	}
+	w.Record.Called(began, made)
+	return made.Err
+}
+
 func (r *run) loadRevisions() error {
 	r.rollout = nil
 	if r.revisions == nil || leavesChildren(r.Phase, r.Stored) {
@@ -204,33 +213,33 @@ type relation struct {
 
 	status *parentStatus
 	family *family
-	logic  controller.Logic
 	// objects are the related objects of the request.
 	objects related.Snapshot
 }
 
-// findRelated finds the related objects. It calls the customize hook again if the visible parent has
-// changed.
+// findRelated finds the related objects. It calls the customize hook again if the visible parent has changed.
 func (r *relation) findRelated(ctx context.Context) error {
 	if r.related == nil {
 		return nil
 	}
 	r.seeCached()
+	var missing unread
+	choose := r.choose
 	if r.Phase == controller.PhaseFinalizing {
-		return r.findFinalizing(ctx)
+		choose = r.chooseReadable
 	}
-	if r.memory.customizedParent != r.customizeDigest() {
-		if err := r.customize(ctx); err != nil {
-			return err
-		}
-	}
-	if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), r.related.Reads(r.Item.Key)); err != nil {
+	if err := choose(ctx, &missing); err != nil {
 		return err
 	}
-	if err := r.allListed(); err != nil {
+	if err := r.awaitListed(&missing); err != nil {
 		return err
 	}
 	r.objects = r.related.Snapshot(r.Item.Key)
+	if len(missing.why) > 0 {
+		r.objects = r.objects.WithEmpty(missing.kinds)
+		r.SendOnce(hook.Event{Type: controller.Warning, Reason: ReasonRelatedMissing,
+			Message: "the finalize hook is called without related objects: " + strings.Join(missing.why, "; ")})
+	}
 	return nil
 }
 
@@ -246,16 +255,21 @@ func (r *relation) seeCached() {
 	})
 }
 
-// allListed returns errRelatedPending, or the error of a watch, until all related objects are
-// listed.
-func (r *relation) allListed() error {
-	pending := r.related.Pending(r.Item.Key)
-	for _, watch := range pending {
-		if watch.Err != nil {
-			return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
+// awaitListed returns errRelatedPending, or the error of a watch, until all related objects are listed. A finalize hook
+// does without those that cannot be.
+func (r *relation) awaitListed(missing *unread) error {
+	pending := false
+	for _, watch := range r.related.Pending(r.Item.Key) {
+		switch {
+		case r.Phase == controller.PhaseFinalizing && request.IsForbiddenOrNotFound(watch.Err):
+			missing.add(watch.Selection.Resource, watch.Err)
+		case watch.Err != nil:
+			return relatedError(watch.Err)
+		default:
+			pending = true
 		}
 	}
-	if len(pending) > 0 {
+	if pending {
 		return errRelatedPending
 	}
 	return nil
@@ -264,7 +278,7 @@ func (r *relation) allListed() error {
 // customizeDigest identifies what the customize hook is called with, and its version.
 func (r *relation) customizeDigest() uint64 {
 	digest := r.status.visible().Digest()
-	if r.program.Former == nil {
+	if r.program.Previous == nil {
 		return digest
 	}
 	return max(maphash.Comparable(inputSeed, struct {
@@ -273,39 +287,57 @@ func (r *relation) customizeDigest() uint64 {
 	}{r.logic.Version, digest}), 1)
 }
 
-// customize calls the customize hook and sets what it selects.
-func (r *relation) customize(ctx context.Context) error {
-	rules, err := r.callCustomize(ctx)
-	if err != nil {
-		return err
+// choose sets what the customize hook selects, if the ServiceAccount may read all of it.
+func (r *relation) choose(ctx context.Context, _ *unread) error {
+	if r.memory.customizedParent != r.customizeDigest() {
+		rules, err := r.callCustomize(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.setRules(ctx, rules); err != nil {
+			return relatedError(err)
+		}
+		r.memory.customizedParent = r.customizeDigest()
 	}
-	if err := r.setRules(ctx, rules); err != nil {
-		return relatedError(err)
+	return r.checkReads(ctx, r.related.Reads(r.Item.Key))
+}
+
+// setRules sets the rules of the parent, which opens watches.
+func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error {
+	if r.UserFor(r.Stored.Namespace()) != "" {
+		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
+		if err != nil {
+			return err
+		}
+		if err := r.checkReads(ctx, reads); err != nil {
+			return err
+		}
 	}
-	r.memory.customizedParent = r.customizeDigest()
-	return nil
+	return r.related.Set(ctx, r.Item.Key, rules)
+}
+
+func (r *relation) checkReads(ctx context.Context, reads []related.Read) error {
+	return related.CheckReads(ctx, r.Access, r.UserFor(r.Stored.Namespace()), reads)
 }
 
 // callCustomize returns what the customize hook selects; nothing if only the other version has one.
-func (r *relation) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
+func (r *relation) callCustomize(ctx context.Context) (rules []hook.RelatedRule, err error) {
 	r.memory.customizedParent = 0
 	if r.logic.Customize == nil {
 		return nil, nil
 	}
-	request, began := r.program.customizeRequest(r.status.visible()), r.Record.Now()
-	r.See(&record.Request{Customize: request}, &record.Response{})
-	ctx, output := r.WithOutput(ctx)
-	response, err := withRecover(r.writes, "customize", func() (*hook.CustomizeResponse, error) {
-		return r.logic.Customize.Customize(ctx, request)
-	})
-	r.Record.Called(began, record.Call{
-		Name: "customize", Version: r.logic.Version, Sent: record.Request{Customize: request},
-		Received: record.Response{Customize: response}, Err: err, Printed: output,
+	request := r.program.customizeRequest(r.status.visible())
+	made := record.Call{Name: "customize", Sent: record.Request{Customize: request}}
+	err = r.recordCall(ctx, made, func(ctx context.Context, received *record.Response) (err error) {
+		if received.Customize, err = r.logic.Customize.Customize(ctx, request); err == nil {
+			rules = received.Customize.Related
+		}
+		return err
 	})
 	if err != nil {
 		return nil, hookFailure("customize", r.program.explainMissing(err))
 	}
-	return response.Related, nil
+	return rules, nil
 }
 
 // relatedError adds the reason to an error of what the customize hook selects.
@@ -319,20 +351,6 @@ func relatedError(err error) error {
 	return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 }
 
-// setRules sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
-func (r *relation) setRules(ctx context.Context, rules []hook.RelatedRule) error {
-	if r.Tools.UserFor(r.Stored.Namespace()) != "" {
-		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
-		if err != nil {
-			return err
-		}
-		if err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads); err != nil {
-			return err
-		}
-	}
-	return r.related.Set(ctx, r.Item.Key, rules)
-}
-
 // unread are related objects that a finalize hook does without, and why.
 type unread struct {
 	kinds []object.Resource
@@ -344,10 +362,9 @@ func (u *unread) add(resource object.Resource, err error) {
 	u.why = append(u.why, resource.String()+": "+failure.OneLine(err))
 }
 
-// findFinalizing is findRelated in a deletion, which must not wait for what only a sync needs: a kind that is not
+// chooseReadable is choose in a deletion, which must not wait for what only a sync needs: a kind that is not
 // served or must not be read is an empty group, and so is everything if the customize hook keeps failing.
-func (r *relation) findFinalizing(ctx context.Context) error {
-	var missing unread
+func (r *relation) chooseReadable(ctx context.Context, missing *unread) error {
 	if r.memory.customizedParent != r.customizeDigest() {
 		rules, err := r.callCustomize(ctx)
 		switch {
@@ -360,25 +377,7 @@ func (r *relation) findFinalizing(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.setReadable(ctx, &missing); err != nil {
-		return err
-	}
-	for _, watch := range r.related.Pending(r.Item.Key) {
-		switch {
-		case request.IsForbiddenOrNotFound(watch.Err):
-			missing.add(watch.Selection.Resource, watch.Err)
-		case watch.Err != nil:
-			return relatedError(watch.Err)
-		default:
-			return errRelatedPending
-		}
-	}
-	r.objects = r.related.Snapshot(r.Item.Key).WithEmpty(missing.kinds)
-	if len(missing.why) > 0 {
-		r.SendOnce(hook.Event{Type: controller.Warning, Reason: ReasonRelatedMissing,
-			Message: "the finalize hook is called without related objects: " + strings.Join(missing.why, "; ")})
-	}
-	return nil
+	return r.setReadable(ctx, missing)
 }
 
 // customizePatience is how many runs in a row may fail before the finalize hook is called without an answer of the
@@ -423,8 +422,8 @@ func (r *relation) setReadable(ctx context.Context, missing *unread) error {
 func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (object.Resource, error) {
 	reads, err := r.related.ReadsOf(ctx, r.Item.Key, []hook.RelatedRule{rule})
 	if errors.Is(err, served.ErrNotServed) {
-		if r.Tools.Known != nil {
-			if known, was := r.Tools.Known(rule.APIVersion, rule.Resource); was {
+		if r.Known != nil {
+			if known, was := r.Known(rule.APIVersion, rule.Resource); was {
 				return known, served.ErrNotServed
 			}
 		}
@@ -433,13 +432,13 @@ func (r *relation) checkReadable(ctx context.Context, rule hook.RelatedRule) (ob
 	if err != nil {
 		return object.Resource{}, err
 	}
-	return reads[len(reads)-1].Resource, related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
+	return reads[len(reads)-1].Resource, r.checkReads(ctx, reads)
 }
 
 // dropUnreadable drops the rules of the latest sync unless all of their objects may be read.
 func (r *relation) dropUnreadable(ctx context.Context, missing *unread) error {
 	reads := r.related.Reads(r.Item.Key)
-	err := related.CheckReads(ctx, r.Tools.Access, r.Tools.UserFor(r.Stored.Namespace()), reads)
+	err := r.checkReads(ctx, reads)
 	if !errors.Is(err, identity.ErrForbidden) {
 		return err
 	}

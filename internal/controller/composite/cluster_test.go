@@ -223,7 +223,7 @@ func (s *testController) Event(_ *object.Object, event hook.Event) {
 }
 
 // shopsOf starts a controller of the shops in a cluster.
-func shopsOf(t *testing.T, s *cluster, program Program, changes ...func(*controller.Tools)) *testController {
+func shopsOf(t *testing.T, s *cluster, program Program, changes ...func(*controller.Dependencies)) *testController {
 	t.Helper()
 	client := must.Get(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: s.url, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
@@ -243,14 +243,14 @@ func shopsOf(t *testing.T, s *cluster, program Program, changes ...func(*control
 	unserved := func(_ context.Context, apiVersion, plural string) (object.Resource, error) {
 		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
 	}
-	tools := controller.Tools{
+	needs := controller.Dependencies{
 		Store: cached, Resolve: unserved, Writer: apply.New(client, apply.Options{}), Observer: made, Log: log,
 		Now: func() time.Time { return time.Now().Add(made.clockOffset) },
 	}
 	for _, change := range changes {
-		change(&tools)
+		change(&needs)
 	}
-	made.Controller = New(program, Tools{Tools: tools})
+	made.Controller = New(program, Dependencies{Dependencies: needs})
 	t.Cleanup(made.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -266,7 +266,7 @@ var customStalls = object.Resource{
 
 // run reconciles the shop a for a cause and returns the record.
 func (s *testController) run(cause queue.CauseKind) record.Run {
-	s.reconcile(s.cluster.t.Context(), queue.Item{
+	s.RunItem(s.cluster.t.Context(), queue.Item{
 		Key: queue.Key{Namespace: "town", Name: "a"}, Causes: queue.NewCauses(queue.Cause{Kind: cause}),
 	})
 	if len(s.runs) == 0 {

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -47,32 +48,31 @@ type Controller struct {
 }
 
 // New returns a controller and starts its watches. Close stops them.
-func New(program Program, tools Tools) *Controller {
-	tools.Queue.MaxDelay = maxDelay
+func New(program Program, d Dependencies) *Controller {
+	d.QueueOptions.MaxDelay = maxDelay
 	if program.FullObjects {
-		tools.Writer = tools.Writer.WithManagedFields()
+		d.Writer = d.Writer.WithManagedFields()
 	}
-	c := &Controller{program: program, orphanIndex: selector.New(), deletionGuard: tools.DeletionGuard}
+	c := &Controller{
+		program: program, orphanIndex: selector.New(), deletionGuard: cmp.Or(d.DeletionGuard, guard.New(program.DeletionLimit, d.Now)),
+	}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", NamespacesOf: program.NamespacesOf, Account: program.Account,
 		Owns: lists.Map(program.Children, func(rule plan.Rule) object.Resource { return rule.Resource }),
-	}, tools.Tools)
-	if c.deletionGuard == nil {
-		c.deletionGuard = guard.New(program.DeletionLimit, c.Tools.Now)
-	}
+	}, d.Dependencies)
 	c.deletionGuard.Add(c.Base, c.CountChildren)
 	if program.Customizes() {
 		options := related.Options{
-			Store: tools.Store, Scope: program.Scope, Managed: program.FullObjects, Resolve: tools.Resolve, Enqueue: c.relatedChanged,
+			Store: d.Store, Scope: program.Scope, Managed: program.FullObjects, Resolve: d.Resolve, Enqueue: c.relatedChanged,
 		}
 		c.related = related.New(options)
-		if program.Former != nil {
+		if program.Previous != nil {
 			options.Enqueue = func(queue.Key, *object.Object) {}
 			c.comparedRelated = related.New(options)
 		}
 	}
-	c.Router = c.newRouter(tools)
+	c.Router = c.newRouter(d)
 	c.watch()
 	c.SetWatching()
 	return c
@@ -80,13 +80,7 @@ func New(program Program, tools Tools) *Controller {
 
 // Run reconciles parents until the context ends. It returns when the last worker has.
 func (c *Controller) Run(ctx context.Context) {
-	c.Base.Run(ctx, c.reconcile, func() {}, c.Router.Wait)
-}
-
-// RunItem reconciles one parent in the caller's goroutine, without workers. It must not run at the same
-// time as Run.
-func (c *Controller) RunItem(ctx context.Context, item queue.Item) queue.Outcome {
-	return c.reconcile(ctx, item)
+	c.Base.Run(ctx, c.RunItem, func() {}, c.Router.Wait)
 }
 
 // RetryNow retries failed parents at once, because the reason for their failures seems to be gone.
@@ -144,15 +138,14 @@ func (c *Controller) RelatedKinds() []object.Resource {
 	return lists.Map(c.related.Watches(), func(w cache.Stat) object.Resource { return w.Selection.Resource })
 }
 
-// newRouter returns what chooses the version of the hooks for each parent.
-func (c *Controller) newRouter(tools Tools) *router.Router {
+func (c *Controller) newRouter(d Dependencies) *router.Router {
 	p := &c.program
 	return router.New(c.Base, router.Options{
 		Logic:  controller.Logic{Version: p.Version, Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize},
-		Former: p.Former, Assignment: tools.Assignment, Reported: tools.Reported, PhaseOf: c.PhaseOf, Now: c.Tools.Now,
+		Former: p.Previous, Assignment: d.Assignment, Reported: d.Reported, PhaseOf: c.PhaseOf, Now: c.Now,
 		ControllerType: p.controllerType(), CustomizeRequest: p.customizeRequest, Related: c.comparedRelated,
 		CheckReads: func(ctx context.Context, parent *object.Object, reads []related.Read) error {
-			return related.CheckReads(ctx, c.Tools.Access, p.Account.UserFor(parent.Namespace()), reads)
+			return related.CheckReads(ctx, c.Access, p.Account.UserFor(parent.Namespace()), reads)
 		},
 		SyncFailure: func(err error) error { return hookFailure("sync", err) },
 	})
@@ -166,7 +159,6 @@ func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
 	return c.program.phaseOf(parent, c.Router.Of(parent).Finalize != nil)
 }
 
-// revisionsOf returns the stored revisions of the parent.
 func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
 	if c.revisions == nil {
 		return nil
@@ -182,24 +174,19 @@ func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) 
 	held, value := c.deletionGuard.HeldChildren(c.ID(controller.KeyOf(parent)))
 	state.HeldDeletions, state.AllowDeletions = len(held), value
 	c.Router.Describe(parent, state)
-	if len(state.Shadow) > 0 {
-		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
+	if len(state.Shadow) > 0 { // It may name children.
+		state.Locations = slices.Clone(state.Locations)
+		for _, rule := range c.program.Children {
+			at := record.Location{Kind: object.KindOf(rule.Resource)}
+			if rule.Resource.Namespaced {
+				at.Namespace = parent.Namespace()
+			}
+			state.Locations = record.AddLocations(state.Locations, at)
+		}
 	}
 	if state.LastRun.IsZero() {
 		state.Children = c.countOwned(parent)
 	}
-}
-
-// addChildLocations adds where children of a parent may be.
-func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
-	for _, rule := range c.program.Children {
-		at := record.Location{Kind: object.KindOf(rule.Resource)}
-		if rule.Resource.Namespaced {
-			at.Namespace = parent.Namespace()
-		}
-		to = record.AddLocations(to, at)
-	}
-	return to
 }
 
 // countOwned counts the children of a parent that are not being deleted. Objects that only name the parent as
@@ -237,32 +224,23 @@ func (c *Controller) Children(parent *object.Object) []record.Child {
 
 // watch starts the watches, parents first, so that children find their parents.
 func (c *Controller) watch() {
-	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0],
-		Managed: c.program.FullObjects}
-	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
-	c.AddObjects(parents, c.Tools.Store.Watch(parents, c.parentChanged))
+	c.WatchObjects(cache.Selection{
+		Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0],
+		Labels: c.program.serverSelector(), Fields: c.program.Fields, Managed: c.program.FullObjects,
+	}, c.parentChanged)
 	children := cache.Selection{Managed: c.program.FullObjects}
 	if c.program.GenerateSelector {
 		children.Labels = plan.UIDLabel // Every child has this label, so the watches need no other objects.
 	}
 	c.WatchOwned(children, c.childChanged)
-	c.watchRevisions()
+	if c.program.Children.Rolling() {
+		c.revisions = c.Watch(cache.Selection{
+			Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel,
+			Managed: c.program.FullObjects,
+		}, c.revisionChanged)
+	}
 }
 
-// watchRevisions starts the watch of revisions if a child rule is rolling.
-func (c *Controller) watchRevisions() {
-	if !c.program.Children.Rolling() {
-		return
-	}
-	selection := cache.Selection{
-		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel,
-		Managed: c.program.FullObjects,
-	}
-	c.revisions = c.Tools.Store.Watch(selection, c.revisionChanged)
-	c.AddWatch(selection, c.revisions)
-}
-
-// revisionChanged enqueues the parent of a changed revision.
 func (c *Controller) revisionChanged(e cache.Event) {
 	c.AwaitWatches()
 	if e.Old != nil && e.New != nil && e.Old.Digest() == e.New.Digest() {
@@ -276,7 +254,6 @@ func (c *Controller) revisionChanged(e cache.Event) {
 	c.enqueueOwner(e.New)
 }
 
-// parentChanged enqueues a parent that was created, edited or deleted.
 func (c *Controller) parentChanged(e cache.Event) {
 	cause := c.causeOf(e)
 	if cause == queue.Unspecified {
@@ -323,39 +300,28 @@ func (c *Controller) childChanged(e cache.Event) {
 		c.enqueueNameWaiters(e.Old)
 		return
 	}
-	if _, owned := e.New.Controller(); !owned {
+	owner, owned := e.New.Controller()
+	if !owned {
 		for _, key := range c.orphanIndex.Matching(e.New, c.program.Parent.Namespaced) {
 			c.Queue.Add(key, c.CauseBy(queue.ChildChanged, e.New))
 		}
 		return
 	}
-	if e.Old == nil || !sameOwner(e.Old, e.New) || e.Old.Digest() != e.New.Digest() {
+	if e.Old == nil || !e.Old.ControlledBy(owner.UID) || e.Old.Digest() != e.New.Digest() {
 		c.enqueueOwner(e.New)
 	}
 }
 
-func sameOwner(a, b *object.Object) bool {
-	owner, owned := a.Controller()
-	return owned && b.ControlledBy(owner.UID)
-}
-
+// enqueueOwner enqueues the parent that controls a child, unless another controller has made the child for it.
 func (c *Controller) enqueueOwner(child *object.Object) {
-	if c.ownerOf(child) != nil {
+	if !c.program.isDecorator() || c.program.Mark.On(child) {
 		c.QueueOwner(child)
 	}
 }
 
-// ownerOf returns the parent that controls a child; nil if it is not managed here.
-func (c *Controller) ownerOf(child *object.Object) *object.Object {
-	if c.program.isDecorator() && !c.program.Mark.On(child) {
-		return nil
-	}
-	return c.OwnerOf(child)
-}
-
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
-	for key := range c.nameWaiters.Take(childNameOf(gone)) {
+	for key := range c.nameWaiters.Take(gone.Ref().Identity()) {
 		c.Queue.Add(key, c.CauseBy(queue.ChildChanged, gone))
 	}
 }
@@ -366,7 +332,7 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	if !c.program.GenerateSelector || !c.Running() || child.Deleting() {
 		return
 	}
-	parent := c.ownerOf(child)
+	parent := c.OwnerOf(child)
 	if parent == nil {
 		return
 	}
@@ -380,8 +346,7 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	}
 }
 
-// relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch
-// is synced.
+// relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch is synced.
 func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
 	cause := queue.Cause{Kind: queue.RelatedChanged}
 	if changed != nil {

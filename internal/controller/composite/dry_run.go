@@ -36,9 +36,6 @@ type DryRunResult struct {
 	Secrets *redact.Values
 }
 
-// errNoParent says that the controller has no such parent.
-var errNoParent = errors.New("not a parent of this controller")
-
 // DryRun runs a parent with a writer that does not write. If given is nil, it reads the parent from the
 // cache. The result has what the run would do before its error. The controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Object) (DryRunResult, error) {
@@ -47,10 +44,13 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	}
 	parent := cmp.Or(given, c.Get(key))
 	if parent == nil {
-		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
+		return DryRunResult{}, fmt.Errorf("%s %s: not a parent of this controller", c.program.Parent.Kind, key)
 	}
 	for known := c.NewMemory(); ; {
-		r := newDryRun(c, key, parent, known)
+		of, _, _ := c.NewRun(queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
+		r := c.newRun(of, known)
+		r.dry = apply.NewDryWriter(r.WriterFor(parent.Namespace()), parent)
+		r.writer, r.Phase = r.dry, r.PhaseOf(parent)
 		result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
 		if r.callsNothing() {
 			result.SkipReason = "no sync hook; the finalize hook is called when the object is deleted"
@@ -68,18 +68,8 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	}
 }
 
-// newDryRun returns a run that writes nothing.
-func newDryRun(c *Controller, key queue.Key, parent *object.Object, known controller.Remembered) *run {
-	of, _, _ := controller.NewDryRun(c.Base, queue.Item{Key: key, Causes: queue.NewCauses(queue.Cause{Kind: queue.Resync})}, parent)
-	r := c.newRun(of, known)
-	r.dry = &dryRun{DryWriter: apply.NewDryWriter(r.Tools.WriterFor(parent.Namespace()), parent)}
-	r.Phase = r.PhaseOf(parent)
-	return r
-}
-
-// addTo adds what the run has done.
 func (r *run) addTo(ctx context.Context, result *DryRunResult) (err error) {
-	result.Plan, result.Removals = r.dry.Plan, r.dry.removals
+	result.Plan, result.Removals = r.dry.Plan, r.removals
 	if r.calls > 0 {
 		result.SkipReason = ""
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
 // family is what a run observes of the children of its parent.
@@ -24,13 +23,15 @@ type family struct {
 	byKind [][]*object.Object
 	// revisions are the stored revisions of the parent.
 	revisions []*object.Object
+	// selectorErr is why the parent has no selector of children.
+	selectorErr error
 }
 
 // claim finds the children of the parent. It adopts orphans that match the selector and releases
 // children that no longer do.
 func (f *family) claim(ctx context.Context) error {
-	if err := f.resolveSelector(); err != nil {
-		return err
+	if f.selectorErr != nil {
+		return failure.WithReason(ReasonInvalidParent, f.selectorErr)
 	}
 	if err := f.recoverLostChildren(ctx); err != nil {
 		return err
@@ -46,19 +47,8 @@ func (f *family) claim(ctx context.Context) error {
 	return err
 }
 
-// resolveSelector sets the selector of the children.
-func (f *family) resolveSelector() error {
-	if f.planner.Selector != nil || f.program.isDecorator() {
-		return nil
-	}
-	var err error
-	if f.planner.Selector, err = selector.Of(f.Stored, f.program.GenerateSelector); err != nil {
-		return failure.WithReason(ReasonInvalidParent, err)
-	}
-	return nil
-}
-
-// listChildren reads the children from the caches and returns the writes that adopt and release.
+// listChildren reads the children from the caches and returns the writes that adopt and release. Decorators and parents
+// that are being finalized adopt nothing.
 func (f *family) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	f.byKind, f.revisions = f.byKind[:0], f.revisionsOf(f.Stored)
@@ -67,9 +57,13 @@ func (f *family) listChildren() ([]plan.Action, error) {
 		if f.dry != nil {
 			owned = f.dry.Owned(resource, f.Stored.UID(), owned)
 		}
-		claim, err := f.planner.Claim(resource, owned, f.orphans(kind))
+		var orphans []*object.Object
+		if !f.program.isDecorator() && f.Phase != controller.PhaseFinalizing {
+			orphans = f.Orphans(kind, f.Stored.Namespace(), f.planner.Selector)
+		}
+		claim, err := f.planner.Claim(resource, owned, orphans)
 		if err != nil {
-			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", resource, err))
+			return nil, fmt.Errorf("claim %s: %w", resource, err)
 		}
 		f.byKind = append(f.byKind, claim.Children)
 		changes = append(changes, claim.Changes...)
@@ -77,26 +71,14 @@ func (f *family) listChildren() ([]plan.Action, error) {
 	return changes, nil
 }
 
-// orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents
-// that are being finalized adopt nothing.
-func (f *family) orphans(kind int) []*object.Object {
-	if f.program.isDecorator() || f.Phase == controller.PhaseFinalizing {
-		return nil
-	}
-	return f.Orphans(kind, f.Stored.Namespace(), f.planner.Selector)
-}
-
 // applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
 // collector would delete adopted children with it.
 func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
-	live, err := f.writer().Get(ctx, f.program.Parent, f.Stored.Namespace(), f.Stored.Name())
-	if apply.NotFound(err) {
-		return controller.ErrConflict
-	}
-	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", f.Stored.Ref(), err))
-	}
-	if live.UID() != f.Stored.UID() || live.Deleting() {
+	live, err := f.writer.Get(ctx, f.program.Parent, f.Stored.Namespace(), f.Stored.Name())
+	switch {
+	case err != nil && !apply.NotFound(err):
+		return fmt.Errorf("read %s before adopting children: %w", f.Stored.Ref(), err)
+	case err != nil, live.UID() != f.Stored.UID(), live.Deleting():
 		return controller.ErrConflict
 	}
 	claims := plan.Plan{Stages: [][]plan.Action{changes}}
@@ -104,20 +86,11 @@ func (f *family) applyClaims(ctx context.Context, changes []plan.Action) error {
 	return f.observeResults(ctx, f.apply(ctx, claims))
 }
 
-// observedChildren returns the children of all kinds.
 func (f *family) observedChildren() []*object.Object { return slices.Concat(f.byKind...) }
 
-// unwritten returns how many children a plan does not write.
 func (f *family) unwritten(todo plan.Plan) int {
-	left := f.countChildren()
-	for _, stage := range todo.Stages {
-		for i := range stage {
-			if stage[i].Before != nil {
-				left--
-			}
-		}
-	}
-	return max(left, 0)
+	written := lists.Filter(slices.Concat(todo.Stages...), func(a plan.Action) bool { return a.Before != nil })
+	return max(f.countChildren()-len(written), 0)
 }
 
 // waitingChildren names the first child that is being deleted, and its finalizers; "" if there is none.
@@ -136,7 +109,6 @@ func (f *family) waitingChildren() string {
 	return "waits for the deletion of " + text
 }
 
-// forgetGone drops children that no longer exist from the memory.
 func (f *family) forgetGone() {
 	if max(len(f.memory.upToDate), len(f.memory.coOwned)) <= f.countChildren() {
 		return

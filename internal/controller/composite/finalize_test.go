@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -24,7 +25,7 @@ import (
 
 // newTestBase returns a Base without watches.
 func newTestBase(o controller.Observer) *controller.Base {
-	return controller.New(&Controller{Router: router.New(nil, router.Options{})}, controller.Options{}, controller.Tools{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	return controller.New(&Controller{Router: router.New(nil, router.Options{})}, controller.Options{}, controller.Dependencies{Observer: o, Writer: apply.New(nil, apply.Options{}), Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
 // eventCounter counts events.

@@ -29,7 +29,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 }
 
 func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	r.Memories.EndRun(r.Run, r.conflict(err), r.Tools.Now())
+	r.Memories.EndRun(r.Run, r.conflict(err), r.Now())
 	if ctx.Err() == nil {
 		r.Record.Failed(err)
 	}
@@ -52,7 +52,7 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
 		return r.reportFailed(err), queue.NoRequeue()
-	case r.recoveryProbe.tryAcquire(r.Item.Key, err, r.Tools.Now()):
+	case r.recoveryProbe.tryAcquire(r.Item.Key, err, r.Now()):
 		return r.reportFailed(err), queue.RetryAfter(probeInterval)
 	case errors.Is(err, errIncomplete):
 		return record.Postponed, queue.RetryAfter(time.Millisecond)
@@ -66,7 +66,6 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 	return r.reportFailed(err), queue.RetryIn(r.Queue.Backoff(r.Item))
 }
 
-// blameFor tells the router what a run failed because of.
 func blameFor(err error) router.Blame {
 	switch reason := controller.ReasonOf(err); {
 	case reason == ReasonInvalidParent:
@@ -87,12 +86,11 @@ func (r *run) reportFailed(err error) record.Outcome {
 	if named := r.program.FailureReason; named != "" {
 		event.Reason, event.Message = named, "Sync error: "+reason+": "+event.Message
 	}
-	r.ReportFailure(controller.Failure{Err: err, Event: event, Once: reason == ReasonDeletionsHeld})
+	r.ReportFailure(err, event, reason == ReasonDeletionsHeld)
 	r.recordFailure(err)
 	return record.Failed
 }
 
-// conflictBackoff returns the delay after a number of failures in a row.
 func conflictBackoff(failed int) time.Duration {
 	return min(maxDelay, time.Second<<min(max(failed-1, 0), 6))
 }
@@ -121,10 +119,10 @@ func (r *run) succeeded() record.Outcome {
 		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, delay)
 	}
 	if again := r.status.retryPruned(); !again.IsZero() {
-		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.Tools.Now()), minResync))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.Now()), minResync))
 	}
 	if period := r.program.Resync; period > 0 { // With jitter, so that parents spread out.
-		spread := time.Duration(r.Tools.Queue.Random() * 0.1 * float64(period))
+		spread := time.Duration(r.QueueOptions.Random() * 0.1 * float64(period))
 		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.Resync}, period-spread)
 	}
 	if r.calls == 0 {
@@ -150,7 +148,7 @@ func (r *run) recordFailure(err error) {
 	now := controller.Result{
 		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
 		RelatedMissing: reason == ReasonRelatedMissing, Invalid: reason == ReasonInvalidParent,
-		Message: failure.OneLine(err), Reason: reason, Fault: record.FaultOf(err), Since: r.Tools.Now(), Locations: r.Record.Refused(),
+		Message: failure.OneLine(err), Reason: reason, Fault: record.FaultOf(err), Since: r.Now(), Locations: r.Record.Refused(),
 	}
 	for _, a := range r.guarded.Withheld {
 		// The message may name these children.
@@ -170,10 +168,9 @@ const stalledAfter = time.Minute
 func (r *run) syncReport() plan.StatusReport {
 	if r.Phase == controller.PhaseFinalizing {
 		what := cmp.Or(r.family.waitingChildren(), "waits for the answer of the finalize hook that it is done")
-		r.ReportWaiting(what)
-		return waitingReport(what)
+		return r.waitingReport(what)
 	}
-	if fits := r.memory.flapping.Children(r.Tools.Now()); len(fits) > 0 {
+	if fits := r.memory.flapping.Children(r.Now()); len(fits) > 0 {
 		return plan.StatusReport{State: plan.Stalled, Reason: ReasonFlapping, Message: flappingMessage(fits[0])}
 	}
 	if r.rollout != nil && r.rollout.progress.Reason != "" && !r.rollout.progress.Done() {
@@ -182,33 +179,26 @@ func (r *run) syncReport() plan.StatusReport {
 	return plan.StatusReport{State: plan.Synced, Reason: setpoint.ReasonSynced, Message: "all children are up to date"}
 }
 
-// waitingReport says on a parent that is being finalized what it waits for.
-func waitingReport(what string) plan.StatusReport {
+// waitingReport says on a parent that is being finalized, and in an event, what it waits for.
+func (r *run) waitingReport(what string) plan.StatusReport {
+	r.ReportWaiting(what)
 	return plan.StatusReport{State: plan.Reconciling, Reason: controller.ReasonFinalizing, Message: what}
 }
 
-// storeFailure stores the status of a failed attempt: that of responses that were applied, and the
-// failure.
+// storeFailure stores the status of a failed attempt: that of responses that were applied, and the failure.
 func (r *run) storeFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, controller.ErrConflict) && r.memory.Conflicts < controller.MaxConflicts {
 		return nil //nolint:nilerr // The next attempt is near.
 	}
-	if err := r.status.setConditions(r.reportAfter(err)); err != nil {
-		return err
-	}
-	return r.status.store(ctx)
-}
-
-// reportAfter returns the conditions of a parent whose attempt ended with an error.
-func (r *run) reportAfter(err error) plan.StatusReport {
+	// The status in the response replaces the stored one: keep the conditions in it.
+	report := plan.StatusReport{State: plan.Unchanged}
 	switch {
 	case isFailure(err):
-		return r.failureReport(err)
+		report = r.failureReport(err)
 	case errors.Is(err, errIncomplete) && r.rollout != nil:
-		return r.syncReport()
+		report = r.syncReport()
 	}
-	// The status in the response replaces the stored one: keep the conditions in it.
-	return plan.StatusReport{State: plan.Unchanged}
+	return r.status.report(ctx, report)
 }
 
 // failureReport returns the conditions of a failed parent. It is Stalled if retries do not help or
@@ -260,23 +250,16 @@ func (r *run) completeFinalization(ctx context.Context) error {
 		r.response = r.memory.finalResponse
 		overlaid, err := r.status.overlay(r.response)
 		if err != nil {
-			return hookFailure(hookName(r.Phase), err)
+			return err
 		}
 		r.status.wanted = overlaid
 	}
 	if waiting := r.family.waitingChildren(); waiting != "" {
-		r.ReportWaiting(waiting)
-		if err := r.status.setConditions(waitingReport(waiting)); err != nil {
-			return err
-		}
-		return r.status.store(ctx)
+		return r.status.report(ctx, r.waitingReport(waiting))
 	}
 	if !r.Stored.Deleting() || len(r.Stored.Finalizers()) > 1 {
 		// The parent stays, so store its status without Setpoint's conditions.
-		if err := r.status.setConditions(plan.StatusReport{}); err != nil {
-			return err
-		}
-		if err := r.status.store(ctx); err != nil {
+		if err := r.status.report(ctx, plan.StatusReport{}); err != nil {
 			return err
 		}
 	}

@@ -71,10 +71,10 @@ const (
 // recoveryProbe is the one parent that is retried at a fixed interval while the hook is unreachable
 // and the others back off. When its call gets a response, all are retried.
 type recoveryProbe struct {
-	mu     sync.Mutex
-	key    queue.Key
-	since  time.Time
-	active bool
+	mu sync.Mutex
+	// key is that of the parent, and since is since when the hook is unreachable; zero for none.
+	key   queue.Key
+	since time.Time
 }
 
 // tryAcquire reports whether a parent is the probe after an error. The first caller becomes it.
@@ -84,31 +84,26 @@ func (s *recoveryProbe) tryAcquire(key queue.Key, err error, now time.Time) bool
 	if !hook.IsUnreachable(err) {
 		return false
 	}
-	if s.since.IsZero() {
-		s.since = now
-	}
-	if !s.active {
-		s.key, s.active = key, true
-	}
+	s.key, s.since = cmp.Or(s.key, key), cmp.Or(s.since, now)
 	return s.key == key && (hook.IsUnconnected(err) || now.Sub(s.since) < maxProbing)
 }
 
-// reset ends probing.
 func (s *recoveryProbe) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active, s.since = false, time.Time{}
+	s.key, s.since = queue.Key{}, time.Time{}
 }
 
 // drop lets another parent become the probe.
 func (s *recoveryProbe) drop(key queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active = s.active && s.key != key
+	if s.key == key {
+		s.key = queue.Key{}
+	}
 }
 
-// upToDateChild says that a child in an observed state matches a desired object. child is a digest
-// of its UID.
+// upToDateChild says that a child in an observed state matches a desired object. child is a digest of its UID.
 type upToDateChild struct{ child, observed, desired uint64 }
 
 // upToDateChildren are those of one parent, sorted by child. They have no pointers, to keep them
@@ -121,7 +116,6 @@ func (a upToDateChildren) find(child uint64) (int, bool) {
 	return slices.BinarySearchFunc(a, child, func(one upToDateChild, child uint64) int { return cmp.Compare(one.child, child) })
 }
 
-// add stores that a child matches the desired object.
 func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
 	now := upToDateChild{child: childDigest(stored), observed: stored.ContentDigest(), desired: desired}
 	at, found := a.find(now.child)
@@ -132,13 +126,11 @@ func (a *upToDateChildren) add(stored *object.Object, desired uint64) {
 	*a = slices.Insert(*a, at, now)
 }
 
-// contains reports whether that was stored.
 func (a upToDateChildren) contains(observed *object.Object, desired uint64) bool {
 	at, found := a.find(childDigest(observed))
 	return found && a[at].observed == observed.ContentDigest() && a[at].desired == desired
 }
 
-// grow allocates space once.
 func (a *upToDateChildren) grow(children int) {
 	if cap(*a) < children {
 		*a = append(make(upToDateChildren, 0, children), *a...)
@@ -186,8 +178,7 @@ type ownWrites struct {
 	controller.SharedMap[queue.Key, ownWrite]
 }
 
-// note remembers a write. It comes before the write, because the event may be faster than
-// the response.
+// note remembers a write. It comes before the write, because the event may be faster than the response.
 func (w *ownWrites) note(key queue.Key, written *object.Object) {
 	w.Edit(func(last map[queue.Key]ownWrite) { last[key] = ownWrite{written.IntentDigest(), written.Digest()} })
 }
@@ -202,21 +193,11 @@ func (w *ownWrites) isLast(now *object.Object) bool {
 // nameWaiters are parents that wait for a name which another object has. They are enqueued when it
 // is free, before their backoff ends. Parents that no longer need the name are enqueued once in vain.
 type nameWaiters struct {
-	controller.SharedMap[childName, map[queue.Key]bool]
+	controller.SharedMap[object.Ref, map[queue.Key]bool]
 }
 
-// childName identifies a child.
-type childName struct {
-	kind            object.GroupKind
-	namespace, name string
-}
-
-func childNameOf(o *object.Object) childName {
-	return childName{o.GroupKind(), o.Namespace(), o.Name()}
-}
-
-func (w *nameWaiters) add(name childName, parent queue.Key) {
-	w.Edit(func(byName map[childName]map[queue.Key]bool) {
+func (w *nameWaiters) add(name object.Ref, parent queue.Key) {
+	w.Edit(func(byName map[object.Ref]map[queue.Key]bool) {
 		if byName[name] == nil {
 			byName[name] = map[queue.Key]bool{}
 		}
@@ -225,17 +206,16 @@ func (w *nameWaiters) add(name childName, parent queue.Key) {
 }
 
 func (w *nameWaiters) drop(parent queue.Key) {
-	w.Edit(func(byName map[childName]map[queue.Key]bool) {
-		maps.DeleteFunc(byName, func(_ childName, waiters map[queue.Key]bool) bool {
+	w.Edit(func(byName map[object.Ref]map[queue.Key]bool) {
+		maps.DeleteFunc(byName, func(_ object.Ref, waiters map[queue.Key]bool) bool {
 			delete(waiters, parent)
 			return len(waiters) == 0
 		})
 	})
 }
 
-// lostChild is a child that disappeared from a watch by label. It may be deleted, or only have lost
-// the label: then it still exists and is still owned, and without its label it would never be
-// deleted.
+// lostChild is a child that disappeared from a watch by label. It may be deleted, or only have lost the label: then it
+// still exists and is still owned, and without its label it would never be deleted.
 type lostChild struct {
 	resource             object.Resource
 	namespace, name, uid string

@@ -116,7 +116,7 @@ func TestJoinErrors(t *testing.T) {
 
 func TestNameWaitersDropDeletedParents(t *testing.T) {
 	c := &Controller{}
-	name, other := childName{name: "a"}, childName{name: "b"}
+	name, other := object.Ref{Name: "a"}, object.Ref{Name: "b"}
 	one, two := queue.Key{Name: "one"}, queue.Key{Name: "two"}
 	c.nameWaiters.add(name, one)
 	c.nameWaiters.add(name, two)
@@ -135,7 +135,7 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 	for _, unrecorded := range []bool{false, true} {
 		s := newCluster(t, newShop)
 		s.refuse = func(method, _ string) int { return map[string]int{http.MethodPost: http.StatusForbidden}[method] }
-		c := shopsOf(t, s, Program{Sync: &statusHook{respond: openShop}}, func(tools *controller.Tools) { tools.Unrecorded = unrecorded })
+		c := shopsOf(t, s, Program{Sync: &statusHook{respond: openShop}}, func(d *controller.Dependencies) { d.Unrecorded = unrecorded })
 		c.run(queue.Start)
 		state, _ := c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
 		want := record.Location{Kind: object.KindOf(signs), Namespace: "town"}
@@ -257,7 +257,7 @@ func TestARecreateThatWaitsIsNoConflict(t *testing.T) {
 		{"recreated", []apply.Result{deleted, created}, false},
 		{"recreated twice", []apply.Result{deleted, created, deleted, created}, true},
 	} {
-		r := &run{writes: &writes{Controller: &Controller{Base: &controller.Base{Tools: controller.Tools{Now: time.Now}}}, Run: &controller.Run{}, memory: remembered}}
+		r := &run{writes: &writes{Controller: &Controller{Base: &controller.Base{Dependencies: controller.Dependencies{Now: time.Now}}}, Run: &controller.Run{}, memory: remembered}}
 		for _, result := range c.results {
 			r.noteRecreation(result)
 		}

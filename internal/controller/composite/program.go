@@ -1,10 +1,8 @@
-// Package composite is the reconcile loop of composites and decorators. It watches parents and
-// children, calls the hooks, plans the children from the response, writes them and stores the
-// parent's status.
+// Package composite is the reconcile loop of composites and decorators. It watches parents and children, calls the
+// hooks, plans the children from the response, writes them and stores the parent's status.
 //
-// Each file has one step of a run or one kind of state. Package plan decides what to write and
-// package apply writes it. Compile makes the programs from the API objects, and the manager runs
-// the controllers and reports their health.
+// Each file has one step of a run or one kind of state. Package plan decides what to write and package apply writes it.
+// Compile makes the programs from the API objects, and the manager runs the controllers and reports their health.
 package composite
 
 import (
@@ -26,8 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/selector"
 )
 
-// Program is a compiled controller of one kind of parent. A controller with several parent kinds
-// has several programs.
+// Program is a compiled controller of one kind of parent. A controller with several parent kinds has several programs.
 type Program struct {
 	// Name identifies the controller in logs and metrics.
 	Name string
@@ -39,9 +36,8 @@ type Program struct {
 	Parent object.Resource
 	// Selections select parents: a parent has to match one of them. None selects all.
 	Selections []Selection
-	// Namespace limits the parents, and the children beside them, to a namespace; empty for all.
-	// Cluster-scoped kinds are not limited. Scope has the namespaces of cluster-scoped parents'
-	// children.
+	// Namespace limits the parents, and the children beside them, to a namespace; empty for all. Cluster-scoped kinds
+	// are not limited. Scope has the namespaces of cluster-scoped parents' children.
 	Namespace string
 	// Fields is a field selector of parents for the API server; empty for all. Parents that stop
 	// matching disappear and cannot be finalized.
@@ -50,15 +46,14 @@ type Program struct {
 	Children plan.Rules
 	// Sync returns the desired state; nil if only Finalize is called.
 	Sync hook.Hook
-	// Finalize returns the desired state of a parent that is being deleted; may be nil. Finalizer
-	// stays on the parent until a response says that it is finalized. It is removed from parents
-	// that do not need it.
+	// Finalize returns the desired state of a parent that is being deleted; may be nil. Finalizer stays on the parent
+	// until a response says that it is finalized. It is removed from parents that do not need it.
 	Finalize  hook.Hook
 	Finalizer string
 	// Version names Sync, Finalize and Customize; empty if the controller has no rollouts.
 	Version string
-	// Former is the version for the parents that have not moved yet; nil if all have.
-	Former *controller.Logic
+	// Previous is the version for the parents that have not moved yet; nil if all have.
+	Previous *controller.Logic
 	// FailureReason is the event reason of failed runs; empty for the reason of the error.
 	FailureReason string
 	// Lenient is as in plan.Planner.
@@ -72,8 +67,7 @@ type Program struct {
 	// Namespaces are those of the parents, of which each has a program of its own, or of the children of a
 	// cluster-scoped parent; empty for all.
 	Namespaces []string
-	// GenerateSelector selects children by a label with the parent's UID instead of by
-	// spec.selector.
+	// GenerateSelector selects children by a label with the parent's UID instead of by spec.selector.
 	GenerateSelector bool
 	// Mark makes the controller a decorator: its children have this annotation, and its responses
 	// may set labels and annotations of the parent.
@@ -88,8 +82,7 @@ type Program struct {
 	SyncOnStatusChange bool
 	// Resync is the period of hook calls without changes; 0 for none.
 	Resync time.Duration
-	// LastApplied is the annotation with the last applied configuration. OmitValues stores only
-	// field names in it.
+	// LastApplied is the annotation with the last applied configuration. OmitValues stores only field names in it.
 	LastApplied string
 	OmitValues  bool
 	// Manager is the field manager of server-side apply.
@@ -138,9 +131,9 @@ type Revisions struct {
 	Namespace string
 }
 
-// Tools are the dependencies of a controller.
-type Tools struct {
-	controller.Tools
+// Dependencies are what a controller needs.
+type Dependencies struct {
+	controller.Dependencies
 
 	// Assignment and Reported are shared by the programs of one controller; nil for their own.
 	Assignment *router.Assignment
@@ -149,47 +142,7 @@ type Tools struct {
 	DeletionGuard *guard.Guard
 }
 
-// Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.
-const (
-	// ReasonHookFailed: the hook is unreachable, timed out, returned another status than 200, or its code failed or
-	// panicked. What to do: see the error in the message, and the log of the hook; `setpoint why` has the request.
-	ReasonHookFailed = "HookFailed"
-	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path. What to do: correct
-	// the response at that path. Nothing of it was applied.
-	ReasonInvalidResponse = "InvalidResponse"
-	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one. What to do: set spec.selector on the
-	// parent, or generateSelector on the controller.
-	ReasonInvalidParent = "InvalidParent"
-	// ReasonConflicting: the hook returns different responses to the same request, or each response changes the next
-	// request. The message names the field. What to do: leave out of the response what changes from call to call, such
-	// as times and random values.
-	ReasonConflicting = "Conflicting"
-	// ReasonFlapping: another client or the API server keeps changing a child. The message names the field and the
-	// field manager. Setpoint waits up to 30 s before it writes the child again. What to do: leave the field to that
-	// client, or make it stop; a field that the API server changes belongs out of the response.
-	ReasonFlapping = "Flapping"
-	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which Setpoint ignores. What to do:
-	// remove the namespace from the child.
-	ReasonNamespaceIgnored = "NamespaceIgnored"
-	// ReasonChildUndeclared: a controller of metacontroller.k8s.io does not declare the kind of a child, which
-	// Setpoint leaves out. The message has the line to add to the controller. What to do: add that line.
-	ReasonChildUndeclared = "ChildUndeclared"
-	// ReasonStatusIgnored: another controller of the same parent takes precedence and stores the status. What to do:
-	// return a status from only one of the two controllers.
-	ReasonStatusIgnored = "StatusIgnored"
-	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent. What to do: mend what the
-	// message says, such as a permission for controllerrevisions.
-	ReasonRolloutFailed = "RolloutFailed"
-	// ReasonDeletionsHeld: the deletion guard holds deletions of children until a user confirms them or the hook
-	// desires the children again. What to do: correct the hook, or confirm with `setpoint allow-deletions`.
-	ReasonDeletionsHeld = "DeletionsHeld"
-	// ReasonRelatedMissing: Setpoint cannot read related objects that the customize hook selects. What to do: mend
-	// what the message says: the kind is not served, or a permission is missing.
-	ReasonRelatedMissing = "RelatedMissing"
-)
-
-// statusOwner returns the name of the older controller that stores the status of a parent; empty if
-// this one does.
+// statusOwner returns the name of the older controller that stores the status of a parent; empty if this one does.
 func (p *Program) statusOwner(parent *object.Object) string {
 	for _, o := range p.StatusOwners {
 		inside := o.Namespace == "" || parent.Namespace() == "" || parent.Namespace() == o.Namespace
@@ -200,7 +153,6 @@ func (p *Program) statusOwner(parent *object.Object) string {
 	return ""
 }
 
-// hasStatus reports whether a response has a status that is not empty.
 func hasStatus(response *hook.Response) bool {
 	var members map[string]json.RawMessage
 	unreadable := response.Status != nil && json.Unmarshal(response.Status, &members) != nil
@@ -266,12 +218,12 @@ func (s Selection) Matches(parent *object.Object) bool {
 
 // Finalizes reports whether parents get the finalizer, in either version.
 func (p *Program) Finalizes() bool {
-	return p.Finalize != nil || p.Former != nil && p.Former.Finalize != nil
+	return p.Finalize != nil || p.Previous != nil && p.Previous.Finalize != nil
 }
 
 // Customizes reports whether requests have related objects, in either version.
 func (p *Program) Customizes() bool {
-	return p.Customize != nil || p.Former != nil && p.Former.Customize != nil
+	return p.Customize != nil || p.Previous != nil && p.Previous.Customize != nil
 }
 
 // controllerType is that of requests and responses.
@@ -282,12 +234,10 @@ func (p *Program) controllerType() hook.ControllerType {
 	return hook.Composite
 }
 
-// customizeRequest is the request of the customize hook about a parent.
 func (p *Program) customizeRequest(parent *object.Object) *hook.CustomizeRequest {
 	return &hook.CustomizeRequest{Controller: p.Object, Parent: p.objectJSON(parent)}
 }
 
-// objectJSON returns an object as hooks get it.
 func (p *Program) objectJSON(o *object.Object) []byte {
 	if p.FullObjects {
 		return o.JSONWithManagedFields()
@@ -295,23 +245,16 @@ func (p *Program) objectJSON(o *object.Object) []byte {
 	return o.JSON()
 }
 
-// planner returns what plans the children of a parent. It has no selector yet.
-func (p *Program) planner(parent *object.Object) plan.Planner {
-	return plan.Planner{
+// Planner returns what plans the children of a parent. With an error, it has no selector.
+func (p *Program) Planner(parent *object.Object) (planner plan.Planner, err error) {
+	planner = plan.Planner{
 		Parent: parent, Namespaced: p.Parent.Namespaced, Namespaces: p.Namespaces, Rules: p.Children,
 		GenerateSelector: p.GenerateSelector, LastApplied: p.LastApplied, OmitValues: p.OmitValues, Manager: p.Manager,
 		Mark: p.Mark, Lenient: p.Lenient,
 	}
-}
-
-// Planner returns what plans the children of a parent.
-func (p *Program) Planner(parent *object.Object) (plan.Planner, error) {
-	planner := p.planner(parent)
-	if p.isDecorator() {
-		return planner, nil
+	if !p.isDecorator() {
+		planner.Selector, err = selector.Of(parent, p.GenerateSelector)
 	}
-	var err error
-	planner.Selector, err = selector.Of(parent, p.GenerateSelector)
 	return planner, err
 }
 
@@ -324,9 +267,8 @@ func (p *Program) NamespacesOf(resource object.Resource) []string {
 	return resource.In(p.Namespaces)
 }
 
-// RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for
-// all. Those of cluster-scoped parents may be in an earlier namespace of Setpoint, unless the
-// program is limited to namespaces.
+// RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for all. Those of
+// cluster-scoped parents may be in an earlier namespace of Setpoint, unless the program is limited to namespaces.
 func (p *Program) RevisionNamespace() string {
 	if !p.Parent.Namespaced && len(p.Namespaces) > 0 {
 		return p.Revisions.Namespace

@@ -26,8 +26,6 @@ import (
 type run struct {
 	*writes
 
-	// logic is the version that is called for the parent.
-	logic    controller.Logic
 	status   parentStatus
 	family   family
 	relation relation
@@ -42,19 +40,21 @@ type run struct {
 	unservedErr error
 	// initialChildren is how many children there were when the run started.
 	initialChildren int
-	// guarded is the decision about the deletions in the latest plan.
-	guarded guard.Decision
+	// removals are the deletions in the latest plan that count for the deletion guard, and guarded is its decision.
+	removals []plan.Action
+	guarded  guard.Decision
 	// updatedChildren is how many children were moved to the latest revision.
 	updatedChildren int
 }
 
 func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered) *run {
-	w := &writes{Controller: c, Run: of, memory: remembered.(*memory), planner: c.program.planner(of.Stored)}
-	w.planner.Secrets = of.Secrets
-	r := &run{
-		writes: w, logic: c.Router.Of(of.Stored), status: parentStatus{writes: w, wanted: of.Stored}, family: family{writes: w},
+	w := &writes{
+		Controller: c, Run: of, memory: remembered.(*memory), logic: c.Router.Of(of.Stored), writer: c.WriterFor(of.Stored.Namespace()),
 	}
-	r.relation = relation{writes: w, status: &r.status, family: &r.family, logic: r.logic}
+	r := &run{writes: w, status: parentStatus{writes: w, wanted: of.Stored}, family: family{writes: w}}
+	r.planner, r.family.selectorErr = c.program.Planner(of.Stored)
+	r.planner.Secrets = of.Secrets
+	r.relation = relation{writes: w, status: &r.status, family: &r.family}
 	return r
 }
 
@@ -73,8 +73,7 @@ func (r *run) PhaseOf(parent *object.Object) controller.Phase {
 	return r.program.phaseOf(parent, r.logic.Finalize != nil)
 }
 
-// Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it
-// from then on.
+// Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it from then on.
 func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 	parent := c.Get(key)
 	if parent == nil || c.related == nil || c.PhaseOf(parent) == controller.PhaseIgnored {
@@ -88,8 +87,8 @@ func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 // writes, and more for hooks that work in steps.
 const maxPasses = 6
 
-// reconcile runs one parent.
-func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
+// RunItem reconciles one parent in the caller's goroutine. It must not run at the same time as Run.
+func (c *Controller) RunItem(ctx context.Context, item queue.Item) queue.Outcome {
 	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome,
 		queue.Outcome) {
 		r := c.newRun(of, remembered)
@@ -167,8 +166,8 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return joinErrors([]error{r.nondeterminismErr, err})
 		}
 		r.reportResponseEvents()
-		if r.noteFinalized() && !r.dry.hasPlanned() {
-			continue
+		if r.noteFinalized() && (r.dry == nil || r.dry.Plan.Empty()) {
+			continue // A dry run does not know what the API server makes of its writes.
 		}
 		if err := r.storeResponse(ctx); err != nil || r.dry != nil {
 			return cmp.Or(err, r.unservedErr) // What the next call of a dry run would get is not known.
@@ -180,16 +179,12 @@ func (r *run) syncLoop(ctx context.Context) error {
 // storeResponse stores what the latest response says about the parent, so that the hook only gets
 // stored state. The status is stored once the children are done, because it mostly describes them.
 func (r *run) storeResponse(ctx context.Context) error {
-	if r.memory.syncedInput != 0 && (len(r.guarded.Withheld) > 0 || r.unservedErr != nil) {
+	switch synced := r.memory.syncedInput != 0; {
+	case synced && (len(r.guarded.Withheld) > 0 || r.unservedErr != nil):
 		return nil //nolint:nilerr // The status is stored at the end, with what is held or missing.
-	}
-	if r.memory.syncedInput != 0 {
-		if err := r.status.setConditions(r.syncReport()); err != nil {
-			return err
-		}
-		return r.status.store(ctx)
-	}
-	if r.status.decorationChanged() {
+	case synced:
+		return r.status.report(ctx, r.syncReport())
+	case r.status.decorationChanged():
 		return r.status.decorate(ctx)
 	}
 	return nil
@@ -201,7 +196,7 @@ func (r *run) notConvergedError() error {
 		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}
-	if fits := r.memory.flapping.Children(r.Tools.Now()); len(fits) > 0 {
+	if fits := r.memory.flapping.Children(r.Now()); len(fits) > 0 {
 		return failure.WithReason(ReasonFlapping, errors.New(flappingMessage(fits[0])))
 	}
 	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+
@@ -209,8 +204,7 @@ func (r *run) notConvergedError() error {
 		hookName(r.Phase), maxPasses, cmp.Or(r.first, "in the status")))
 }
 
-// reportResponseEvents sends the events of an applied response. An event that is in every response
-// is sent once.
+// reportResponseEvents sends the events of an applied response. An event that is in every response is sent once.
 func (r *run) reportResponseEvents() {
 	reported := make([]uint64, 0, len(r.response.Events))
 	for _, event := range r.response.Events {
@@ -239,7 +233,7 @@ func (r *run) buildPlan() (plan.Plan, error) {
 	r.updatedChildren += moved
 	overlaid, err := r.status.overlay(r.response)
 	if err != nil {
-		return plan.Plan{}, hookFailure(hookName(r.Phase), err)
+		return plan.Plan{}, err
 	}
 	var todo plan.Plan
 	if !leavesChildren(r.Phase, r.Stored) {
@@ -321,16 +315,16 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		r.deletionGuard.Drop(r.ID(r.Item.Key))
 		return todo
 	}
-	removed := r.unexplainedDeletions(todo)
+	r.removals = r.unexplainedDeletions(todo)
 	if r.dry != nil {
-		r.dry.removals = removed // Whether they are too many depends on other parents.
-		return todo
+		return todo // Whether they are too many depends on other parents.
 	}
 	confirms := plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions)
-	if r.guarded = r.deletionGuard.Decide(r.ID(r.Item.Key), r.Router.Of(r.Stored).Moved, removed, confirms); len(r.guarded.Withheld) == 0 {
-		return todo
+	r.guarded = r.deletionGuard.Decide(r.ID(r.Item.Key), r.Router.Of(r.Stored).Moved, r.removals, confirms)
+	if len(r.guarded.Withheld) > 0 {
+		return todo.Without(r.guarded.Withheld)
 	}
-	return todo.Without(removed)
+	return todo
 }
 
 // unexplainedDeletions returns the deletions that only the hook response explains, not an edit of
@@ -342,7 +336,7 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 	}
 	// The controller stores the status of custom resources of composites.
 	storesStatus := !r.program.isDecorator() && r.program.Parent.Custom && r.program.Parent.Status
-	if edits.Explain(r.Stored, storesStatus, r.Tools.Now()) {
+	if edits.Explain(r.Stored, storesStatus, r.Now()) {
 		return r.deletionGuard.FilterHeld(r.ID(r.Item.Key), removals)
 	}
 	return removals

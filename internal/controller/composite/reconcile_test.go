@@ -237,8 +237,8 @@ func TestRunsAreRecorded(t *testing.T) {
 // error of the function.
 func TestPanicsAreHookFailures(t *testing.T) {
 	for name, do := range map[string]func(){"a panic": func() { panic("ouch") }, "an exit": runtime.Goexit} {
-		r := &writes{Controller: &Controller{Base: newTestBase(nil)}, Run: &controller.Run{}}
-		_, err := withRecover(r, "sync", func() (*hook.Response, error) { do(); return &hook.Response{}, nil })
+		sync := hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { do(); return &hook.Response{}, nil })
+		err := shopsOf(t, newCluster(t, newShop), Program{Sync: sync}).run(queue.ParentChanged).Err
 		if err == nil || !failure.IsPanic(err) || failure.SourceOf(err) != failure.Hook {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -18,8 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// conditionUpdated is True when every child of a parent with a rolling update method is at the
-// latest revision.
+// conditionUpdated is True when every child of a parent with a rolling update method is at the latest revision.
 const conditionUpdated = "Updated"
 
 // rollingUpdate is what a run makes of the revisions of its parent. A nil one does nothing.
@@ -28,7 +27,7 @@ type rollingUpdate struct {
 
 	family  *family
 	history rolling.History
-	// responses are those for the former revisions, in the order of the history; nil if there was
+	// responses are those for the previous revisions, in the order of the history; nil if there was
 	// no call or it failed with err.
 	responses []*hook.Response
 	err       error
@@ -40,20 +39,20 @@ type rollingUpdate struct {
 // hookCall calls a hook about a state of the parent.
 type hookCall func(parent *object.Object, at *record.Revision) (*hook.Response, error)
 
-// callFormer calls the hook for each former revision that still has children. It returns at once;
+// callPrevious calls the hook for each previous revision that still has children. It returns at once;
 // the function that it returns waits for the responses.
-func (u *rollingUpdate) callFormer(parent *object.Object, do hookCall) (wait func()) {
+func (u *rollingUpdate) callPrevious(parent *object.Object, do hookCall) (wait func()) {
 	if u == nil {
 		return func() {}
 	}
 	var calls sync.WaitGroup
 	errs := make([]error, len(u.responses))
-	for i, former := range u.history.Previous {
-		if !needsCall(former) {
+	for i, previous := range u.history.Previous {
+		if !needsCall(previous) {
 			continue
 		}
-		calling := func() { u.responses[i], errs[i] = u.callAt(parent, former, do) }
-		if u.Tools.Sequential {
+		calling := func() { u.responses[i], errs[i] = u.callAt(parent, previous, do) }
+		if u.Sequential {
 			calling()
 			continue
 		}
@@ -65,18 +64,18 @@ func (u *rollingUpdate) callFormer(parent *object.Object, do hookCall) (wait fun
 	}
 }
 
-// needsCall reports whether the hook has to be called for a former revision.
-func needsCall(former rolling.Revision) bool { return len(former.Claims) > 0 && former.Known() }
+// needsCall reports whether the hook has to be called for a previous revision.
+func needsCall(previous rolling.Revision) bool { return len(previous.Claims) > 0 && previous.Known() }
 
-func (u *rollingUpdate) callAt(parent *object.Object, former rolling.Revision, do hookCall) (*hook.Response, error) {
-	then, err := u.history.ParentAt(parent, former)
+func (u *rollingUpdate) callAt(parent *object.Object, previous rolling.Revision, do hookCall) (*hook.Response, error) {
+	then, err := u.history.ParentAt(parent, previous)
 	if err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
 	}
-	at := &record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
+	at := &record.Revision{Name: strings.Clone(previous.Name), Number: previous.Number, Previous: true}
 	response, err := do(then, at)
 	if err != nil {
-		return nil, u.formerRevisionError(former, err)
+		return nil, u.previousError(previous, err)
 	}
 	return response, nil
 }
@@ -90,19 +89,18 @@ func (u *rollingUpdate) latestRevision() *record.Revision {
 	return &record.Revision{Name: strings.Clone(at.Name), Number: at.Number}
 }
 
-// formerRevisionError adds the revision to the error of a call.
-func (u *rollingUpdate) formerRevisionError(former rolling.Revision, err error) error {
-	return hookFailure(fmt.Sprintf("former revision %s: %s", former.Name, hookName(u.Phase)), err)
+// previousError adds the revision to the error of a call.
+func (u *rollingUpdate) previousError(previous rolling.Revision, err error) error {
+	return hookFailure(fmt.Sprintf("former revision %s: %s", previous.Name, hookName(u.Phase)), err)
 }
 
-// mergeInto merges finalized and the resync delay of the former revisions' responses into the
-// latest.
+// mergeInto merges finalized and the resync delay of the previous revisions' responses into the latest.
 func (u *rollingUpdate) mergeInto(latest *hook.Response) {
 	if u == nil {
 		return
 	}
-	for i, former := range u.history.Previous {
-		if !needsCall(former) {
+	for i, previous := range u.history.Previous {
+		if !needsCall(previous) {
 			continue
 		}
 		response := u.responses[i]
@@ -129,7 +127,7 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	}
 	frozen := u.Phase == controller.PhaseFinalizing
 	todo := rolling.Rollout{
-		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Previous: u.formerChildren(),
+		Family: &u.planner, Observed: u.family.observedChildren(), Latest: latest, Previous: u.previousChildren(),
 		UpToDate: u.memory.upToDate.contains, Frozen: frozen,
 	}
 	step, err := todo.Step()
@@ -149,25 +147,25 @@ func (u *rollingUpdate) planUpdate(latest []plan.Child, response *hook.Response)
 	return step.Desired, step.Moved, u.setProgressCondition(response)
 }
 
-// formerChildren returns the children that the former revisions want. Malformed responses are
+// previousChildren returns the children that the previous revisions want. Malformed responses are
 // reported and leave their children as they are.
-func (u *rollingUpdate) formerChildren() []rolling.PreviousRevision {
+func (u *rollingUpdate) previousChildren() []rolling.PreviousRevision {
 	errs := []error{u.err}
-	former := make([]rolling.PreviousRevision, len(u.responses))
+	previous := make([]rolling.PreviousRevision, len(u.responses))
 	for i, response := range u.responses {
-		former[i].Claims = u.history.Previous[i].Claims
+		previous[i].Claims = u.history.Previous[i].Claims
 		if response == nil {
 			continue
 		}
 		children, _, err := u.planner.Desired(response.Children)
 		if err != nil {
-			errs = append(errs, u.formerRevisionError(u.history.Previous[i], plan.Malformed(err)))
+			errs = append(errs, u.previousError(u.history.Previous[i], plan.Malformed(err)))
 			continue
 		}
-		former[i].Children = children
+		previous[i].Children = children
 	}
 	u.err = joinErrors(errs)
-	return former
+	return previous
 }
 
 // setProgressCondition sets the condition Updated in the response.

@@ -51,7 +51,7 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 		Base:      newTestBase(nil),
 		revisions: &cache.View{},
 	}
-	c.Router = c.newRouter(Tools{})
+	c.Router = c.newRouter(Dependencies{})
 	key := queue.Key{Namespace: "town", Name: "s"}
 	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
 	r.planner.Selector = labels.Everything()
@@ -72,8 +72,8 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 	t.Helper()
 	must.Succeed(t, r.loadRevisions())
 	var claims []rolling.Claims
-	for _, former := range r.rollout.history.Previous {
-		claims = append(claims, former.Claims)
+	for _, previous := range r.rollout.history.Previous {
+		claims = append(claims, previous.Claims)
 	}
 	p := must.Get(r.rollout.history.Writes(claims)).In(t)
 	kept := r.family.revisions[:0]
@@ -166,13 +166,13 @@ func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 			of[record.Revision{Number: step.Call.Revision.Number, Previous: step.Call.Revision.Previous}] = step.Call.Revision.Name
 		}
 	}
-	latest, former := of[record.Revision{Number: 2}], of[record.Revision{Number: 1, Previous: true}]
-	if len(of) != 2 || latest != r.rollout.history.Latest.Name || former != r.rollout.history.Previous[0].Name {
+	latest, previous := of[record.Revision{Number: 2}], of[record.Revision{Number: 1, Previous: true}]
+	if len(of) != 2 || latest != r.rollout.history.Latest.Name || previous != r.rollout.history.Previous[0].Name {
 		t.Errorf("recorded %v", of)
 	}
 }
 
-// If the hook fails for a former revision, its children stay as they are, the rollout continues,
+// If the hook fails for a previous revision, its children stay as they are, the rollout continues,
 // and the failure is reported.
 func TestFormerRevisionFails(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -8,7 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -25,8 +24,7 @@ type parentStatus struct {
 	bare struct{ of, as *object.Object }
 }
 
-// visible returns the parent as hooks get it: the stored object without the conditions that
-// Setpoint sets.
+// visible returns the parent as hooks get it: the stored object without the conditions that Setpoint sets.
 func (s *parentStatus) visible() *object.Object {
 	if !s.program.Conditions {
 		return s.Stored
@@ -41,18 +39,24 @@ func (s *parentStatus) visible() *object.Object {
 	return s.bare.as
 }
 
-// setConditions sets Setpoint's conditions in the status of the parent.
 func (s *parentStatus) setConditions(now plan.StatusReport) error {
 	if !s.program.Conditions || s.program.statusOwner(s.Stored) != "" {
 		return nil
 	}
 	now.Message = s.Secrets.Text(now.Message)
-	said, err := plan.SetOwnConditions(s.wanted, s.Stored, now, s.memory.hookConditions, s.Tools.Now())
-	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, err)
+	said, err := plan.SetOwnConditions(s.wanted, s.Stored, now, s.memory.hookConditions, s.Now())
+	if err == nil {
+		s.wanted = said
 	}
-	s.wanted = said
-	return nil
+	return err
+}
+
+// report stores the status of the parent with Setpoint's conditions.
+func (s *parentStatus) report(ctx context.Context, now plan.StatusReport) error {
+	if err := s.setConditions(now); err != nil {
+		return err
+	}
+	return s.store(ctx)
 }
 
 // overlay returns the parent with a response applied. If another controller stores the status, it ignores that of the
@@ -60,9 +64,9 @@ func (s *parentStatus) setConditions(now plan.StatusReport) error {
 func (s *parentStatus) overlay(response *hook.Response) (*object.Object, error) {
 	owner := s.program.statusOwner(s.Stored)
 	if owner == "" {
-		overlaid, err := s.planner.OverlayResponse(s.wanted, s.program.Parent, response, s.Tools.Now())
+		overlaid, err := s.planner.OverlayResponse(s.wanted, s.program.Parent, response, s.Now())
 		if err != nil {
-			return nil, &hook.MalformedError{Path: "status", Err: err}
+			return nil, hookFailure(hookName(s.Phase), &hook.MalformedError{Path: "status", Err: err})
 		}
 		return overlaid, nil
 	}
@@ -74,8 +78,7 @@ func (s *parentStatus) overlay(response *hook.Response) (*object.Object, error) 
 	return s.wanted, nil
 }
 
-// store stores the status of the latest response, and the labels and annotations of a
-// decorator, if they changed.
+// store stores the status of the latest response, and the labels and annotations of a decorator, if they changed.
 func (s *parentStatus) store(ctx context.Context) error {
 	if s.wanted == s.Stored || !s.StillExists() {
 		return nil
@@ -88,13 +91,11 @@ func (s *parentStatus) store(ctx context.Context) error {
 	if s.wanted == s.Stored || s.isStatusStored() || !s.program.Parent.Status {
 		return nil
 	}
-	began := s.Record.Now()
-	stored, err := s.writer().Update(ctx, s.program.Parent, s.wanted, apply.StatusPart)
-	s.Record.Wrote(began, s.program.Parent, record.Write{Part: "status", Before: s.Stored, After: stored, Err: err})
+	stored, err := s.update(ctx, s.program.Parent, "store the status of",
+		record.Write{Part: apply.StatusPart, Before: s.Stored, After: s.wanted})
 	if err != nil {
-		return s.dropRejected(updateError("store the status of", s.Stored, err))
+		return s.dropRejected(err)
 	}
-	s.ObserveWrite(s.program.Parent, stored)
 	s.memory.hasWritten = true
 	s.noteStatus(s.wanted, stored)
 	s.Stored, s.wanted, s.planner.Parent = stored, stored, stored
@@ -108,7 +109,6 @@ func (s *parentStatus) dropRejected(err error) error {
 	return err
 }
 
-// decorate writes the labels and annotations that a decorator sets.
 func (s *parentStatus) decorate(ctx context.Context) error {
 	wanted := s.wanted
 	s.ownWrites.note(s.Item.Key, s.wanted)
@@ -135,7 +135,7 @@ func (s *parentStatus) noteStatus(wanted, stored *object.Object) {
 	if missing, _ := object.Missing(want, have); missing == nil {
 		return
 	}
-	known.prunedAt = s.Tools.Now()
+	known.prunedAt = s.Now()
 	_, field := object.Missing(s.returnedStatus(wanted), have)
 	s.ReportPruned(field)
 }
@@ -172,11 +172,10 @@ func (s *parentStatus) decorationChanged() bool {
 		!s.program.Parent.Status && !same("status") && !s.isStatusStored()
 }
 
-// isStatusStored reports whether this status was sent before and what the server made of it is
-// still stored.
+// isStatusStored reports whether this status was sent before and what the server made of it is still stored.
 func (s *parentStatus) isStatusStored() bool {
 	known, again := s.memory.status, s.retryPruned()
-	if !again.IsZero() && (s.Item.Causes.Has(queue.ReconcileRequested) || !again.After(s.Tools.Now())) {
+	if !again.IsZero() && (s.Item.Causes.Has(queue.ReconcileRequested) || !again.After(s.Now())) {
 		return false
 	}
 	return known.wanted != 0 && known.wanted == statusDigest(s.wanted) && known.stored == statusDigest(s.Stored)
@@ -189,46 +188,34 @@ func (s *parentStatus) removeFinalizer(ctx context.Context) error {
 	return s.storeFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(s.Stored.Finalizers(), ours))
 }
 
-// storeFinalizers stores the parent with other finalizers.
 func (s *parentStatus) storeFinalizers(ctx context.Context, what string, names []string) error {
-	edited, err := withFinalizers(s.Stored, names)
-	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, err)
+	edited, err := s.Stored.With(nil, "metadata", "finalizers")
+	if len(names) > 0 {
+		edited, err = s.Stored.WithValue(names, "metadata", "finalizers")
 	}
-	if !s.StillExists() {
+	switch {
+	case err != nil:
+		return err
+	case !s.StillExists():
 		return controller.ErrConflict
 	}
 	return s.storeParent(ctx, what, edited)
 }
 
-func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
-	if len(names) == 0 {
-		return o.With(nil, "metadata", "finalizers")
-	}
-	return o.WithValue(names, "metadata", "finalizers")
-}
-
-// storeParent updates the parent without its status.
+// storeParent updates the parent without its status, and keeps a status that is not stored yet.
 func (s *parentStatus) storeParent(ctx context.Context, what string, edited *object.Object) error {
-	stored, err := s.update(ctx, s.program.Parent, what, s.Stored, edited)
+	stored, err := s.update(ctx, s.program.Parent, what, record.Write{Before: s.Stored, After: edited})
 	if err != nil {
 		return s.dropRejected(err)
 	}
-	return s.setStored(stored)
-}
-
-// setStored makes an object the stored parent and keeps the status that is not stored yet.
-func (s *parentStatus) setStored(stored *object.Object) error {
-	unstoredStatus := s.wanted.Field("status")
-	pending := s.wanted != s.Stored && object.DigestOf(unstoredStatus) != statusDigest(s.Stored)
+	status, pending := s.wanted.Field("status"), s.wanted != s.Stored && statusDigest(s.wanted) != statusDigest(s.Stored)
 	s.Stored, s.wanted, s.planner.Parent = stored, stored, stored
 	if !pending {
 		return nil
 	}
-	overlaid, err := stored.With(unstoredStatus, "status")
-	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, err)
+	overlaid, err := stored.With(status, "status")
+	if err == nil {
+		s.wanted = overlaid
 	}
-	s.wanted = overlaid
-	return nil
+	return err
 }

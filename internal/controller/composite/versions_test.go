@@ -62,11 +62,11 @@ func (b *brokenHook) Call(context.Context, *hook.Request) (*hook.Response, error
 func rollingOut(t *testing.T, failuresBefore int) *testController {
 	t.Helper()
 	s := newCluster(t, newShop)
-	former := hook.Hook(&brokenHook{times: failuresBefore})
+	previous := hook.Hook(&brokenHook{times: failuresBefore})
 	if failuresBefore == 0 {
-		former = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
+		previous = &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
 	}
-	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Former: &controller.Logic{Version: "v1", Sync: former}})
+	return shopsOf(t, s, Program{Version: "v2", Sync: &brokenHook{}, Previous: &controller.Logic{Version: "v1", Sync: previous}})
 }
 
 // failsSinceItMoved reports whether the shop counts as one that fails since it moved.
@@ -74,7 +74,7 @@ func (s *testController) failsSinceItMoved() bool {
 	return s.Router.ObservedOf(s.Get(queue.Key{Namespace: "town", Name: "a"})).Failed == 1
 }
 
-// A parent whose former version had failed once, for whatever reason, is not excused from failing with the new one.
+// A parent whose previous version had failed once, for whatever reason, is not excused from failing with the new one.
 // One that had failed for good is, also after more failures.
 func TestParentsThatFailedBefore(t *testing.T) {
 	for failuresBefore, want := range map[int]bool{0: true, 1: true, maxFlakes: true, maxFlakes + 1: false} {
@@ -105,7 +105,7 @@ func TestFailuresAfterARollbackCountAgain(t *testing.T) {
 // A child that the API server fails to store stops the rollout if only the new version has it.
 func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 	for name, c := range map[string]struct {
-		former     hook.Hook
+		previous   hook.Hook
 		reconciled int
 		blocked    string
 	}{
@@ -120,7 +120,7 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 			}
 			return 0
 		}
-		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Former: &controller.Logic{Version: "v1", Sync: c.former}})
+		shops := shopsOf(t, s, Program{Version: "v2", Sync: makes(sign), Previous: &controller.Logic{Version: "v1", Sync: c.previous}})
 		shops.runTimes(maxFlakes+1, queue.Start)
 		shops.Router.Assignment.SetPosition(rollout.End)
 		shops.runTimes(maxFlakes+1, queue.LogicChanged)
@@ -134,12 +134,12 @@ func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
 // A run that fails before it calls the hook must not keep the shadow waiting for its comparison.
 func TestShadowDoesNotWaitForUnreadableRevisions(t *testing.T) {
 	r := rollingRun(t, nil)
-	r.program.Version, r.program.Former = "v2", &controller.Logic{Version: "v1", Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
+	r.program.Version, r.program.Previous = "v2", &controller.Logic{Version: "v1", Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 		t.Error("the hook is called")
 		return &hook.Response{}, nil
 	})}
-	r.logic = *r.program.Former
-	r.Router = r.newRouter(Tools{})
+	r.logic = *r.program.Previous
+	r.Router = r.newRouter(Dependencies{})
 	r.Router.Assignment.SetShadow(true, 1)
 	r.family.revisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
 		"annotations":{"setpoint.dev/controller":"shops","setpoint.dev/children":"{"}},"revision":1}`)}
@@ -168,7 +168,7 @@ func TestRolloutKnowsNothingBeforeItRuns(t *testing.T) {
 func TestAnEditBeforeTheMoveExplainsNoDeletion(t *testing.T) {
 	s := newCluster(t, newShop)
 	shops := shopsOf(t, s, Program{
-		Version: "v2", Sync: makes(), Former: &controller.Logic{Version: "v1", Sync: makes(sign)}, DeletionLimit: &plan.DeletionLimit{},
+		Version: "v2", Sync: makes(), Previous: &controller.Logic{Version: "v1", Sync: makes(sign)}, DeletionLimit: &plan.DeletionLimit{},
 	})
 	shops.run(queue.Start)
 	remembered, _ := shops.Memories.Get(queue.Key{Namespace: "town", Name: "a"}, "u-a")
@@ -200,12 +200,12 @@ func (h *selectingHook) Call(context.Context, *hook.Request) (*hook.Response, er
 func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 	s, after := newCluster(t, newShop), &selectingHook{}
 	before := &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{} }}
-	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Former: &controller.Logic{Version: "v1", Sync: before}})
+	shops := shopsOf(t, s, Program{Version: "v2", Sync: after, Customize: after, Previous: &controller.Logic{Version: "v1", Sync: before}})
 	shops.comparedRelated = related.New(related.Options{
-		Store: shops.Tools.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
+		Store: shops.Store, Scope: shops.program.Scope, Enqueue: func(queue.Key, *object.Object) {},
 		Resolve: func(context.Context, string, string) (object.Resource, error) { return signs, nil },
 	})
-	shops.Router = shops.newRouter(Tools{})
+	shops.Router = shops.newRouter(Dependencies{})
 	key := queue.Key{Namespace: "town", Name: "a"}
 	ended := make(chan struct{})
 	var others sync.WaitGroup
@@ -240,19 +240,19 @@ func TestComparisonsLeaveNoRelatedObjects(t *testing.T) {
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
 	for name, c := range map[string]outageCase{
-		"a response after no response":  {former: none, retries: true},
-		"an error after no response":    {former: none, now: wrong, retries: true},
-		"a response after an error":     {former: wrong},
-		"no response after no response": {former: none, now: none},
+		"a response after no response":  {previous: none, retries: true},
+		"an error after no response":    {previous: none, now: wrong, retries: true},
+		"a response after an error":     {previous: wrong},
+		"no response after no response": {previous: none, now: none},
 		"a response after a response":   {},
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { c.check(t) }) })
 	}
 }
 
-// outageCase is how the run of one parent ended, and how the former one did.
+// outageCase is how the run of one parent ended, and how the previous one did.
 type outageCase struct {
-	former, now controller.Result
+	previous, now controller.Result
 	// retries means that unreachable parents are retried.
 	retries bool
 }
@@ -272,7 +272,7 @@ func (c outageCase) check(t *testing.T) {
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
 	r := &run{writes: &writes{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}}
-	m.SetResult(key, r.memory, c.former, false)
+	m.SetResult(key, r.memory, c.previous, false)
 	r.recordResult(c.now, false)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
 		t.Errorf("the wait of the parent without a response is over: %v", ended)

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,13 @@ type writes struct {
 	*Controller
 	*controller.Run
 
-	memory  *memory
+	memory *memory
+	// logic is the version that is called for the parent.
+	logic   controller.Logic
 	planner plan.Planner
-	// dry is nil unless this is a dry run.
-	dry *dryRun
+	// writer acts as the controller's ServiceAccount. In a dry run it is dry, which is nil otherwise.
+	writer writer
+	dry    *apply.DryWriter
 	// first describes the first write of the latest plan, and firstAt says where it was.
 	first   string
 	firstAt []record.Location
@@ -43,17 +47,9 @@ type writer interface {
 	LastManager(ctx context.Context, a plan.Action) (string, error)
 }
 
-// writer writes as the controller's ServiceAccount. That of a dry run does not write.
-func (w *writes) writer() writer {
-	if w.dry != nil {
-		return w.dry
-	}
-	return w.Tools.WriterFor(w.Stored.Namespace())
-}
-
 func (w *writes) apply(ctx context.Context, todo plan.Plan) []apply.Result {
 	began := w.Record.Now()
-	results := w.writer().ApplyPlan(ctx, todo)
+	results := w.writer.ApplyPlan(ctx, todo)
 	w.Record.Applied(began, results)
 	return results
 }
@@ -86,41 +82,47 @@ func namespaceErrors(namespaces map[string]int, failed bool) []error {
 		if namespaces[namespace] == 1 {
 			what = "child waits"
 		}
-		errs = append(errs, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf(
-			"%d %s for Namespace %s, which this object does not own", namespaces[namespace], what, namespace)))
+		errs = append(errs, fmt.Errorf("%d %s for Namespace %s, which this object does not own", namespaces[namespace], what, namespace))
 	}
 	return errs
 }
 
+// observe puts a result into the cache. It is no error that an object is gone already.
+func (w *writes) observe(result apply.Result) error {
+	action := result.Action
+	switch err := result.Err; {
+	case err == nil:
+		w.ObserveResult(action.Resource, action.Before, result.Stored)
+	case apply.NotFound(err) && action.Before != nil:
+		w.ObserveDelete(action.Resource, action.Before)
+	case apply.Conflict(err):
+		return controller.ErrConflict
+	default:
+		return err
+	}
+	return nil
+}
+
 func (w *writes) observeResult(ctx context.Context, result apply.Result) error {
-	action, err := result.Action, result.Err
+	action, gone := result.Action, result.Stored == nil
 	if result.Updated != nil {
 		// Its event is that of an own write too.
 		w.ObserveWrite(action.Resource, result.Updated)
 		w.memory.noteOwners(result)
 	}
-	switch {
-	case err == nil && result.Stored == nil:
-		w.ObserveDelete(action.Resource, action.Before)
-		w.detectFlapping(ctx, action)
-	case err == nil:
-		w.ObserveWrite(action.Resource, result.Stored)
-		if action.Desired != 0 {
-			w.memory.upToDate.add(result.Stored, action.Desired)
-		}
-		if result.Changed() {
-			w.detectFlapping(ctx, action)
-		}
-	case apply.NotFound(err) && action.Before != nil:
-		w.ObserveDelete(action.Resource, action.Before)
+	switch err := w.observe(result); {
 	case apply.AlreadyExists(err):
 		return w.handleExisting(ctx, action)
-	case apply.Conflict(err):
-		return controller.ErrConflict
-	default:
-		return failure.WithReason(controller.ReasonWriteFailed, err)
+	case err != nil:
+		return err
 	}
-	if err == nil {
+	if result.Err == nil {
+		if !gone && action.Desired != 0 {
+			w.memory.upToDate.add(result.Stored, action.Desired)
+		}
+		if gone || result.Changed() {
+			w.detectFlapping(ctx, action)
+		}
 		w.noteRecreation(result)
 	}
 	w.Log.Debug("child written", "verb", string(action.Verb), "child", action.Ref.String(), "parent", w.Stored.Ref().String(), "reason",
@@ -129,21 +131,26 @@ func (w *writes) observeResult(ctx context.Context, result apply.Result) error {
 }
 
 // handleExisting handles a create that failed because the name is taken. The object may be a child
-// that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as it is.
+// that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as it is: a decorator
+// adopts nothing, and owned objects without its mark belong to other controllers.
 func (w *writes) handleExisting(ctx context.Context, action plan.Action) error {
 	live, err := w.readExisting(ctx, action)
 	if err != nil {
 		return err
 	}
 	owner, owned := live.Controller()
+	mark := w.planner.Mark
 	switch {
 	case live.Deleting():
 		return w.waitForName(live, "is being deleted")
 	case owned && owner.UID != w.Stored.UID():
 		return w.waitForName(live, "is owned by "+owner.Kind+" "+owner.Name)
-	case w.program.isDecorator():
-		return w.handleExistingAttachment(action.Resource, live)
-	case w.planner.Selector.Matches(live.Labels()):
+	case w.program.isDecorator() && !owned:
+		return w.waitForName(live, "has no owner; delete it")
+	case w.program.isDecorator() && !mark.On(live):
+		return w.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
+			mark.Key, mark.Value))
+	case w.program.isDecorator(), w.planner.Selector.Matches(live.Labels()):
 		w.ObserveWrite(action.Resource, live)
 		return nil
 	case owned && w.program.GenerateSelector:
@@ -154,7 +161,7 @@ func (w *writes) handleExisting(ctx context.Context, action plan.Action) error {
 }
 
 // adoptCommand returns the command after which a parent with a generated selector adopts an object, such as a child
-// of a former object of its name that was deleted with --cascade=orphan.
+// of an earlier object of its name that was deleted with --cascade=orphan.
 func (w *writes) adoptCommand(resource object.Resource, o *object.Object) string {
 	if !w.program.GenerateSelector {
 		return ""
@@ -166,77 +173,62 @@ func (w *writes) adoptCommand(resource object.Resource, o *object.Object) string
 	return fmt.Sprintf(": kubectl label %s %s%s --overwrite %s=%s", resource.GroupResource(), o.Name(), in, plan.UIDLabel, w.Stored.UID())
 }
 
-// readExisting reads the object that has the name of one to create.
 func (w *writes) readExisting(ctx context.Context, action plan.Action) (*object.Object, error) {
-	live, err := w.writer().Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	live, err := w.writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
 		return nil, controller.ErrConflict
 	}
 	if err != nil {
-		return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w",
-			action.Ref, err))
+		return nil, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err)
 	}
 	return live, nil
 }
 
-// handleExistingAttachment is handleExisting for a decorator. A decorator adopts nothing, and owned
-// objects without its mark belong to other controllers.
-func (w *writes) handleExistingAttachment(resource object.Resource, live *object.Object) error {
-	mark := w.planner.Mark
-	_, owned := live.Controller()
-	switch {
-	case !owned:
-		return w.waitForName(live, "has no owner; delete it")
-	case !mark.On(live):
-		return w.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
-			mark.Key, mark.Value))
-	}
-	w.ObserveWrite(resource, live)
-	return nil
-}
-
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (w *writes) waitForName(live *object.Object, why string) error {
-	w.nameWaiters.add(childNameOf(live), w.Item.Key)
-	return failure.WithReason(controller.ReasonWriteFailed, nameTakenError(fmt.Sprintf("create %s: it already exists and %s",
-		live.Ref(), why)))
+	w.nameWaiters.add(live.Ref().Identity(), w.Item.Key)
+	return nameTakenError(fmt.Sprintf("create %s: it already exists and %s", live.Ref(), why))
 }
+
+// nameTakenError says what has the name of a child.
+type nameTakenError string
+
+func (e nameTakenError) Error() string { return string(e) }
+
+// Fault classifies the error.
+func (e nameTakenError) Fault() *failure.Fault { return &failure.Fault{Kind: failure.NameTaken} }
 
 // relabel restores the label with the parent's UID, by which a watch selects an object.
 func (w *writes) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {
 	labelled, err := o.WithValue(w.Stored.UID(), "metadata", "labels", label)
 	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, err)
+		return err
 	}
-	_, err = w.update(ctx, resource, "label", o, labelled)
+	_, err = w.update(ctx, resource, "label", record.Write{Before: o, After: labelled})
 	return err
 }
 
-// update updates an object without its status, and puts the result into the cache.
-func (w *writes) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
-	began := w.Record.Now()
-	stored, err := w.writer().Update(ctx, resource, edited, "")
-	w.Record.Wrote(began, resource, record.Write{Part: "metadata", Before: before, After: stored, Err: err})
-	if err != nil {
-		return nil, updateError(what, before, err)
+// update updates an object without its status, or nothing but a part, and puts the result into the cache.
+func (w *writes) update(ctx context.Context, resource object.Resource, what string, edit record.Write) (*object.Object, error) {
+	began, part := w.Record.Now(), edit.Part
+	edit.Part = cmp.Or(part, "metadata")
+	edit.After, edit.Err = w.writer.Update(ctx, resource, edit.After, part)
+	w.Record.Wrote(began, resource, edit)
+	switch err := edit.Err; {
+	case apply.Conflict(err) || apply.NotFound(err):
+		return nil, controller.ErrConflict
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", what, edit.Before.Ref(), err)
 	}
-	w.ObserveWrite(resource, stored)
-	return stored, nil
+	w.ObserveWrite(resource, edit.After)
+	return edit.After, nil
 }
 
-func updateError(what string, o *object.Object, err error) error {
-	if apply.Conflict(err) || apply.NotFound(err) {
-		return controller.ErrConflict
-	}
-	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
-}
-
-// throttle removes writes to flapping children from a plan and requeues the parent for when they
-// are allowed again.
+// throttle removes writes to flapping children from a plan and requeues the parent for when they are allowed again.
 func (w *writes) throttle(todo plan.Plan) plan.Plan {
-	throttled, until := w.memory.flapping.Throttle(todo, w.Tools.Now())
+	throttled, until := w.memory.flapping.Throttle(todo, w.Now())
 	if !until.IsZero() {
-		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.Tools.Now()))
+		w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(w.Now()))
 	}
 	if !throttled.Empty() {
 		first := throttled.Stages[0][0]
@@ -246,15 +238,14 @@ func (w *writes) throttle(todo plan.Plan) plan.Plan {
 	return throttled
 }
 
-// detectFlapping counts a write and sends an event if a child is flapping.
 func (w *writes) detectFlapping(ctx context.Context, action plan.Action) {
-	if !w.memory.flapping.RecordWrite(action, w.Tools.Now()) {
+	if !w.memory.flapping.RecordWrite(action, w.Now()) {
 		return
 	}
-	if manager, err := w.writer().LastManager(ctx, action); err == nil {
+	if manager, err := w.writer.LastManager(ctx, action); err == nil {
 		w.memory.flapping.SetManager(action, manager)
 	}
-	for _, flapping := range w.memory.flapping.Children(w.Tools.Now()) {
+	for _, flapping := range w.memory.flapping.Children(w.Now()) {
 		if flapping.Ref == action.Ref {
 			w.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
 				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
@@ -275,12 +266,12 @@ func (w *writes) conflict(err error) controller.Conflict {
 	if err != nil && controller.ReasonOf(err) == ReasonConflicting {
 		return controller.Conflict{Message: failure.OneLine(err), Locations: w.firstAt}
 	}
-	fits := w.memory.flapping.Children(w.Tools.Now())
+	fits := w.memory.flapping.Children(w.Now())
 	if len(fits) == 0 {
 		return controller.Conflict{}
 	}
 	// No other event may show that the flapping has ended.
-	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.Tools.Now()))
+	w.Queue.AddAfter(w.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(w.Now()))
 	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: locationsOf(w.program.Children, fits[0].Ref)}
 }
 
@@ -321,28 +312,16 @@ func (w *writes) noteRecreation(result apply.Result) {
 // onlyRecreates reports whether the run has recreated children, each once: the responses may differ until they are
 // ready. A child that is recreated again is one about which they conflict.
 func (w *writes) onlyRecreates() bool {
-	for _, times := range w.recreated {
-		if times > 1 {
-			return false
-		}
-	}
-	return len(w.recreated) > 0
+	return len(w.recreated) > 0 && slices.Max(slices.Collect(maps.Values(w.recreated))) == 1
 }
 
 func (w *writes) observeRevision(ctx context.Context, result apply.Result) error {
-	action, err := result.Action, result.Err
+	action, err := result.Action, w.observe(result)
 	switch {
-	case err == nil:
-		w.ObserveResult(action.Resource, action.Before, result.Stored)
 	case apply.AlreadyExists(err):
 		return w.handleExistingRevision(ctx, action)
-	case apply.NotFound(err) && action.Before != nil:
-		w.ObserveDelete(action.Resource, action.Before)
-		return controller.ErrConflict
-	case apply.Conflict(err):
-		return controller.ErrConflict
-	default:
-		return failure.WithReason(ReasonRolloutFailed, err)
+	case result.Err != nil:
+		return revisionError(err)
 	}
 	w.Log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
 		"parent", w.Stored.Ref().String(), "reason", action.Reason)
@@ -394,12 +373,12 @@ func (w *writes) recoverLostChildren(ctx context.Context) error {
 }
 
 func (w *writes) recoverLostChild(ctx context.Context, one lostChild) error {
-	live, err := w.writer().Get(ctx, one.resource, one.namespace, one.name)
+	live, err := w.writer.Get(ctx, one.resource, one.namespace, one.name)
 	if apply.NotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err))
+		return fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err)
 	}
 	// A child with another label was released on purpose.
 	lost := live.ControlledBy(w.Stored.UID()) && !live.Labels().Has(plan.UIDLabel)
@@ -408,27 +387,6 @@ func (w *writes) recoverLostChild(ctx context.Context, one lostChild) error {
 	}
 	return w.relabel(ctx, one.resource, live, plan.UIDLabel)
 }
-
-// withRecover calls a hook, which may be a Go function.
-func withRecover[T any](w *writes, name string, do func() (T, error)) (response T, err error) {
-	err = w.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", w.Item.Key.String()}, w.Secrets, func() (err error) {
-		response, err = do()
-		return err
-	})
-	return response, err
-}
-
-// dryRun is what a run has in place of the API server and the caches when it writes nothing.
-type dryRun struct {
-	*apply.DryWriter
-
-	// removals are the deletions that count for the deletion guard.
-	removals []plan.Action
-}
-
-// hasPlanned reports whether this is a dry run with writes of other objects than the parent: what the API server makes
-// of them is not known.
-func (d *dryRun) hasPlanned() bool { return d != nil && !d.Plan.Empty() }
 
 // maxErrors is how many errors of one run are reported in full. The rest are counted.
 const maxErrors = 3

@@ -23,11 +23,9 @@ import (
 )
 
 const (
-	// window is how long a deletion counts, and how long an edit of a parent explains
-	// deletions of its children.
+	// window is how long a deletion counts, and how long an edit of a parent explains deletions of its children.
 	window = 10 * time.Minute
-	// delay is how long a deletion waits for deletions of other parents, which together may
-	// exceed the limit.
+	// delay is how long a deletion waits for deletions of other parents, which together may exceed the limit.
 	delay = 2 * time.Second
 	// restartGrace is how long it takes after a restart until held deletions are known again.
 	restartGrace = 10 * time.Second
@@ -89,8 +87,7 @@ type pendingOf struct {
 	refs  []object.Ref
 }
 
-// New returns the guard of a controller. A nil limit holds nothing, and a nil now
-// means time.Now.
+// New returns the guard of a controller. A nil limit holds nothing, and a nil now means time.Now.
 func New(limit *plan.DeletionLimit, now func() time.Time) *Guard {
 	if now == nil {
 		now = time.Now
@@ -126,8 +123,8 @@ type Decision struct {
 	Withheld []plan.Action
 }
 
-// Decide decides about the deletions of a parent's response, which replace those of its former
-// response. confirms is the value in the parent's annotation.
+// Decide decides about the deletions of a parent's response, which replace those of its previous response. confirms is
+// the value in the parent's annotation.
 func (d *Guard) Decide(of controller.ObjectID, moved bool, deletions []plan.Action, confirms string) Decision {
 	if d.limit == nil {
 		return Decision{}
@@ -136,64 +133,50 @@ func (d *Guard) Decide(of controller.ObjectID, moved bool, deletions []plan.Acti
 	defer d.mu.Unlock()
 	now := d.now()
 	d.expire(now)
-	since := now
-	if before := d.pending[of]; before != nil {
-		since = before.since
-	}
-	want := d.unconfirmed(deletions, pendingOf{since: since, moved: moved})
+	want := d.unconfirmed(of, pendingOf{since: now, moved: moved}, deletions)
 	if want != nil && confirms == confirmationValue(want.sum) {
 		d.confirm(want, now)
 		want = nil
 	}
 	d.setPending(of, want, now)
-	if d.confirmedValue != "" && d.confirmedValue == confirmationValue(d.pendingSum) {
+	switch {
+	case d.confirmedValue != "" && d.confirmedValue == confirmationValue(d.pendingSum):
 		d.confirmAll(now)
 		return Decision{}
-	}
-	if want == nil {
+	case want == nil:
 		return Decision{}
-	}
-	decision := d.decidePending(of, want, now)
-	if decision.Held || decision.Wait > 0 {
-		decision.Withheld = deletions
-	}
-	return decision
-}
-
-// decidePending decides about pending deletions.
-func (d *Guard) decidePending(of controller.ObjectID, want *pendingOf, now time.Time) Decision {
-	if d.holding() {
-		return Decision{Held: true, Value: confirmationValue(want.sum)}
+	case d.holding():
+		return Decision{Held: true, Value: confirmationValue(want.sum), Withheld: deletions}
 	}
 	if left := delay - now.Sub(want.since); left > 0 && d.all.children > d.limit.MaxDeletions {
-		return Decision{Wait: left}
+		return Decision{Wait: left, Withheld: deletions}
 	}
 	for _, uid := range want.uids {
 		if _, again := d.recent[uid]; !again {
-			d.count(want.moved, 0, 1)
+			d.count(moved, 0, 1)
 		}
-		d.recent[uid] = deletion{now, want.moved}
+		d.recent[uid] = deletion{now, moved}
 	}
 	d.setPending(of, nil, now)
 	return Decision{}
 }
 
-// unconfirmed returns the deletions that no user has confirmed; nil if there are none.
-func (d *Guard) unconfirmed(deletions []plan.Action, none pendingOf) *pendingOf {
-	want := &none
+// unconfirmed returns the deletions of a parent that no user has confirmed; nil if there are none.
+func (d *Guard) unconfirmed(of controller.ObjectID, want pendingOf, deletions []plan.Action) *pendingOf {
 	for _, a := range deletions {
 		uid := stableDigest(a.Before.UID())
-		if _, may := d.confirmed[uid]; may {
-			continue
+		if _, may := d.confirmed[uid]; !may {
+			want.uids, want.refs = append(want.uids, uid), append(want.refs, a.Ref)
+			want.sum += uid
 		}
-		want.uids = append(want.uids, uid)
-		want.sum += uid
-		want.refs = append(want.refs, a.Ref)
 	}
 	if len(want.uids) == 0 {
 		return nil
 	}
-	return want
+	if before := d.pending[of]; before != nil {
+		want.since = before.since
+	}
+	return &want
 }
 
 // setPending replaces the pending deletions of a parent and updates whether the guard holds.
@@ -263,7 +246,6 @@ func (d *Guard) countChildren(moved bool) int {
 	return n
 }
 
-// confirm allows deletions.
 func (d *Guard) confirm(want *pendingOf, now time.Time) {
 	for _, uid := range want.uids {
 		d.confirmed[uid] = deletion{at: now}
@@ -325,7 +307,6 @@ func (d *Guard) Drop(of controller.ObjectID) {
 	}
 }
 
-// expire drops entries older than the window.
 func (d *Guard) expire(now time.Time) {
 	if now.Sub(d.expiredAt) < time.Second {
 		return
@@ -357,36 +338,38 @@ func (d *Guard) Held(base *controller.Base) controller.HeldDeletions {
 	return held
 }
 
-// HeldUnknown reports whether deletions were held just before a restart and are not known again
-// yet.
+// HeldUnknown reports whether deletions were held just before a restart and are not known again yet.
 func (d *Guard) HeldUnknown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.holding() && d.now().Before(d.heldUntil.Add(restartGrace-window))
 }
 
-// HeldChildren returns the children of a parent whose deletions are held, and the value that
-// confirms them.
+// held returns the pending deletions of a parent if they are held; else nil.
+func (d *Guard) held(of controller.ObjectID) *pendingOf {
+	if !d.holding() {
+		return nil
+	}
+	return d.pending[of]
+}
+
+// HeldChildren returns the children of a parent whose deletions are held, and the value that confirms them.
 func (d *Guard) HeldChildren(of controller.ObjectID) (children []object.Ref, value string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	want := d.pending[of]
-	if want == nil || !d.holding() {
-		return nil, ""
+	if want := d.held(of); want != nil {
+		return want.refs, confirmationValue(want.sum)
 	}
-	return want.refs, confirmationValue(want.sum)
+	return nil, ""
 }
 
 // FilterHeld returns those of the deletions that are held.
 func (d *Guard) FilterHeld(of controller.ObjectID, deletions []plan.Action) []plan.Action {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	want := d.pending[of]
-	if want == nil || !d.holding() {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(deletions), func(a plan.Action) bool {
-		return !slices.Contains(want.uids, stableDigest(a.Before.UID()))
+	want := d.held(of)
+	return lists.Filter(deletions, func(a plan.Action) bool {
+		return want != nil && slices.Contains(want.uids, stableDigest(a.Before.UID()))
 	})
 }
 
@@ -466,7 +449,7 @@ type Edits struct {
 // Forget lets the edits so far explain nothing.
 func (e *Edits) Forget() { e.At, e.Pending = time.Time{}, false }
 
-// Explain reports whether the parent's spec changed recently or since the last successful run. An unknown former
+// Explain reports whether the parent's spec changed recently or since the last successful run. An unknown previous
 // spec counts as unchanged, unless the controller has stored the status of an earlier generation.
 func (e *Edits) Explain(parent *object.Object, storesStatus bool, now time.Time) bool {
 	if spec := specDigest(parent); e.spec != spec {
@@ -480,8 +463,7 @@ func (e *Edits) Explain(parent *object.Object, storesStatus bool, now time.Time)
 	return e.Pending || !e.At.IsZero() && now.Sub(e.At) < window
 }
 
-// specDigest returns the generation, or a digest of all fields but metadata and status for kinds
-// without one.
+// specDigest returns the generation, or a digest of all fields but metadata and status for kinds without one.
 func specDigest(o *object.Object) uint64 {
 	if o.Generation() > 0 {
 		return uint64(o.Generation())

@@ -165,7 +165,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		defer cancel()
 		ctx = limited
 	}
-	started := c.Tools.Now()
+	started := c.Now()
 	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.Title())
 	span.Set(trace.AttrReason, string(n.Reason))
 	ctx, output := of.WithOutput(ctx)
@@ -193,7 +193,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		of.Record.Called(started, record.Call{Name: h.Title(), Reason: string(n.Reason), Sent: asked,
 			Received: record.Response{Handler: response}, Err: failed, Printed: output})
 	}
-	c.Tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
+	c.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {
 		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
 	}

@@ -28,13 +28,13 @@ import (
 )
 
 // New returns a controller and starts its watches. Close stops them.
-func New(program Program, tools controller.Tools) *Controller {
+func New(program Program, d controller.Dependencies) *Controller {
 	c := &Controller{program: program}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
 		Account: program.Account,
-	}, tools)
+	}, d)
 	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
 	c.rules = c.program.rules()
@@ -107,7 +107,7 @@ func (c *Controller) requeueFailing(cause queue.CauseKind) {
 // watch starts the watches: handled objects first, so that owned and related objects find them.
 func (c *Controller) watch() {
 	for _, selection := range c.program.Selections() {
-		c.AddObjects(selection, c.Tools.Store.Watch(selection, c.objectChanged))
+		c.WatchObjects(selection, c.objectChanged)
 	}
 	c.WatchOwned(cache.Selection{}, c.ownedChanged)
 	c.watchRelated()
@@ -173,10 +173,10 @@ func (c *Controller) Health() controller.Health {
 // than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
-	if c.Tools.Backends == nil || p.Notifications == nil && p.Index == nil {
+	if c.Backends == nil || p.Notifications == nil && p.Index == nil {
 		return
 	}
-	c.backend = c.Tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
+	c.backend = c.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
 		Indexed: p.Index != nil})
 	c.gate = index.NewGate(index.GateOptions{
 		IsReleased: func(key queue.Key) bool {
@@ -189,7 +189,7 @@ func (c *Controller) joinBackend() {
 		c.feed = index.NewFeed(index.Options{
 			Controller: c.program.Object, Resource: c.program.Resource, Selects: c.rules.Selects, Watch: c.watchForIndex,
 			CheckList: func(ctx context.Context, namespace string) error {
-				return c.Tools.Access.CheckList(ctx, c.Tools.UserFor(namespace), c.program.Resource, namespace)
+				return c.Access.CheckList(ctx, c.UserFor(namespace), c.program.Resource, namespace)
 			},
 			Send: p.Index, Backend: c.backend, Gate: c.gate, Log: c.Log,
 		})
@@ -198,7 +198,7 @@ func (c *Controller) joinBackend() {
 
 // watchForIndex opens watches of the handled objects of their own.
 func (c *Controller) watchForIndex(changed func(cache.Event)) []*cache.View {
-	return lists.Map(c.program.Selections(), func(s cache.Selection) *cache.View { return c.Tools.Store.Watch(s, changed) })
+	return lists.Map(c.program.Selections(), func(s cache.Selection) *cache.View { return c.Store.Watch(s, changed) })
 }
 
 // backendController is what the process knows of a controller.
@@ -237,7 +237,7 @@ func (c backendController) SendEvent(n *hook.Notification) {
 		values := c.ValuesOf(about, slices.Concat(c.OwnedBy(about)...)...)
 		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
 	}
-	c.Tools.Observer.Event(o, event)
+	c.Observer.Event(o, event)
 }
 
 // IndexesComplete makes the calls that waited for indexes.
@@ -253,11 +253,10 @@ func (c *Controller) watchRelated() {
 		for _, namespace := range d.WatchNamespaces() {
 			selection := cache.Selection{Resource: d.Resource, Namespace: namespace, Labels: d.Labels, Fields: d.Fields}
 			var view *cache.View
-			view = c.Tools.Store.Watch(selection, func(e cache.Event) {
+			view = c.Watch(selection, func(e cache.Event) {
 				c.AwaitWatches() // Until then, view is not set.
 				c.relatedChanged(d, view, e)
 			})
-			c.AddWatch(selection, view)
 		}
 	}
 }

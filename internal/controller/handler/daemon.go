@@ -45,20 +45,20 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	d.finished = d.finished && desired && !reconnected
 	switch {
 	case d.running != nil && !desired:
-		d.running.cancel(r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
-		if !d.running.deadline.After(r.Tools.Now()) {
+		d.running.cancel(r.Now().Add(daemon.StopTimeout(d.Handler)))
+		if !d.running.deadline.After(r.Now()) {
 			d.reportStuck(r, d.running)
 		}
 	case d.running != nil:
-		if d.Attempt.Count > 0 && !r.Tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+		if d.Attempt.Count > 0 && !r.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
 			d.Succeed() // It failed before, and is healthy again.
 		}
 		d.running.object.Notify(r.Stored)
-	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Tools.Now())):
+	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Now())):
 		d.start(ctx, r, time.Time{})
 	case !desired && d.lost:
 		// Only the process knows whether it runs.
-		d.start(ctx, r, r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
+		d.start(ctx, r, r.Now().Add(daemon.StopTimeout(d.Handler)))
 	}
 }
 
@@ -95,7 +95,7 @@ func (d *daemonState) checkExit(r *run) {
 
 // restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
 func (d *daemonState) restartLater(r *run, err error) {
-	gaveUp, reason := d.FailDaemon(err, r.Tools.Now(), r.Tools.Queue.Random), trigger.ReasonHandlerFailed
+	gaveUp, reason := d.FailDaemon(err, r.Now(), r.QueueOptions.Random), trigger.ReasonHandlerFailed
 	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
 	if gaveUp {
 		d.finished, reason, err = true, trigger.ReasonGaveUp, fmt.Errorf("gave up: %w", err)
@@ -123,7 +123,7 @@ func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
 	running, stop := context.WithCancel(ctx)
 	existing := daemon.NewLive(running, ctx, r.daemonHost, d.Handler, r.Stored)
-	w := &daemonRun{object: existing, stop: stop, started: r.Tools.Now(), done: make(chan struct{})}
+	w := &daemonRun{object: existing, stop: stop, started: r.Now(), done: make(chan struct{})}
 	if !stopUntil.IsZero() {
 		w.cancel(stopUntil)
 	}

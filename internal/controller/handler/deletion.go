@@ -149,7 +149,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		return false
 	}
 	for range controller.MaxConflicts {
-		existing, err := c.Tools.WriterFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		existing, err := c.WriterFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
 		if err != nil || existing.UID() != o.UID() {
 			return false
 		}
@@ -160,7 +160,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		metadata["finalizers"] = c.rules.WithoutOwnFinalizers(existing)
 		body, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err == nil {
-			_, err = c.Tools.WriterFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body, "")
+			_, err = c.WriterFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body, "")
 		}
 		if err == nil {
 			return true

@@ -94,9 +94,9 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	if first == nil {
 		return nil, false
 	}
-	r := c.newRun(controller.NewDryRun(c.Base, queue.Item{Key: of.Key}, first))
+	r := c.newRun(c.NewRun(queue.Item{Key: of.Key}, first))
 	r.dry = &dryRun{
-		DryWriter: apply.NewDryWriter(r.Tools.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
+		DryWriter: apply.NewDryWriter(r.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
 	r.object.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry
 	for _, h := range r.memory.Handlers {

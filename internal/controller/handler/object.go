@@ -221,7 +221,7 @@ func (w *objectWriter) statusPatch(applied []*trigger.Response) map[string]any {
 		list, _ = object.DecodeOrEmpty(w.Stored.Field("status"))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
-		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.Tools.Now()),
+		"conditions": plan.Conditions(list, conditions, w.Stored.Generation(), w.Now()),
 	})
 }
 
@@ -365,7 +365,7 @@ func (w *objectWriter) notePruned(applied []*trigger.Response) {
 	missing, field := object.Missing(want, object.DecodeOrEmpty(w.Stored.Field(apply.StatusPart)))
 	w.memory.prunedStatus = missing
 	if missing != nil && w.memory.prunedNext.IsZero() {
-		w.memory.prunedNext = w.Tools.Now().Add(controller.PrunedRetry)
+		w.memory.prunedNext = w.Now().Add(controller.PrunedRetry)
 	}
 	if missing == nil {
 		w.memory.prunedNext = time.Time{}

@@ -79,7 +79,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	r.memory = remembered.(*memory)
 	r.pass = trigger.NewPass(trigger.Observation{
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
-		Now: c.Tools.Now, Random: c.Tools.Queue.Random, Fail: r.recordError,
+		Now: c.Now, Random: c.QueueOptions.Random, Fail: r.recordError,
 	}, &r.memory.States)
 	r.object.pass, r.object.memory = r.pass, r.memory
 	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
@@ -100,7 +100,7 @@ func (r *run) observe() {
 		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
 	if r.pass.Observe(r.Stored, digest) {
-		r.memory.noteStateRemoval(r.Tools.Now(), r.Tools.Queue.Random)
+		r.memory.noteStateRemoval(r.Now(), r.QueueOptions.Random)
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
 }
@@ -125,7 +125,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	}
 	next := r.nextRun()
 	if !next.IsZero() {
-		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.Tools.Now()), time.Millisecond))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.Now()), time.Millisecond))
 	}
 	if r.Phase == controller.PhaseManaged {
 		r.ReportManualReconcile()
@@ -148,7 +148,7 @@ func (r *run) nextRun() time.Time {
 	if r.Phase == controller.PhasePaused {
 		return time.Time{}
 	}
-	now := r.Tools.Now()
+	now := r.Now()
 	next := r.nextWrite(now)
 	for _, d := range r.memory.daemons {
 		next = trigger.Earliest(next, d.nextDaemon())
@@ -194,7 +194,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 // recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
-	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
+	now := controller.Result{HookFailing: failed != nil, Since: r.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	again := r.failure != nil || r.handlerFailing && failed != nil
 	switch {
@@ -211,7 +211,7 @@ func (r *run) recordResult() {
 	if r.memory.Throttle.IsActive() {
 		conflict.Message = conflictSummary
 	}
-	r.Memories.EndRun(r.Run, conflict, r.Tools.Now())
+	r.Memories.EndRun(r.Run, conflict, r.Now())
 }
 
 // conflictSummary is the state of an object whose handlers are throttled.

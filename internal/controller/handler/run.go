@@ -226,7 +226,7 @@ func (r *run) recordError(h *trigger.State, err error) {
 	}
 	r.Record.Failed(err)
 	r.handlerFailing = true
-	r.ReportFailure(controller.Failure{Err: err, Event: controller.EventOf(err)})
+	r.ReportFailure(err, controller.EventOf(err), false)
 }
 
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
@@ -289,7 +289,7 @@ type DryRunCall struct {
 
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	w, owned := c.Tools.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
+	w, owned := c.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
 	owned.writer = w
 	return &run{
 		Controller: c, Run: of, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
@@ -323,8 +323,8 @@ func (r *run) fail(err error) {
 	case err != nil:
 		r.failure = err
 		r.Record.Failed(err)
-		r.memory.writeAttempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
-		r.ReportFailure(controller.Failure{Err: err, Event: controller.EventOf(err)})
+		r.memory.writeAttempt.Failed(r.Now(), r.QueueOptions.Random)
+		r.ReportFailure(err, controller.EventOf(err), false)
 	}
 }
 
@@ -371,7 +371,7 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		if resource.Unserved {
 			return group, nil
 		}
-		found, err := r.controller.Tools.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
+		found, err := r.controller.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
 		if err != nil {
 			return group, fmt.Errorf("list %s: %w", resource, err)
 		}

@@ -115,9 +115,11 @@ func rejects(code int, which func(method, path string, body map[string]any) bool
 // clock returns the time plus clockOffset.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 
-func (s *server) tools(o controller.Observer) controller.Tools { return s.toolsFor(s.client(), o) }
+func (s *server) tools(o controller.Observer) controller.Dependencies {
+	return s.toolsFor(s.client(), o)
+}
 
-func (s *server) toolsFor(client rest.Interface, o controller.Observer) controller.Tools {
+func (s *server) toolsFor(client rest.Interface, o controller.Observer) controller.Dependencies {
 	log := cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	st := cache.New(client, cache.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)
@@ -125,7 +127,7 @@ func (s *server) toolsFor(client rest.Interface, o controller.Observer) controll
 		s.backends = backend.New(log, func(backend.Result) {})
 		s.backends.SetKnown()
 	}
-	return controller.Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Tracer: s.tracer, Now: s.clock}
+	return controller.Dependencies{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Tracer: s.tracer, Now: s.clock}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -65,7 +65,7 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 			r.SendEvents(o.Response.Events)
 		}
 	case o != nil && o.ChangesObject() && apply.Rejected(err):
-		o.Attempt.Failed(r.Tools.Now(), r.Tools.Queue.Random)
+		o.Attempt.Failed(r.Now(), r.QueueOptions.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
 			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
 	default:
@@ -108,7 +108,7 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 	if o != nil {
 		wait = trigger.Latest(wait, o.Attempt.Next)
 	}
-	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Tools.Now())
+	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Now())
 }
 
 // store writes what responses change in the object.
@@ -146,10 +146,10 @@ func (r *run) updateThrottle() {
 // retryPruned writes the fields of the status again that the API server did not store, in case that the schema of the
 // kind has them now: no handler is called for that.
 func (r *run) retryPruned(ctx context.Context) error {
-	if r.memory.prunedStatus == nil || r.memory.prunedNext.After(r.Tools.Now()) && !r.pass.RetriesCalls() {
+	if r.memory.prunedStatus == nil || r.memory.prunedNext.After(r.Now()) && !r.pass.RetriesCalls() {
 		return nil
 	}
-	r.memory.prunedNext = r.Tools.Now().Add(controller.PrunedRetry)
+	r.memory.prunedNext = r.Now().Add(controller.PrunedRetry)
 	var err error
 	if r.program.Resource.Status {
 		_, err = r.object.storeStatus(ctx, r.memory.prunedStatus, true)
@@ -190,7 +190,7 @@ const evictionEventDelay = 10 * time.Second
 // applyOwned deletes and applies the objects of a response and reports whether all is done. It
 // retries with backoff, without another call of the handler.
 func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
-	now := r.Tools.Now()
+	now := r.Now()
 	if !o.Applied && !o.Fresh && o.Attempt.Next.After(now) && !r.pass.RetriesWrites() {
 		return false
 	}
@@ -217,7 +217,7 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 		r.pass.TakeBack(o)
 		r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
 	default:
-		o.Attempt.Failed(now, r.Tools.Queue.Random)
+		o.Attempt.Failed(now, r.QueueOptions.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,
 			fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err)))
 	}
@@ -227,7 +227,7 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 // reportRefusedEviction sends one event when budgets have refused for long, also if the
 // handler was called again meanwhile.
 func (r *run) reportRefusedEviction(h *trigger.State, err error) {
-	wait, now := r.memory.evictions[h], r.Tools.Now()
+	wait, now := r.memory.evictions[h], r.Now()
 	switch {
 	case wait.since.IsZero():
 		wait.since = now

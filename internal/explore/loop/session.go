@@ -66,17 +66,17 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 }
 
 func (p *Process) newComposite(s *session, i int, options queue.Options) *composite.Controller {
-	return composite.New(s.compose(p.programs.Compose[i]), composite.Tools{Tools: p.tools(s, options)})
+	return composite.New(s.compose(p.programs.Compose[i]), composite.Dependencies{Dependencies: p.tools(s, options)})
 }
 
 func (p *Process) newHandler(s *session, i int, options queue.Options) *handler.Controller {
 	return handler.New(s.handle(p.programs.Handle[i]), p.tools(s, options))
 }
 
-func (p *Process) tools(s *session, options queue.Options) controller.Tools {
-	return controller.Tools{
+func (p *Process) tools(s *session, options queue.Options) controller.Dependencies {
+	return controller.Dependencies{
 		Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
-		Unrecorded: true, Log: silent, Now: options.Now, Queue: options, Sequential: true,
+		Unrecorded: true, Log: silent, Now: options.Now, QueueOptions: options, Sequential: true,
 	}
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// Endpoints tracks hook addresses: the processes that are down, and calls that could not
-// connect.
+// Endpoints tracks hook addresses: the processes that are down, and calls that could not connect.
 type Endpoints struct {
 	mu sync.Mutex
 	// down is why the process at an address is down, from HookDown.

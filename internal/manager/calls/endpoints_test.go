@@ -23,11 +23,10 @@ func TestUnconnectedCalls(t *testing.T) {
 	server.Listener.Close()
 	address := unusedAddress(t)
 	e := NewEndpoints()
-	w, err := webhook.New(webhook.Config{
-		URL: "http://" + address + "/sync", Wire: hook.Wire{Version: hook.V2},
+	w := call.New(call.Config{
+		Transport: must.Get(webhook.New(webhook.Config{URL: "http://" + address + "/sync"})).In(t), Wire: hook.Wire{Version: hook.V2},
 		Observe: func(x call.Result) { e.RecordCall("shop", address, x) },
 	})
-	must.Succeed(t, err)
 	call := func(ctx context.Context) (unconnected string) {
 		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)})
 		_, unconnected = e.Failures("shop", []string{address})

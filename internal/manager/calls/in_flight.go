@@ -18,9 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 )
 
-// A call should return when its timeout ends its context. After OverdueAfter its controller
-// is not ready, since the call blocks a worker. After StuckAfter the process is unhealthy:
-// only a restart frees the worker.
+// A call should return when its timeout ends its context. After OverdueAfter its controller is not ready, since the
+// call blocks a worker. After StuckAfter the process is unhealthy: only a restart frees the worker.
 const (
 	OverdueAfter = 5 * time.Second
 	StuckAfter   = time.Minute
@@ -49,11 +48,15 @@ func NewInFlight() *InFlight {
 	return &InFlight{now: time.Now}
 }
 
-// track tracks a call until end is called.
-func (f *InFlight) track(controller, what string, timeout time.Duration) (end func()) {
-	call := &overdueCall{controller, what, timeout, f.now().Add(timeout)}
-	f.calls.Store(call, nil)
-	return func() { f.calls.Delete(call) }
+// tracked returns a call that is tracked while it runs.
+func tracked[Q, R any](f *InFlight, controller, what string, timeout time.Duration, call func(context.Context, Q) (R, error)) func(
+	context.Context, Q) (R, error) {
+	return func(ctx context.Context, request Q) (R, error) {
+		running := &overdueCall{controller, what, timeout, f.now().Add(timeout)}
+		f.calls.Store(running, nil)
+		defer f.calls.Delete(running)
+		return call(ctx, request)
+	}
 }
 
 // pastTimeout returns the calls that exceed their timeout by more than grace, oldest first.
@@ -85,8 +88,7 @@ func (f *InFlight) Overdue(controller string) (count int, oldest string) {
 	return count, oldest
 }
 
-// CheckStuck returns an error when a call ignores its context, so that the process is
-// unhealthy.
+// CheckStuck returns an error when a call ignores its context, so that the process is unhealthy.
 func (f *InFlight) CheckStuck() error {
 	late := f.pastTimeout(StuckAfter)
 	if len(late) == 0 {
@@ -99,13 +101,10 @@ func (f *InFlight) CheckStuck() error {
 	return err
 }
 
-// timeoutLimited is a hook with a timeout.
-type timeoutLimited interface{ Timeout() time.Duration }
-
 // timeoutOf returns the timeout of a hook; 0 for none.
 func timeoutOf(called any) time.Duration {
-	if l, is := called.(timeoutLimited); is {
-		return l.Timeout()
+	if limited, is := called.(interface{ Timeout() time.Duration }); is {
+		return limited.Timeout()
 	}
 	return 0
 }
@@ -114,33 +113,23 @@ func timeoutOf(called any) time.Duration {
 func (f *InFlight) WrapProgram(p composite.Program) composite.Program {
 	now := f.wrapLogic(p.Name, controller.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
 	p.Sync, p.Finalize, p.Customize = now.Sync, now.Finalize, now.Customize
-	if p.Former != nil {
-		p.Former = new(f.wrapLogic(p.Name, *p.Former))
+	if p.Previous != nil {
+		p.Previous = new(f.wrapLogic(p.Name, *p.Previous))
 	}
 	return p
 }
 
 func (f *InFlight) wrapLogic(name string, l controller.Logic) controller.Logic {
-	l.Sync, l.Finalize = f.wrapHook(name, "sync", l.Sync), f.wrapHook(name, "finalize", l.Finalize)
+	if timeout := timeoutOf(l.Sync); timeout > 0 {
+		l.Sync = hook.Func(tracked(f, name, "the sync hook", timeout, l.Sync.Call))
+	}
+	if timeout := timeoutOf(l.Finalize); timeout > 0 {
+		l.Finalize = hook.Func(tracked(f, name, "the finalize hook", timeout, l.Finalize.Call))
+	}
 	if timeout := timeoutOf(l.Customize); timeout > 0 {
-		customize := l.Customize
-		l.Customize = hook.CustomizerFunc(func(ctx context.Context, r *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-			defer f.track(name, "the customize hook", timeout)()
-			return customize.Customize(ctx, r)
-		})
+		l.Customize = hook.CustomizerFunc(tracked(f, name, "the customize hook", timeout, l.Customize.Customize))
 	}
 	return l
-}
-
-func (f *InFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {
-	timeout := timeoutOf(of)
-	if timeout <= 0 {
-		return of
-	}
-	return hook.Func(func(ctx context.Context, r *hook.Request) (*hook.Response, error) {
-		defer f.track(controller, "the "+name+" hook", timeout)()
-		return of.Call(ctx, r)
-	})
 }
 
 // WrapHandlers tracks the calls of a program's handlers, except daemons, which never end.
@@ -148,15 +137,9 @@ func (f *InFlight) WrapHandlers(p handler.Program) handler.Program {
 	p.Handlers = slices.Clone(p.Handlers)
 	for i := range p.Handlers {
 		h := &p.Handlers[i]
-		timeout := cmp.Or(h.Timeout, timeoutOf(h.Do))
-		if h.Do == nil || timeout <= 0 {
-			continue
+		if timeout := cmp.Or(h.Timeout, timeoutOf(h.Do)); h.Do != nil && timeout > 0 {
+			h.Do = hook.HandlerFunc(tracked(f, p.Name, "the handler "+h.Name, timeout, h.Do.Handle))
 		}
-		do, what := h.Do, "the handler "+h.Name
-		h.Do = hook.HandlerFunc(func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			defer f.track(p.Name, what, timeout)()
-			return do.Handle(ctx, n)
-		})
 	}
 	return p
 }
@@ -166,15 +149,12 @@ func (f *InFlight) WrapReviews(p *admission.Program) *admission.Program {
 	if p == nil {
 		return nil
 	}
-	noted := *p
-	noted.Webhooks = slices.Clone(p.Webhooks)
-	for i := range noted.Webhooks {
-		w := &noted.Webhooks[i]
-		do, what, timeout := w.Admitter, "the review "+w.Name, cmp.Or(w.Timeout, admission.DefaultTimeout)
-		w.Admitter = hook.AdmitterFunc(func(ctx context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-			defer f.track(p.Name, what, timeout)()
-			return do.Admit(ctx, r)
-		})
+	wrapped := *p
+	wrapped.Webhooks = slices.Clone(p.Webhooks)
+	for i := range wrapped.Webhooks {
+		w := &wrapped.Webhooks[i]
+		timeout := cmp.Or(w.Timeout, admission.DefaultTimeout)
+		w.Admitter = hook.AdmitterFunc(tracked(f, p.Name, "the review "+w.Name, timeout, w.Admitter.Admit))
 	}
-	return &noted
+	return &wrapped
 }

@@ -57,7 +57,7 @@ func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
 		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
 		cs.Metrics = serving.NewMetrics()
 		r := &runningController{assignment: router.NewAssignment(), Compiled: &compile.Compiled{
-			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Former: &controller.Logic{Version: "v1"}}},
+			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []composite.Program{{Previous: &controller.Logic{Version: "v1"}}},
 		}}
 		restored := make(chan bool)
 		go func() { restored <- cs.rollouts.restore(t.Context(), key, r) }()

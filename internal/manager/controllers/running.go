@@ -95,10 +95,10 @@ func (d *Dependencies) newRunningController(compiled *compile.Compiled, declared
 		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
-		tools := composite.Tools{
-			Tools: d.toolsFor(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
+		needs := composite.Dependencies{
+			Dependencies: d.toolsFor(compiled.Account), DeletionGuard: r.deletions, Assignment: r.assignment, Reported: r.reported,
 		}
-		r.workers = append(r.workers, composite.New(d.InFlight.WrapProgram(program), tools))
+		r.workers = append(r.workers, composite.New(d.InFlight.WrapProgram(program), needs))
 	}
 	for _, program := range compiled.Handlers {
 		r.workers = append(r.workers, handler.New(d.InFlight.WrapHandlers(program), d.toolsFor(compiled.Account)))
@@ -110,8 +110,8 @@ func (d *Dependencies) newRunningController(compiled *compile.Compiled, declared
 }
 
 // toolsFor returns the dependencies of programs that act as a ServiceAccount.
-func (d *Dependencies) toolsFor(account identity.Account) controller.Tools {
-	return controller.Tools{
+func (d *Dependencies) toolsFor(account identity.Account) controller.Dependencies {
+	return controller.Dependencies{
 		Store: d.Store, Writer: d.writer(), Access: d.Permissions.Accounts, Resolve: d.Resolver.Resolve, Known: d.Resolver.Known.Find,
 		Observer: observer{d.Metrics, d.Events, account, d.History, d.Recorders}, Unrecorded: d.Unrecorded, Log: d.Log,
 		Backends: d.Backends, Tracer: d.Tracer,

@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/composite"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler"
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
-	"github.com/setpoint-dev/setpoint/internal/must"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -20,7 +19,7 @@ import (
 func TestControllerPermissions(t *testing.T) {
 	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
 	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
-	hooked := must.Get(webhook.New(webhook.Config{URL: "http://hook"})).In(t)
+	hooked := call.New(call.Config{})
 	var finalize hook.Hook = hooked
 	const parent = "get shops, list shops, watch shops, update shops/status"
 	const child = "get configmaps, list configmaps, watch configmaps, create configmaps, update configmaps, delete configmaps"

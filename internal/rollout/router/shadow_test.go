@@ -94,7 +94,7 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 		"the version before selects it": {relatedBefore: selected},
 		"the new version selects it":    {request: hook.Request{Related: selected}},
 	} {
-		c.Router = New(controller.New(loop{}, controller.Options{}, controller.Tools{Log: slog.New(slog.DiscardHandler)}), Options{})
+		c.Router = New(controller.New(loop{}, controller.Options{}, controller.Dependencies{Log: slog.New(slog.DiscardHandler)}), Options{})
 		c.parent, c.before = parent, response
 		compared := must.Get(c.compareWith(response, nil)).In(t)
 		for side, text := range map[string]string{"before": fmt.Sprint(compared.Before), "after": fmt.Sprint(compared.After)} {
