@@ -167,7 +167,7 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 	if err := r.dependents.applyResponse(ctx, o); err != nil {
 		return err
 	}
-	if err := r.object.storeResponse(ctx, o); err != nil {
+	if err := r.object.store(ctx, o); err != nil {
 		return err
 	}
 	r.SendEvents(o.Response.Events)

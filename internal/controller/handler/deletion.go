@@ -49,7 +49,7 @@ func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	}
 	stored, err := r.ReleaseAbandoned(ctx, a)
 	if stored != nil {
-		r.object.setStored(stored)
+		r.object.setStored(stored, nil)
 		return nil
 	}
 	return cmp.Or(cause, err)
@@ -175,6 +175,10 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 }
 
 func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *object.Object, reason hook.Reason) {
+	holds, err := h.Holds(reason, nil, o)
+	if err == nil && !holds {
+		return
+	}
 	n := c.newRequest(h, o, c.OwnedBy(o))
 	n.Reason, n.Deleted = reason, true
 	if reason == hook.ReasonEvent {
@@ -183,10 +187,6 @@ func (c *Controller) callDeleted(ctx context.Context, h *trigger.Handler, o *obj
 	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
 	r := c.newDetached(of)
 	var response *hook.HandlerResponse
-	holds, err := h.Holds(reason, nil, o)
-	if err == nil && !holds {
-		return
-	}
 	err = cmp.Or(err, r.CheckReads(ctx))
 	if err == nil {
 		response, err = c.invoke(ctx, of, n, h)

@@ -239,8 +239,9 @@ type objectWriter struct {
 	// pass and memory are nil for a write outside of the worker of the object, which has no record.
 	pass   *trigger.Pass
 	memory *memory
-	// writing is the response in progress.
+	// writing is the response in progress, and sent what was sent of it.
 	writing *trigger.Response
+	sent    map[string]any
 	// written means that the object was written, and stale that it was since it was observed.
 	written, stale bool
 	// resolved means that a conflict ended.

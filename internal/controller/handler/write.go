@@ -46,21 +46,18 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	if o != nil && !r.applyOwned(ctx, o) || !r.mayWrite(o) {
-		r.noteOwnedWritten()
+	done := o == nil || r.applyOwned(ctx, o)
+	r.noteOwnedWritten()
+	if !done || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
-	var applied []*trigger.Response
-	if o != nil {
-		applied = append(applied, o)
-	}
-	r.object.writing = o
-	err := r.store(ctx, applied)
-	r.object.writing = nil
+	err := r.object.store(ctx, o)
 	switch {
 	case err == nil:
+		r.object.notePruned(o)
+		r.reportUnstored()
 		r.memory.writeAttempt = trigger.Attempt{}
-		r.pass.ResponsesWritten(applied)
+		r.pass.Written(o)
 		if o != nil {
 			r.SendEvents(o.Response.Events)
 		}
@@ -111,19 +108,13 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Tools.Now())
 }
 
-// store writes what responses change in the object.
-func (r *run) store(ctx context.Context, applied []*trigger.Response) error {
-	r.noteOwnedWritten()
-	if err := r.object.storeResponses(ctx, applied); err != nil {
-		return err
-	}
-	r.object.notePruned(applied)
+// reportUnstored says which handled states are too large for the record.
+func (r *run) reportUnstored() {
 	if large := r.pass.Unstored; len(large) > 0 {
 		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
 			Message: "the watched fields are too large for the record, so the previous state is unknown after a restart; " +
 				"watch fewer fields in " + strings.Join(large, ", ")})
 	}
-	return nil
 }
 
 // updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
@@ -150,13 +141,11 @@ func (r *run) retryPruned(ctx context.Context) error {
 		return nil
 	}
 	r.memory.prunedNext = r.Tools.Now().Add(controller.PrunedRetry)
-	var err error
-	if r.program.Resource.Status {
-		_, err = r.object.storeStatus(ctx, r.memory.prunedStatus, true)
-	} else {
-		err = r.object.patchObject(ctx, map[string]any{apply.StatusPart: r.memory.prunedStatus}, true)
+	store, patch := r.object.storeStatus, r.memory.prunedStatus
+	if !r.program.Resource.Status {
+		store, patch = r.object.patchObject, map[string]any{apply.StatusPart: patch}
 	}
-	if err != nil {
+	if err := store(ctx, patch, true); err != nil {
 		return r.writeError(ctx, err)
 	}
 	r.object.notePruned(nil)

@@ -85,13 +85,13 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 		case hook.ReasonDrift:
 			c.Digest = v.OwnedDigest
 		}
-		if v.handlesReason(h, reason) && v.applies(reason, h) && h.matches(c.Previous, v.Object) &&
-			v.expressionHolds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
+		if v.handlesReason(h, reason) && v.applies(reason, h) &&
+			v.holds(h, reason, c.Previous, v.Object) && !v.declines(h, reason) {
 			return c, true
 		}
 	}
 	related := Call{Handler: h, Reason: hook.ReasonRelated, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
-	return related, h.relatedChanged && h.matches(h.Handled, v.Object)
+	return related, h.relatedChanged && v.holds(h, hook.ReasonRelated, h.Handled, v.Object)
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -121,8 +121,8 @@ func (v *Observation) applies(reason hook.Reason, h *State) bool {
 func (v *Observation) deletionCall(h *State) (Call, bool) {
 	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) || !h.matches(nil, v.Object) ||
-		!v.expressionHolds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !v.Rules.HasFinalizer(v.Object) ||
+		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
 		return Call{}, false
 	}
 	return Call{Handler: h, Reason: hook.ReasonDelete, Object: v.Object, watched: h.watched, Digest: input, Previous: h.Handled}, true
@@ -198,7 +198,7 @@ func (p *Pass) TakeEvents(events []Event) {
 			continue
 		}
 		for _, e := range events {
-			if e.New != nil && external(e.New) && h.matches(e.Old, e.New) && p.expressionHolds(h, hook.ReasonEvent, e.Old, e.New) {
+			if e.New != nil && external(e.New) && p.holds(h, hook.ReasonEvent, e.Old, e.New) {
 				h.Events = AppendEvent(h.Events, e)
 			}
 		}

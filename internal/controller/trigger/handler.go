@@ -120,18 +120,18 @@ type Live interface {
 
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
 
-// matches reports whether a handler's condition matches.
-func (h *Handler) matches(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
-
-// Holds evaluates the expression of a handler.
+// Holds evaluates the conditions of a handler.
 func (h *Handler) Holds(reason hook.Reason, old, now *object.Object) (bool, error) {
-	if h.Expression == nil {
+	switch {
+	case h.When != nil && !h.When(old, now):
+		return false, nil
+	case h.Expression == nil:
 		return true, nil
 	}
 	return h.Expression(reason, old, now)
 }
 
-// mayHold is true unless the expression is certainly false: a deletion waits until it is known.
+// mayHold is true unless the conditions are certainly false: a deletion waits until it is known.
 func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
 	holds, err := h.Holds(reason, old, now)
 	return holds || err != nil
@@ -139,24 +139,22 @@ func (h *Handler) mayHold(reason hook.Reason, old, now *object.Object) bool {
 
 // mayHandle reports whether the handler may be called for an object, for any of its reasons.
 func (h *Handler) mayHandle(o *object.Object) bool {
-	reasons := h.On
-	switch {
-	case h.Expression == nil:
-		return true
-	case h.Daemon != nil:
-		reasons = append(slices.Clip(reasons), hook.ReasonDaemon)
-	case h.Every > 0 || h.Schedule != nil:
-		reasons = append(slices.Clip(reasons), hook.ReasonTimer)
+	reasons := slices.Clip(h.On)
+	if h.Daemon != nil {
+		reasons = append(reasons, hook.ReasonDaemon)
+	}
+	if h.isTimer() {
+		reasons = append(reasons, hook.ReasonTimer)
 	}
 	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
 }
 
+// isTimer reports whether the handler is called at times.
+func (h *Handler) isTimer() bool { return h.Every > 0 || h.Schedule != nil }
+
 // mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
-// that fails without a former object is one about changes.
+// that fails without a previous object is one about changes.
 func (h *Handler) mayBeCalled(reason hook.Reason, o *object.Object) bool {
-	if !h.matches(nil, o) {
-		return false
-	}
 	holds, err := h.Holds(reason, nil, o)
 	return holds && err == nil
 }

@@ -59,8 +59,8 @@ func (v *Observation) RetriesCalls() bool {
 // RetriesWrites reports whether failed writes are retried at once.
 func (v *Observation) RetriesWrites() bool { return v.RetriesCalls() || v.Causes.Has(queue.Retrying) }
 
-// expressionHolds evaluates the expression of a handler before a call, and records its error.
-func (v *Observation) expressionHolds(h *State, reason hook.Reason, old, now *object.Object) bool {
+// holds evaluates the conditions of a handler before a call, and records their error.
+func (v *Observation) holds(h *State, reason hook.Reason, old, now *object.Object) bool {
 	holds, err := h.Holds(reason, old, now)
 	if err == nil {
 		return holds
@@ -123,9 +123,7 @@ func (v *Observation) declines(h *State, reason hook.Reason) bool {
 // hook.ReasonMatch fails.
 func (v *Observation) IsApplicable(h *State) (applicable, known bool) {
 	switch {
-	case !h.matches(nil, v.Object):
-		return false, true
-	case h.NeedsFinalizer() && !v.expressionHolds(h, h.lastReason(), nil, v.Object):
+	case h.NeedsFinalizer() && !v.holds(h, h.lastReason(), nil, v.Object):
 		return false, !slices.Contains(v.failedExpressions, h)
 	case !h.needsMatch():
 		return true, true
@@ -137,8 +135,8 @@ func (v *Observation) IsApplicable(h *State) (applicable, known bool) {
 // lacksMatch reports whether hook.ReasonMatch is to be called. An object in deletion needs no such
 // call: the response to hook.ReasonDelete says it.
 func (v *Observation) lacksMatch(h *State) bool {
-	if !h.needsMatch() || !v.Managed || v.Object.Deleting() || !h.matches(nil, v.Object) ||
-		!v.expressionHolds(h, h.lastReason(), nil, v.Object) {
+	if !h.needsMatch() || !v.Managed || v.Object.Deleting() ||
+		!v.holds(h, h.lastReason(), nil, v.Object) {
 		return false
 	}
 	state := v.State()

@@ -45,11 +45,18 @@ func (p *Pass) Observe(o *object.Object, ownedDigest string) (recordLost bool) {
 	return recordLost
 }
 
-// Wrote replaces the object after a write of ours, which is no change for the handlers.
-func (p *Pass) Wrote(stored *object.Object) {
+// Wrote replaces the object after a write of ours, which is no change for the handlers: of a patch, for a response or nil.
+func (p *Pass) Wrote(stored *object.Object, of *Response, patch map[string]any) {
 	p.Object = stored
 	p.ownVersions = append(p.ownVersions, stored.Version())
 	p.ownVersions = p.ownVersions[max(0, len(p.ownVersions)-MaxEvents):]
+	if of == nil {
+		return
+	}
+	of.Base = stored
+	if h := of.Call.Handler; of.ChangesObject() || patch["status"] != nil && h.WatchesStatus() {
+		p.changeWritten(h, patch)
+	}
 }
 
 // Decide finds the calls that are due. What needs no call is recorded at once.
@@ -123,10 +130,10 @@ func (p *Pass) NeedsFinalizer() (needed, known bool) {
 }
 
 // HoldsDeletion reports whether the object waits in its deletion for a Delete handler, or for what it responded.
-func (p *Pass) HoldsDeletion(h *State, applied []*Response) bool {
-	waits := h.handles(hook.ReasonDelete) && h.matches(nil, p.Object) && h.mayHold(hook.ReasonDelete, nil, p.Object) &&
+func (p *Pass) HoldsDeletion(h *State, written *Response) bool {
+	waits := h.handles(hook.ReasonDelete) && h.mayHold(hook.ReasonDelete, nil, p.Object) &&
 		!p.declines(h, hook.ReasonDelete)
-	return waits && (!h.Entry().Done || p.HasPending(h, applied))
+	return waits && (!h.Entry().Done || p.HasPending(h, written))
 }
 
 // OwnedWritten adds our own writes of owned objects to the digests in the entries. It skips handlers that have not been
@@ -155,8 +162,8 @@ func (p *Pass) OwnedWritten(ownedDigest string) {
 }
 
 // Releases reports whether the object can go without its finalizer: no handler needs it, or the object is being deleted
-// and all Delete handlers are done once these responses are written.
-func (p *Pass) Releases(applied []*Response) bool {
+// and all Delete handlers are done once a response is written.
+func (p *Pass) Releases(written *Response) bool {
 	switch {
 	case !p.Rules.HasFinalizer(p.Object):
 		return false
@@ -166,17 +173,17 @@ func (p *Pass) Releases(applied []*Response) bool {
 		needed, known := p.NeedsFinalizer()
 		return known && !needed
 	}
-	return !slices.ContainsFunc(p.Handlers, func(h *State) bool { return p.HoldsDeletion(h, applied) })
+	return !slices.ContainsFunc(p.Handlers, func(h *State) bool { return p.HoldsDeletion(h, written) })
 }
 
-// RemainingFinalizers returns the finalizers of the object after a write of responses, and whether they differ. A daemon
+// RemainingFinalizers returns the finalizers of the object after a write of a response, and whether they differ. A daemon
 // may hold the object. The finalizers of a former controller go with the first write, but in a deletion they hold the
 // object for the handlers.
-func (p *Pass) RemainingFinalizers(applied []*Response, held bool) (names []string, differ bool) {
+func (p *Pass) RemainingFinalizers(written *Response, held bool) (names []string, differ bool) {
 	names = p.Object.Finalizers()
 	before := len(names)
 	switch {
-	case !held && p.Releases(applied):
+	case !held && p.Releases(written):
 		names = p.Rules.WithoutOwnFinalizers(p.Object)
 	case p.Rules.handlesObject(p.Object) && !p.Object.Deleting():
 		if _, known := p.NeedsFinalizer(); known {

@@ -19,10 +19,10 @@ import (
 // is written: neither the change nor that it is still missing is an edit. A write changes what is stored and what the
 // handler has seen alike, so that a handler does not trigger itself.
 
-// WrittenEntry returns the entry of a handler once these responses are written.
-func (v *Observation) WrittenEntry(h *State, applied []*Response) lasthandled.Entry {
+// WrittenEntry returns the entry of a handler once a response is written; nil for none.
+func (v *Observation) WrittenEntry(h *State, written *Response) lasthandled.Entry {
 	e := h.Entry()
-	if patch := patchOf(h, applied); patch != nil {
+	if patch := patchOf(h, written); patch != nil {
 		e, _ = v.moveEntry(h, h.Progress, patch)
 	}
 	return e
@@ -58,9 +58,9 @@ func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (
 	return e, e != *former
 }
 
-// ChangeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
+// changeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
 // never is.
-func (p *Pass) ChangeWritten(h *State, patch map[string]any) {
+func (p *Pass) changeWritten(h *State, patch map[string]any) {
 	for _, seen := range p.seenBy(h) {
 		if e, moved := p.moveEntry(h, *seen, patch); moved {
 			seen.pendingEntry = &e
@@ -73,13 +73,13 @@ func (p *Pass) ChangeWritten(h *State, patch map[string]any) {
 	}
 }
 
-// entryWritten updates what the memory has of a handler after these responses and the record were written.
-func (p *Pass) entryWritten(h *State, applied []*Response) {
-	if patch := patchOf(h, applied); patch != nil {
-		p.ChangeWritten(h, patch)
+// entryWritten updates what the memory has of a handler after a response and the record were written.
+func (p *Pass) entryWritten(h *State, written *Response) {
+	if patch := patchOf(h, written); patch != nil {
+		p.changeWritten(h, patch)
 		defer p.noteUnwritten(h)
 	}
-	e := p.WrittenEntry(h, applied)
+	e := p.WrittenEntry(h, written)
 	switch {
 	case e == h.Entry() && h.pendingEntry == nil:
 	case p.HasPending(h, nil):
@@ -89,14 +89,13 @@ func (p *Pass) entryWritten(h *State, applied []*Response) {
 	}
 }
 
-// StateWith returns the record to store once the given responses are written: with pending
-// entries, except those of handlers with other pending responses, and without the entries of
-// removed handlers.
-func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled.Record {
+// StateWith returns the record to store with a response, which may be nil: with pending entries, except those of handlers
+// with other pending responses, and without the entries of removed handlers.
+func (p *Pass) StateWith(written *Response, appliedObjects string) lasthandled.Record {
 	state := lasthandled.Record{}
 	for _, h := range p.Handlers {
-		e := p.WrittenEntry(h, applied)
-		if p.HasPending(h, applied) || h.pendingEntry == nil && p.isReleased() {
+		e := p.WrittenEntry(h, written)
+		if p.HasPending(h, written) || h.pendingEntry == nil && p.isReleased() {
 			e = p.Recorded[h.Name]
 		}
 		if e != (lasthandled.Entry{}) {
@@ -106,7 +105,7 @@ func (p *Pass) StateWith(applied []*Response, appliedObjects string) lasthandled
 	if len(state) > 0 {
 		own := lasthandled.Entry{Digest: lasthandled.Digest(p.Object.UID()), Applied: appliedObjects}
 		state[lasthandled.Object] = own
-		own.States = p.statesOf(p.Handlers, state, applied)
+		own.States = p.statesOf(p.Handlers, state, written)
 		state[lasthandled.Object] = own
 	}
 	return state
@@ -121,23 +120,23 @@ const (
 )
 
 // roomForStates returns how large the handled states may be beside the rest of the record and what is written with it.
-func (v *Observation) roomForStates(rest lasthandled.Record, applied []*Response) int {
-	written := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
-	for _, o := range applied {
-		written += len(o.Response.Patch) + len(o.Response.Status)
+func (v *Observation) roomForStates(rest lasthandled.Record, written *Response) int {
+	size := len(rest.String()) - len(v.Object.Field(v.Rules.Record.InAnnotation()...))
+	if written != nil {
+		size += len(written.Response.Patch) + len(written.Response.Status)
 	}
-	return min(maxStates, maxAnnotations-written-len(v.Object.Field("metadata", "annotations")), maxObject-written-len(v.Object.JSON()))
+	return min(maxStates, maxAnnotations-size-len(v.Object.Field("metadata", "annotations")), maxObject-size-len(v.Object.JSON()))
 }
 
 // statesOf returns the handled states that go into a record, for handlers that need them after a restart: none in a
 // deletion. It notes the handlers whose states are too large. It does not try these again: where two controllers share
 // the room, each would find it free in turn.
-func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []*Response) lasthandled.JSON {
+func (v *Observation) statesOf(of []*State, state lasthandled.Record, written *Response) lasthandled.JSON {
 	v.Unstored = nil
 	if v.Object.Deleting() || !slices.ContainsFunc(of, func(h *State) bool { return h.KeepPreviousState }) {
 		return ""
 	}
-	former, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, applied)
+	former, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, written)
 	for _, h := range of {
 		digest := state[h.Name].Digest
 		if !h.KeepPreviousState || digest == "" || states[digest] != nil {
@@ -145,7 +144,7 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 		}
 		part := former[digest]
 		if part == nil {
-			part = v.watchedState(h, digest, applied)
+			part = v.watchedState(h, digest, written)
 		}
 		switch {
 		case part == nil: // It is not known any more.
@@ -164,8 +163,8 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, applied []
 
 // watchedState returns the watched fields with a digest: of the handled object with what a response changes, or of the
 // current one; nil if none has it.
-func (v *Observation) watchedState(h *State, seen string, applied []*Response) json.RawMessage {
-	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, applied)).object, v.Object} {
+func (v *Observation) watchedState(h *State, seen string, written *Response) json.RawMessage {
+	for _, o := range []*object.Object{basis{object: h.Handled}.with(h.Handler, patchOf(h, written)).object, v.Object} {
 		if o != nil && lasthandled.Digest(h.WatchedFields(o)) == seen {
 			return lasthandled.Encode(h.WatchedFields(o))
 		}
@@ -227,7 +226,7 @@ func (v *Observation) editionOf(h *Handler, handled *object.Object) lasthandled.
 
 // noteUnwritten updates what is unwritten, after a change of the object or of the pending responses.
 func (p *Pass) noteUnwritten(h *State) {
-	patch := patchOf(h, p.Responses)
+	patch := patchOf(h, p.Responses...)
 	h.unwritten = unwritten{patch, basis{h.watched, p.Object}.with(h.Handler, patch).Digest}
 }
 
@@ -498,44 +497,23 @@ func (v *Observation) decline(c Call) {
 	h.Succeed()
 }
 
-// RecognizeServerChanges handles an API server that stores something else than was written,
-// such as defaults. The stored state counts as handled: the resource version excludes writes
-// of other clients.
-func (p *Pass) RecognizeServerChanges(applied []*Response, desired func() map[string]any) error {
-	var want []string
-	for i, stored := range p.watchedDigestsOf(p.Object) {
-		h := p.Handlers[i]
-		if !slices.ContainsFunc(applied, func(o *Response) bool { return o.Call.Handler == h && o.ChangesObject() }) {
-			continue
-		}
-		e := p.WrittenEntry(h, applied)
-		recorded := e.LatestDigest()
-		if recorded == stored {
-			continue
-		}
-		if want == nil {
-			o, err := object.Encode(desired())
-			if err != nil {
-				return err
-			}
-			want = p.Rules.watchedDigests(o)
-		}
-		if recorded == want[i] {
-			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
-		}
+// RecognizeServerChanges handles an API server that stores something else than what was sent of a response, such as
+// defaults. The stored state counts as handled: the resource version excludes writes of other clients.
+func (p *Pass) RecognizeServerChanges(o *Response, before *object.Object, sent map[string]any) {
+	h := o.Call.Handler
+	e, stored := p.WrittenEntry(h, o), p.watchedDigestsOf(p.Object)[slices.Index(p.Handlers, h)]
+	if recorded := e.LatestDigest(); recorded != stored && recorded == (basis{object: before}).with(h.Handler, sent).Digest {
+		h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 	}
-	return nil
 }
 
-// ResponsesWritten records that responses, and the record, were written completely.
-func (p *Pass) ResponsesWritten(applied []*Response) {
-	for _, o := range applied {
-		if o.Attempt.Count > 0 {
-			o.Attempt, o.Call.Handler.Failed = Attempt{}, o.Failed
-		}
+// Written records that a response, if there is one, and the record were written completely.
+func (p *Pass) Written(o *Response) {
+	if o != nil && o.Attempt.Count > 0 {
+		o.Attempt, o.Call.Handler.Failed = Attempt{}, o.Failed
 	}
-	p.RemovePending(applied...)
+	p.RemovePending(o)
 	for _, h := range p.Handlers {
-		p.entryWritten(h, applied)
+		p.entryWritten(h, o)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/lasthandled"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,7 +54,7 @@ func (r *Rules) Selects(o *object.Object) bool { return r.Matches == nil || r.Ma
 // handlesObject reports whether a handler may be called for an object. The finalizer of a former
 // controller on another object may be that of a controller that still runs.
 func (r *Rules) handlesObject(o *object.Object) bool {
-	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
+	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool { return h.mayHandle(o) })
 }
 
 // HasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
@@ -66,7 +67,7 @@ func (r *Rules) HasFinalizer(o *object.Object) bool {
 // mayNeedFinalizer reports whether a deletion of this object waits for a handler.
 func (r *Rules) mayNeedFinalizer(o *object.Object) bool {
 	return r.Selects(o) && slices.ContainsFunc(r.Handlers, func(h Handler) bool {
-		return h.NeedsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+		return h.NeedsFinalizer() && h.mayHold(h.lastReason(), nil, o)
 	})
 }
 
@@ -139,17 +140,12 @@ func (r *Rules) newHandlers(recorded lasthandled.Record, o *object.Object) []*St
 	return handlers
 }
 
-// DeletionReasons returns the reasons to call a handler for a deleted object. An optional
-// Delete handler is called unless it was called while the finalizer was set.
+// DeletionReasons returns the reasons to call a handler for a deleted object, before its conditions. An optional Delete
+// handler is called unless it was called while the finalizer was set.
 func (r *Rules) DeletionReasons(h *Handler, o *object.Object) []hook.Reason {
-	var reasons []hook.Reason
-	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonEvent)
-	}
-	if h.handles(hook.ReasonDelete) && h.Optional && !r.HandledStateOf(o)[h.Name].Done && h.matches(nil, o) {
-		reasons = append(reasons, hook.ReasonDelete)
-	}
-	return reasons
+	return lists.Filter([]hook.Reason{hook.ReasonEvent, hook.ReasonDelete}, func(reason hook.Reason) bool {
+		return h.handles(reason) && (reason == hook.ReasonEvent || h.Optional && !r.HandledStateOf(o)[h.Name].Done)
+	})
 }
 
 // FormerState returns an object as a former controller of the same handlers keeps it: what is

@@ -203,9 +203,9 @@ func (m *State) observe(watched string, o *object.Object, now time.Time) {
 	}
 }
 
-// HasPending reports whether a handler has a pending response that is not among those given.
-func (s *States) HasPending(h *State, but []*Response) bool {
-	return slices.ContainsFunc(s.Responses, func(o *Response) bool { return o.Call.Handler == h && !slices.Contains(but, o) })
+// HasPending reports whether a handler has a pending response other than the given one.
+func (s *States) HasPending(h *State, but *Response) bool {
+	return slices.ContainsFunc(s.Responses, func(o *Response) bool { return o.Call.Handler == h && o != but })
 }
 
 // hasUnwritten reports whether a handler has a pending response to something else than an event or a timer.
@@ -215,9 +215,9 @@ func (s *States) hasUnwritten(h *State) bool {
 	})
 }
 
-// RemovePending removes responses that need no further write.
-func (s *States) RemovePending(these ...*Response) {
-	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return slices.Contains(these, o) })
+// RemovePending removes a response that needs no further write.
+func (s *States) RemovePending(done *Response) {
+	s.Responses = slices.DeleteFunc(s.Responses, func(o *Response) bool { return o == done })
 }
 
 // Response is a response that is not completely written yet.
@@ -282,10 +282,9 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 }
 
 // patchOf returns what those of the responses that are a handler's change in the object; nil if nothing.
-func patchOf(h *State, responses []*Response) map[string]any {
-	var patch map[string]any
+func patchOf(h *State, responses ...*Response) (patch map[string]any) {
 	for _, o := range responses {
-		if o.Call.Handler != h {
+		if o == nil || o.Call.Handler != h {
 			continue
 		}
 		if one := responsePatch(o.Response, h.WatchesStatus()); one != nil {

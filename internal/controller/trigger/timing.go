@@ -142,8 +142,7 @@ func (p *Pass) observeTimer(h *State, now time.Time) {
 
 // MayTick reports whether the handler has a timer that runs for the object.
 func (v *Observation) MayTick(h *State) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !v.Object.Deleting() && h.matches(nil, v.Object) &&
-		v.expressionHolds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
+	return h.isTimer() && !v.Object.Deleting() && v.holds(h, hook.ReasonTimer, nil, v.Object) && !v.declines(h, hook.ReasonTimer)
 }
 
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
