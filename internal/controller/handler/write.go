@@ -204,7 +204,7 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 		r.reportRefusedEviction(o.Call.Handler, err)
 	case hook.IsTerminal(err): // It can never be applied.
 		r.pass.TakeBack(o)
-		r.pass.GiveUp(o.Call, fmt.Errorf("handler %s: %w", o.Call.Handler.Title(), err))
+		r.pass.GiveUp(o.Call, err)
 	default:
 		o.Attempt.Failed(now, r.Tools.Queue.Random)
 		r.recordError(o.Call.Handler, failure.WithReason(controller.ReasonWriteFailed,

@@ -78,7 +78,7 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 		return v.deletionCall(h)
 	}
 	for _, reason := range changeReasons {
-		c := Call{Handler: h, Reason: reason, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
+		c := v.callOf(h, reason)
 		switch reason {
 		case hook.ReasonCreate:
 			c.Previous = nil
@@ -90,8 +90,7 @@ func (v *Observation) changeCall(h *State) (Call, bool) {
 			return c, true
 		}
 	}
-	related := Call{Handler: h, Reason: hook.ReasonRelated, Object: v.Object, watched: h.watched, Digest: h.watched, Previous: h.Handled}
-	return related, h.relatedChanged && v.holds(h, hook.ReasonRelated, h.Handled, v.Object)
+	return v.callOf(h, hook.ReasonRelated), h.relatedChanged && v.holds(h, hook.ReasonRelated, h.Handled, v.Object)
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -125,7 +124,14 @@ func (v *Observation) deletionCall(h *State) (Call, bool) {
 		!v.holds(h, hook.ReasonDelete, nil, v.Object) || v.declines(h, hook.ReasonDelete) {
 		return Call{}, false
 	}
-	return Call{Handler: h, Reason: hook.ReasonDelete, Object: v.Object, watched: h.watched, Digest: input, Previous: h.Handled}, true
+	c := v.callOf(h, hook.ReasonDelete)
+	c.Digest = input
+	return c, true
+}
+
+// callOf returns the call of a handler for the object as it is.
+func (v *Observation) callOf(h *State, reason hook.Reason) Call {
+	return Call{Handler: h, Reason: reason, Object: v.Object, Previous: h.Handled, watched: h.watched, Digest: h.watched}
 }
 
 // isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
@@ -151,7 +157,8 @@ func (p *Pass) recordFirstSeen() {
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = p.OwnedDigest
 		}
-		h.pendingEntry, h.Resumed = &e, true
+		h.setEntry(e)
+		h.Resumed = true
 	}
 }
 
@@ -210,7 +217,9 @@ func (p *Pass) TakeEvents(events []Event) {
 
 // EventCall returns the call for one event. The object in it may be newer than the event.
 func (v *Observation) EventCall(h *State, e Event) Call {
-	return Call{Handler: h, Reason: hook.ReasonEvent, Object: v.Object, watched: h.watched, Previous: e.Old, Event: e}
+	c := v.callOf(h, hook.ReasonEvent)
+	c.Previous, c.Event = e.Old, e
+	return c
 }
 
 // addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
@@ -220,7 +229,8 @@ func (p *Pass) addTimer(a *due, h *State) {
 		return
 	}
 	now := p.Now()
-	c := Call{Handler: h, Reason: hook.ReasonTimer, Object: p.Object, watched: h.watched, Previous: h.Handled}
+	c := p.callOf(h, hook.ReasonTimer)
+	c.Digest = ""
 	if h.Attempt.reason == hook.ReasonTimer {
 		c.scheduledAt = Earliest(h.Attempt.Next, now)
 		p.addCall(a, c)

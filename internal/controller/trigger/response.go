@@ -279,9 +279,7 @@ func (p *Pass) recordResponse(o *Response) {
 	if h.handles(hook.ReasonDrift) && c.Reason != hook.ReasonEvent && response.Err == nil && e.Digest != "" {
 		e.OwnedDigest = p.OwnedDigest
 	}
-	if e != (lasthandled.Entry{}) {
-		h.pendingEntry = &e
-	}
+	h.setEntry(e)
 	if response.Err != nil {
 		p.handlerFailed(c, c.digestAfter(after), response.Err)
 		o.Failed = h.Failed
@@ -350,9 +348,7 @@ func (p *Pass) dropSuperseded(c Call) {
 		case hook.ReasonDrift:
 			e.OwnedDigest = o.ownedBefore
 		}
-		if e != h.Entry() {
-			h.pendingEntry = &e
-		}
+		h.setEntry(e)
 	}
 }
 
@@ -384,7 +380,7 @@ func (p *Pass) TakeBack(o *Response) {
 	h.Progress = o.progressBefore
 	if e := h.Entry(); e.Digest != "" && (reason == hook.ReasonCreate || reason == hook.ReasonUpdate) {
 		e.Dropped = true
-		h.pendingEntry = &e
+		h.setEntry(e)
 	}
 }
 
@@ -419,11 +415,10 @@ func conflictsAt(path string, patch, seen, now map[string]any, partlyWritten boo
 	return fields
 }
 
-// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
-// input after what the handler returned beside the error.
+// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the input after what the handler
+// returned beside the error.
 func (v *Observation) handlerFailed(c Call, digest string, err error) {
 	h := c.Handler
-	err = fmt.Errorf("handler %s: %w", h.Title(), err)
 	if c.Reason == hook.ReasonEvent {
 		v.GiveUp(c, err)
 		return
@@ -449,25 +444,23 @@ func (v *Observation) handlerFailed(c Call, digest string, err error) {
 	if hasLimit := h.Retries > 0 || h.RetryTimeout > 0; hasLimit && c.Reason != hook.ReasonTimer { // It counts across restarts.
 		e := h.Entry()
 		e.Attempts, e.Since = a.Count, a.Since.Unix()
-		h.pendingEntry = &e
+		h.setEntry(e)
 	}
-	v.Fail(h, failure.WithReason(FailureReason(err), err))
+	v.fail(h, FailureReason(err), err)
 }
 
 // GiveUp records that a handler is not called again until its input changes.
 func (v *Observation) GiveUp(c Call, err error) {
 	h := c.Handler
 	if c.Reason == hook.ReasonEvent {
-		v.Fail(nil, failure.WithReason(FailureReason(err), err))
+		v.Fail(nil, failure.WithReason(FailureReason(err), fmt.Errorf("handler %s: %w", h.Title(), err)))
 		return
 	}
 	e := h.Entry()
 	seen, _ := h.basisOf(c)
 	v.settle(c, &e, seen, true)
-	if e != (lasthandled.Entry{}) {
-		h.pendingEntry = &e
-	}
-	v.Fail(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	h.setEntry(e)
+	v.fail(h, ReasonGaveUp, err)
 }
 
 // decline records that a handler is not applicable with the reason of a call.
@@ -480,7 +473,8 @@ func (v *Observation) decline(c Call) {
 		// Its steps until now have seen a state that is to be compared with.
 		e := h.Entry()
 		v.settle(c, &e, handled, false)
-		h.pendingEntry, h.Failed = &e, nil
+		h.setEntry(e)
+		h.Failed = nil
 		return
 	}
 	if h.state != state {
@@ -501,7 +495,7 @@ func (v *Observation) decline(c Call) {
 // defaults. The stored state counts as handled: the resource version excludes writes of other clients.
 func (p *Pass) RecognizeServerChanges(o *Response, before *object.Object, sent map[string]any) {
 	h := o.Call.Handler
-	e, stored := p.WrittenEntry(h, o), p.watchedDigestsOf(p.Object)[slices.Index(p.Handlers, h)]
+	e, stored := p.WrittenEntry(h, o), p.watchedDigests()[slices.Index(p.Handlers, h)]
 	if recorded := e.LatestDigest(); recorded != stored && recorded == (basis{object: before}).with(h.Handler, sent).Digest {
 		h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 	}

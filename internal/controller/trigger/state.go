@@ -114,6 +114,13 @@ func (m *State) Entry() lasthandled.Entry {
 	return m.storedEntry
 }
 
+// setEntry makes an entry pending, unless it is known already or says nothing.
+func (m *State) setEntry(e lasthandled.Entry) {
+	if e != m.Entry() && e != (lasthandled.Entry{}) {
+		m.pendingEntry = &e
+	}
+}
+
 // seenBy returns what a handler has seen, and what it goes back to if a pending response is dropped.
 func (s *States) seenBy(h *State) []*Progress {
 	seen := []*Progress{&h.Progress}
