@@ -29,7 +29,7 @@ import (
 
 // New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools controller.Tools) *Controller {
-	c := &Controller{program: program}
+	c := &Controller{program: program, permissions: permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Owns: program.Owns, NamespacesOf: program.NamespacesOf,
@@ -38,7 +38,6 @@ func New(program Program, tools controller.Tools) *Controller {
 	c.daemonHost = newDaemonHost(c)
 	c.recoverConditions()
 	c.rules = c.program.rules()
-	c.permissions = permit.Set{Owns: program.Owns, Writes: program.Writes, Namespaces: program.Namespaces}
 	c.joinBackend()
 	c.watch()
 	c.SetWatching()
@@ -57,7 +56,7 @@ func (c *Controller) Run(ctx context.Context) {
 		c.feed.Begin(ctx)
 		c.backend.Start()
 	}, func() {
-		c.eventBuffer.pause()
+		c.eventBuffer.setActive(false)
 		c.daemons.Wait()
 		c.backend.Stop()
 		c.feed.End()
@@ -73,7 +72,7 @@ func (c *Controller) Close() {
 // RunItem reconciles one object in the caller's goroutine, without workers, after the events of the object
 // that no run has seen. It must not run at the same time as Run.
 func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cache.Event) queue.Outcome {
-	c.eventBuffer.resume()
+	c.eventBuffer.setActive(true)
 	for _, e := range events {
 		c.bufferEvent(trigger.NewEvent(e))
 	}
@@ -84,7 +83,7 @@ func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cach
 // leader since, and queues every object.
 func (c *Controller) reset() {
 	c.Memories.Clear()
-	c.eventBuffer.resume()
+	c.eventBuffer.setActive(true)
 	for o := range c.Managed() {
 		c.bufferEvent(trigger.Event{Event: cache.Event{New: o}, Kind: hook.EventListed})
 		c.Queue.Add(controller.KeyOf(o), queue.Cause{Kind: queue.Start})
@@ -94,8 +93,7 @@ func (c *Controller) reset() {
 // RetryNow retries failed calls and writes at once, because the hook has changed.
 func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
 
-// RetryWrites retries failed writes at once, because the API server is back. Failed calls keep
-// their backoff.
+// RetryWrites retries failed writes at once, because the API server is back. Failed calls keep their backoff.
 func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
 
 func (c *Controller) requeueFailing(cause queue.CauseKind) {
@@ -117,8 +115,7 @@ func (c *Controller) watch() {
 func (c *Controller) objectChanged(e cache.Event) {
 	c.feed.Changed(e) // Before a worker can call a handler for it.
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
-		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
-			// A list shows another object of the same name: the former was deleted meanwhile.
+		if e.Old != nil && e.New != nil && !isSame(e) { // The one before was deleted meanwhile.
 			c.bufferEvent(trigger.NewEvent(cache.Event{Old: e.Old}))
 			e.Old = nil
 		}
@@ -133,14 +130,14 @@ func isEdit(e cache.Event) bool {
 	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
 }
 
-// ownedChanged queues the present or former owner of an owned object, if a handler needs the
+// isSame reports whether an event is a change of one object: a list may show another one of the same name.
+func isSame(e cache.Event) bool { return e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() }
+
+// ownedChanged queues the present or previous owner of an owned object, if a handler needs the
 // change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
-	if !c.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	if e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.ContentDigest() == e.New.ContentDigest() {
+	if !c.rules.Handles(hook.ReasonDrift) || isSame(e) && e.Old.ContentDigest() == e.New.ContentDigest() {
 		return // Nothing differs that would be drift.
 	}
 	for _, o := range []*object.Object{e.Old, e.New} {
@@ -232,8 +229,8 @@ func (c backendController) SendEvent(n *hook.Notification) {
 	if err != nil {
 		return
 	}
-	about, event := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}), n.Event
-	if about != nil {
+	event := n.Event
+	if about := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}); about != nil {
 		values := c.ValuesOf(about, slices.Concat(c.OwnedBy(about)...)...)
 		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
 	}
@@ -265,8 +262,7 @@ func (c *Controller) watchRelated() {
 // relatedChanged queues the handled objects of a related one. It skips the initial list, in
 // which nothing has changed, and handled objects that are not known: Create is still to come.
 func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event) {
-	listed := e.Old == nil && !view.Synced()
-	if listed || e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.Digest() == e.New.Digest() {
+	if listed := e.Old == nil && !view.Synced(); listed || isSame(e) && e.Old.Digest() == e.New.Digest() {
 		return
 	}
 	// An object that both map to is queued once: a worker may take it between the first and a second time.
@@ -277,8 +273,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 		}
 		cause := c.CauseBy(queue.RelatedChanged, o)
 		for _, name := range d.Map(o) {
-			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
-			if c.Get(key) != nil && !queued[key] {
+			if key := (queue.Key{Namespace: name.Namespace, Name: name.Name}); c.Get(key) != nil && !queued[key] {
 				queued[key] = true
 				c.Queue.Add(key, cause)
 			}
@@ -297,26 +292,24 @@ func (c *Controller) recoverConditions() {
 	c.program.Handlers = slices.Clone(c.program.Handlers)
 	for i := range c.program.Handlers {
 		h := &c.program.Handlers[i]
-		when, log := h.When, c.Log.With("handler", h.Name)
-		if when == nil {
-			continue
-		}
-		h.When = func(old, now *object.Object) bool {
-			return c.evaluate(log, now, old, func() bool { return when(old, now) })
+		if when, log := h.When, c.Log.With("handler", h.Name); when != nil {
+			h.When = func(old, now *object.Object) bool {
+				return c.evaluate(log, now, old, func() bool { return when(old, now) })
+			}
 		}
 	}
 }
 
-// evaluate evaluates a condition on an object and its former state, which may be nil. After a panic or runtime.Goexit it logs and
-// returns false.
-func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says func() bool) (is bool) {
+// evaluate evaluates a condition on an object and its previous state, which may be nil. After a panic or runtime.Goexit it
+// logs and returns false.
+func (c *Controller) evaluate(log *slog.Logger, o, previous *object.Object, says func() bool) (is bool) {
 	err := failure.Recover("a condition", func() error {
 		is = says()
 		return nil
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
-		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack",
-			stack)
+		c.ValuesOf(o, previous).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err),
+			"stack", stack)
 	}
 	return is
 }

@@ -200,10 +200,14 @@ func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Obj
 		return
 	}
 	d.stale, d.written = true, true
-	ref := o.Ref()
-	d.noteApplied(ref, stored)
+	ref, owned := o.Ref(), stored != nil && d.isOwned(stored)
+	if d.remembered != nil && d.remembered.names != nil {
+		if delete(d.remembered.names, appliedName(ref)); owned {
+			d.remembered.names[appliedName(ref)] = true
+		}
+	}
 	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
-	if stored != nil && d.isOwned(stored) {
+	if owned {
 		d.now = append(d.now, stored)
 	}
 }
@@ -225,11 +229,11 @@ func (d *dependents) resolveDeletions(ctx context.Context, o *trigger.Response) 
 	return nil
 }
 
-// findTargets returns the objects that a deletion matches and the program may delete, each
-// once.
+// findTargets returns the objects that a deletion matches and the program may delete, each once. A named object without a
+// permission is an error; a selector skips it.
 func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([]trigger.Target, error) {
 	var targets []trigger.Target
-	seen := map[string]bool{}
+	found, permitted := false, map[string]bool{}
 	for _, p := range d.permissions.DeletePermissions(deletion) {
 		namespace := permit.NamespaceFor(p.Resource, d.Stored.Namespace(), deletion.Namespace)
 		if !p.AllowsNamespace(namespace) || p.Resource.Unserved {
@@ -240,62 +244,53 @@ func (d *dependents) findTargets(ctx context.Context, deletion hook.Deletion) ([
 			return nil, err
 		}
 		for _, o := range objects {
-			if !seen[o.UID()] && !o.Deleting() {
-				seen[o.UID()] = true
+			found = true
+			if permitted[o.UID()] || !p.Allows(d.Stored, o) {
+				continue
+			}
+			permitted[o.UID()] = true
+			if !o.Deleting() {
 				targets = append(targets, trigger.Target{Resource: p.Resource, Object: o, Evict: deletion.Evict,
 					Selector: deletion.Selector})
 			}
 		}
 	}
+	if found && len(permitted) == 0 {
+		return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
+	}
 	return targets, nil
 }
 
-// readTargets returns the objects that a deletion matches and one permission covers. A named
-// object without a permission is an error; a selector skips it.
-func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
-	error) {
-	if deletion.Name == "" {
-		return d.listTargets(ctx, p, deletion, namespace)
-	}
-	o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
-	switch {
-	case apply.NotFound(err):
-		return nil, nil
+// readTargets returns the objects that a deletion matches and one permission may cover.
+func (d *dependents) readTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion,
+	namespace string) ([]*object.Object, error) {
+	switch selector, err := labels.Parse(deletion.Selector); {
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
-	case p.Allows(d.Stored, o):
-		return []*object.Object{o}, nil
-	}
-	for _, other := range d.permissions.DeletePermissions(deletion) {
-		if other.AllowsNamespace(namespace) && other.Allows(d.Stored, o) {
+		return nil, err
+	case deletion.Name != "":
+		o, err := d.writer.Get(ctx, p.Resource, namespace, deletion.Name)
+		if apply.NotFound(err) {
 			return nil, nil
 		}
-	}
-	return nil, permit.Undeclared(permit.DeletionVerb(deletion), true, deletion.APIVersion, deletion.Kind)
-}
-
-// listTargets returns the objects that a deletion selects.
-func (d *dependents) listTargets(ctx context.Context, p permit.Permission, deletion hook.Deletion, namespace string) ([]*object.Object,
-	error) {
-	if !p.Owned {
-		selector := deletion.Selector
-		if p.Labels != "" {
-			selector += "," + p.Labels
-		}
-		found, err := d.writer.List(ctx, p.Resource, namespace, selector)
 		if err != nil {
-			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
+			return nil, fmt.Errorf("read %s %s before deleting it: %w", deletion.Kind, deletion.Name, err)
 		}
-		return found, nil
+		return []*object.Object{o}, nil
+	case p.Owned:
+		owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
+		return lists.Filter(owned, func(o *object.Object) bool {
+			return o.Namespace() == namespace && selector.Matches(o.Labels())
+		}), nil
 	}
-	selector, err := labels.Parse(deletion.Selector)
+	selector := deletion.Selector
+	if p.Labels != "" {
+		selector += "," + p.Labels
+	}
+	found, err := d.writer.List(ctx, p.Resource, namespace, selector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
 	}
-	owned := d.ownedObjects()[slices.Index(d.program.Owns, p.Resource)]
-	return lists.Filter(owned, func(o *object.Object) bool {
-		return o.Namespace() == namespace && selector.Matches(o.Labels())
-	}), nil
+	return found, nil
 }
 
 // deleteAll deletes the targets and keeps those that failed. One failure does not stop the
@@ -368,23 +363,11 @@ func appliedName(ref object.Ref) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:appliedNameLength]
 }
 
-// noteApplied notes a write of an owned object; stored is nil after a deletion.
-func (d *dependents) noteApplied(ref object.Ref, stored *object.Object) {
-	if d.remembered == nil || !d.rules.Handles(hook.ReasonDrift) {
-		return
-	}
-	if stored != nil && stored.ControlledBy(d.Stored.UID()) {
-		d.remembered.names[appliedName(ref)] = true
-	} else {
-		delete(d.remembered.names, appliedName(ref))
-	}
-}
-
 // findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
-// before the response to a create, and Setpoint before the record of it was stored. It reports whether it asked.
-func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
+// before the response to a create, and Setpoint before the record of it was stored.
+func (d *dependents) findApplied(ctx context.Context) error {
 	if d.Phase != controller.PhaseManaged || !d.rules.Handles(hook.ReasonDrift) {
-		return false, nil
+		return nil
 	}
 	for i, resource := range d.program.Owns {
 		for _, o := range d.byKind[i] {
@@ -392,21 +375,19 @@ func (d *dependents) findApplied(ctx context.Context) (asked bool, err error) {
 			if _, known := d.remembered.names[name]; known {
 				continue
 			}
-			asked = true
 			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
-			case apply.Forbidden(err):
-				// A program may watch what it may not get. It can go on without.
+			case apply.Forbidden(err): // A program may watch what it may not get. It can go on without.
 				d.remembered.names[name] = false
 			case err != nil:
-				return asked, fmt.Errorf("read who applied %s: %w", o.Ref(), err)
+				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
 				d.remembered.names[name] = slices.Contains(existing.Managers, d.program.Manager)
 			}
 		}
 	}
-	return asked, nil
+	return nil
 }
 
 // appliedNow returns the owned objects that responses applied.

@@ -75,7 +75,6 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 		return p, nil
 	}
 	err := r.Recover(func() error { return cmp.Or(r.reconcileObject(ctx), context.Cause(ctx), r.dry.uncalledError(r.pass)) })
-	r.dry.endCall()
 	p.Object, p.Calls, p.StateChanged = r.Stored, r.dry.calls, !maps.Equal(r.rules.HandledStateOf(r.Stored),
 		r.rules.HandledStateOf(p.Stored))
 	if p.SkipReason == "" {

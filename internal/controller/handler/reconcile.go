@@ -60,12 +60,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.CheckReads(ctx); err != nil {
 		return err
 	}
-	switch asked, err := r.dependents.findApplied(ctx); {
-	case err != nil:
+	if err := r.dependents.findApplied(ctx); err != nil {
 		return err
-	case asked:
-		r.pass.OwnedDigest = r.pass.Digests.Owned(r.dependents.appliedNow())
 	}
+	r.pass.OwnedDigest = r.ownedDigest()
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
@@ -95,14 +93,18 @@ func (r *run) observe() {
 	defer r.seeCached()
 	r.object.stale = false
 	r.dependents.observe()
-	digest := ""
-	if r.rules.Handles(hook.ReasonDrift) {
-		digest = r.pass.Digests.Owned(r.dependents.appliedNow())
-	}
-	if r.pass.Observe(r.Stored, digest) {
+	if r.pass.Observe(r.Stored, r.ownedDigest()) {
 		r.memory.noteStateRemoval(r.Tools.Now(), r.Tools.Queue.Random)
 		r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 	}
+}
+
+// ownedDigest returns the digest of what responses have applied, for programs with Drift handlers.
+func (r *run) ownedDigest() string {
+	if !r.rules.Handles(hook.ReasonDrift) {
+		return ""
+	}
+	return r.pass.Digests.Owned(r.dependents.appliedNow())
 }
 
 // seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -100,12 +102,12 @@ type eventBuffer struct {
 	active bool
 }
 
-func (n *eventBuffer) resume() { n.Edit(func(map[queue.Key][]trigger.Event) { n.active = true }) }
-
-func (n *eventBuffer) pause() {
+// setActive begins to collect events, or ends that and drops them.
+func (n *eventBuffer) setActive(active bool) {
 	n.Edit(func(byKey map[queue.Key][]trigger.Event) {
-		n.active = false
-		clear(byKey)
+		if n.active = active; !active {
+			clear(byKey)
+		}
 	})
 }
 
@@ -157,12 +159,8 @@ type dryRun struct {
 
 	skipCalls bool
 	calls     []DryRunCall
-}
-
-// notApplied notes why the response to the latest call could not be applied.
-func (d *dryRun) notApplied(err error) {
-	f := &d.calls[len(d.calls)-1]
-	f.Err, f.GaveUp = err, hook.IsTerminal(err)
+	// notApplied is why the response to the latest call could not be applied.
+	notApplied error
 }
 
 // evictionWait records since when budgets refuse the evictions of a handler, and whether an
@@ -189,12 +187,7 @@ var errGone = errors.New("the object is gone")
 
 // firstError returns the error of the first failing handler; nil if there is none.
 func (m *memory) firstError() *trigger.Failure {
-	for _, h := range m.Handlers {
-		if h.Failed != nil {
-			return h.Failed
-		}
-	}
-	return nil
+	return cmp.Or(lists.Map(m.Handlers, func(h *trigger.State) *trigger.Failure { return h.Failed })...)
 }
 
 // appliedDigests are digests of an owned object, as it was applied and as it was stored.
@@ -297,20 +290,14 @@ func (c *Controller) newDetached(of *controller.Run) *run {
 	}
 }
 
-// responded adds what a handler has responded to the latest call.
-func (d *dryRun) responded(c trigger.Call, o *trigger.Response, err error) {
+// ended adds to the latest call how it ended, and what was written since it began.
+func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
 	f := &d.calls[len(d.calls)-1]
-	if f.Err = err; o != nil {
-		f.Response, f.Err = o.Response, o.Response.Err
+	if f.Err = cmp.Or(d.notApplied, err); o != nil {
+		f.Response, f.Err = o.Response, cmp.Or(f.Err, o.Response.Err)
 	}
 	f.GaveUp = f.Err != nil && c.Handler.Failed != nil && c.Handler.Failed.Reason == trigger.ReasonGaveUp
-}
-
-// endCall moves what was written since the latest call began to it.
-func (d *dryRun) endCall() {
-	if n := len(d.calls); n > 0 {
-		d.calls[n-1].Writes, d.Plan = slices.Concat(d.Plan.Stages...), plan.Plan{}
-	}
+	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }
 
 // fail records a failure of the run as a whole, which is retried with backoff. A conflict is

@@ -47,7 +47,7 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 		return r.dropPending()
 	}
 	done := o == nil || r.applyOwned(ctx, o)
-	r.noteOwnedWritten()
+	r.pass.OwnedWritten(r.ownedDigest())
 	if !done || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
@@ -185,8 +185,8 @@ func (r *run) applyOwned(ctx context.Context, o *trigger.Response) bool {
 	}
 	applied := o.Applied
 	err := r.dependents.applyResponse(ctx, o)
-	if r.dry != nil && err != nil {
-		r.dry.notApplied(err)
+	if r.dry != nil {
+		r.dry.notApplied = err
 	}
 	switch {
 	case err == nil:
@@ -230,11 +230,4 @@ func (r *run) reportRefusedEviction(h *trigger.State, err error) {
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: trigger.ReasonEvictionRefused, Message: message})
 	}
 	r.memory.evictions[h] = wait
-}
-
-// noteOwnedWritten adds our own writes of owned objects to what the handlers have seen.
-func (r *run) noteOwnedWritten() {
-	if r.rules.Handles(hook.ReasonDrift) {
-		r.pass.OwnedWritten(r.pass.Digests.Owned(r.dependents.appliedNow()))
-	}
 }
