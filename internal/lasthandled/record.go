@@ -129,8 +129,7 @@ func IsPath(path string) bool {
 
 // Entry is the record of one handler, or that of the Object.
 type Entry struct {
-	// Digest is the digest of the watched fields that the handler last handled; empty if it
-	// never did.
+	// Digest is the digest of the watched fields that the handler last handled; empty if it never did.
 	Digest string `json:"seen,omitempty"`
 	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
@@ -154,8 +153,7 @@ type Entry struct {
 	InProgressSince int64  `json:"at,omitempty"`
 	// Done means that a Delete handler is done.
 	Done bool `json:"done,omitempty"`
-	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its
-	// input.
+	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its input.
 	Progress      JSON   `json:"progress,omitempty"`
 	ProgressInput string `json:"of,omitempty"`
 }
@@ -235,8 +233,7 @@ func CutDeletion(digest string) string { return strings.TrimPrefix(digest, delet
 // digestBytes is the length of a truncated hash.
 const digestBytes = 9
 
-// Digest returns a short hash of a tree. It is the same in every process, because members are
-// written in order.
+// Digest returns a short hash of a tree. It is the same in every process, because members are written in order.
 func Digest(of any) string {
 	sum := sha256.Sum256(Encode(of))
 	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])

@@ -76,9 +76,8 @@ func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
 	return r.writeResponse(ctx, o)
 }
 
-// makeCall calls a handler and records the result: the response is pending until it is
-// written. It makes no call once the context has ended, because the failure would not be the
-// handler's.
+// makeCall calls a handler and records the result: the response is pending until it is written. It makes no call once
+// the context has ended, because the failure would not be the handler's.
 func (r *run) makeCall(ctx context.Context, c trigger.Call) (*trigger.Response, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

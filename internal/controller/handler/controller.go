@@ -47,8 +47,7 @@ func New(program Program, tools controller.Tools) *Controller {
 // maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
 const maxDaemonCalls = 32
 
-// Run reconciles objects until the context ends. It returns after the last worker and the last
-// daemon.
+// Run reconciles objects until the context ends. It returns after the last worker and the last daemon.
 func (c *Controller) Run(ctx context.Context) {
 	c.Base.Run(ctx, c.reconcile, func() {
 		c.reset()
@@ -124,8 +123,7 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 }
 
-// isEdit reports whether more than the status changed. For kinds without generations every
-// change counts.
+// isEdit reports whether more than the status changed. For kinds without generations every change counts.
 func isEdit(e cache.Event) bool {
 	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0
 }
@@ -133,8 +131,7 @@ func isEdit(e cache.Event) bool {
 // isSame reports whether an event is a change of one object: a list may show another one of the same name.
 func isSame(e cache.Event) bool { return e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() }
 
-// ownedChanged queues the present or previous owner of an owned object, if a handler needs the
-// change.
+// ownedChanged queues the present or previous owner of an owned object, if a handler needs the change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
 	if !c.rules.Handles(hook.ReasonDrift) || isSame(e) && e.Old.ContentDigest() == e.New.ContentDigest() {
@@ -147,8 +144,7 @@ func (c *Controller) ownedChanged(e cache.Event) {
 	}
 }
 
-// Health returns the health of the controller. Handled objects are the parents, objects that
-// they own the children.
+// Health returns the health of the controller. Handled objects are the parents, objects that they own the children.
 func (c *Controller) Health() controller.Health {
 	h := c.Base.Health()
 	if c.program.Matches != nil {
@@ -166,8 +162,7 @@ func (c *Controller) Health() controller.Health {
 	return h
 }
 
-// joinBackend makes the controller a member of the process of its handlers, if that does more
-// than serve calls.
+// joinBackend makes the controller a member of the process of its handlers, if that does more than serve calls.
 func (c *Controller) joinBackend() {
 	p := &c.program.Backend
 	if c.Tools.Backends == nil || p.Notifications == nil && p.Index == nil {
@@ -281,8 +276,7 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 	}
 }
 
-// recoverConditions wraps the conditions of the program and of handlers, so that a panic does
-// not stop the controller.
+// recoverConditions wraps the conditions of the program and of handlers, so that a panic does not stop the controller.
 func (c *Controller) recoverConditions() {
 	if matches := c.program.matchFunc(); matches != nil {
 		c.program.Matches = func(o *object.Object) bool {

@@ -62,8 +62,7 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	}
 }
 
-// isWanted reports whether the object is to have a daemon. As long as that is not known, a running
-// one goes on.
+// isWanted reports whether the object is to have a daemon. As long as that is not known, a running one goes on.
 func (d *daemonState) isWanted(r *run) bool {
 	if applicable, known := r.pass.IsApplicable(d.State); known {
 		return applicable
@@ -103,8 +102,7 @@ func (d *daemonState) restartLater(r *run, err error) {
 	r.recordError(d.State, failure.WithReason(reason, err))
 }
 
-// reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no
-// second one until it returns.
+// reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no second one until it returns.
 func (d *daemonState) reportStuck(r *run, w *daemonRun) {
 	if w.stuck {
 		return
@@ -139,8 +137,7 @@ func (d *daemonState) start(ctx context.Context, r *run, stopUntil time.Time) {
 	d.running = w
 }
 
-// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits
-// most of the time.
+// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits most of the time.
 func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, h *trigger.Handler, existing *daemon.Live) (err error) {
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)

@@ -101,9 +101,8 @@ func (d *dependents) applyObject(ctx context.Context, a hook.AppliedObject) erro
 	return nil
 }
 
-// createOrApply creates or applies an object. It creates an owned object unless a watch
-// already has it: a POST costs the API server less than an apply, and fails if another owner
-// has the name.
+// createOrApply creates or applies an object. It creates an owned object unless a watch already has it: a POST costs
+// the API server less than an apply, and fails if another owner has the name.
 func (d *dependents) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
 	writer, manager := d.writer, d.program.Manager
 	known, watched := d.watchedObject(resource, desired)
@@ -120,10 +119,9 @@ func (d *dependents) createOrApply(ctx context.Context, resource object.Resource
 	return writer.Apply(ctx, resource, desired, manager)
 }
 
-// checkOwnership returns an error if the object exists and may not be taken over. It may if
-// the handled object controls it, or if the program created it and another client removed the
-// owner reference. Without this check, deleting the handled object would delete objects of
-// others.
+// checkOwnership returns an error if the object exists and may not be taken over. It may if the handled object controls
+// it, or if the program created it and another client removed the owner reference. Without this check, deleting the
+// handled object would delete objects of others.
 func (d *dependents) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
 	existing, err := d.writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
@@ -165,8 +163,7 @@ func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *obje
 	return resource, desired, err
 }
 
-// withOwner returns an object with the namespace and the owner reference added where they are
-// missing.
+// withOwner returns an object with the namespace and the owner reference added where they are missing.
 func (d *dependents) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
@@ -293,8 +290,7 @@ func (d *dependents) readTargets(ctx context.Context, p permit.Permission, delet
 	return found, nil
 }
 
-// deleteAll deletes the targets and keeps those that failed. One failure does not stop the
-// others.
+// deleteAll deletes the targets and keeps those that failed. One failure does not stop the others.
 func (d *dependents) deleteAll(ctx context.Context, o *trigger.Response) error {
 	var left []trigger.Target
 	var errs []error
@@ -416,9 +412,8 @@ func (d *dependents) restoreApplied(recorded lasthandled.Record) {
 	}
 }
 
-// isUnchanged reports whether an object needs no apply, because neither the desired nor the
-// stored object has changed: a timer without changes sends no requests. A manual reconcile
-// always applies.
+// isUnchanged reports whether an object needs no apply, because neither the desired nor the stored object has changed:
+// a timer without changes sends no requests. A manual reconcile always applies.
 func (d *dependents) isUnchanged(desired *object.Object) bool {
 	if d.remembered == nil {
 		return false

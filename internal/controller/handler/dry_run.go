@@ -22,8 +22,7 @@ import (
 // DryRunRequest is the input of a dry run.
 type DryRunRequest struct {
 	Key queue.Key
-	// Object is taken as the next state of the object; it need not be stored. If nil, the
-	// stored object is used.
+	// Object is taken as the next state of the object; it need not be stored. If nil, the stored object is used.
 	Object *object.Object
 	// SkipCalls lists the calls without making them.
 	SkipCalls bool
@@ -40,8 +39,7 @@ type DryRunResult struct {
 	HandledAnnotation string
 	// Calls are the calls that would be made now, in order.
 	Calls []DryRunCall
-	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled
-	// calls.
+	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled calls.
 	GaveUp []string
 	Timers []Timer
 	// Secrets are the values of the Secrets in the calls.
@@ -85,8 +83,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	return p, err
 }
 
-// newDryRun returns a run that writes nothing. It takes a given object as the next state of the
-// stored one.
+// newDryRun returns a run that writes nothing. It takes a given object as the next state of the stored one.
 func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	stored := c.Get(of.Key)
 	first := cmp.Or(stored, of.Object)

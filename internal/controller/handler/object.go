@@ -195,9 +195,8 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 	return now, now != former
 }
 
-// ownsCondition reports whether this program set the existing condition. Two programs that
-// overwrote each other's would never stop. A conflict ends for both programs at once, so
-// either may clear it.
+// ownsCondition reports whether this program set the existing condition. Two programs that overwrote each other's would
+// never stop. A conflict ends for both programs at once, so either may clear it.
 func (w *objectWriter) ownsCondition(former hook.Condition) bool {
 	return strings.HasPrefix(former.Message, w.signature()) || w.resolved && former.Reason == trigger.ReasonConflicting
 }
@@ -269,8 +268,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	return nil
 }
 
-// precondition returns the metadata that limits a write to this object, or to this version of
-// it.
+// precondition returns the metadata that limits a write to this object, or to this version of it.
 func precondition(o *object.Object, checkVersion bool) map[string]any {
 	metadata := map[string]any{"uid": o.UID()}
 	if checkVersion {

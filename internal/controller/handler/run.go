@@ -163,8 +163,7 @@ type dryRun struct {
 	notApplied error
 }
 
-// evictionWait records since when budgets refuse the evictions of a handler, and whether an
-// event was sent.
+// evictionWait records since when budgets refuse the evictions of a handler, and whether an event was sent.
 type evictionWait struct {
 	since    time.Time
 	reported bool
@@ -300,8 +299,7 @@ func (d *dryRun) ended(c trigger.Call, o *trigger.Response, err error) {
 	f.Writes, d.Plan, d.notApplied = slices.Concat(d.Plan.Stages...), plan.Plan{}, nil
 }
 
-// fail records a failure of the run as a whole, which is retried with backoff. A conflict is
-// no failure.
+// fail records a failure of the run as a whole, which is retried with backoff. A conflict is no failure.
 func (r *run) fail(err error) {
 	err = r.Secrets.Error(err)
 	switch {
@@ -316,8 +314,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
-// of these.
+// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none of these.
 func (d *daemonState) nextDaemon() time.Time {
 	w := d.running
 	switch {

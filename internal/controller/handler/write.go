@@ -38,10 +38,9 @@ func (r *run) writePending(ctx context.Context) error {
 	return nil
 }
 
-// writeResponse writes a response: it deletes and applies objects first, then the status and
-// the object. The write with the record is the last, so that the record never claims what was
-// not written. A rejected write is a failure of this handler only. Without a response it writes the
-// remaining changes of the record, the condition and the finalizer.
+// writeResponse writes a response: it deletes and applies objects first, then the status and the object. The write with
+// the record is the last, so that the record never claims what was not written. A rejected write is a failure of this
+// handler only. Without a response it writes the remaining changes of the record, the condition and the finalizer.
 func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	if !r.StillExists() {
 		return r.dropPending()
@@ -152,8 +151,7 @@ func (r *run) retryPruned(ctx context.Context) error {
 	return r.refresh(ctx)
 }
 
-// removalsResetAfter is how long a record must stay until earlier removals do not count any
-// more.
+// removalsResetAfter is how long a record must stay until earlier removals do not count any more.
 const removalsResetAfter = time.Minute
 
 // noteStateRemoval schedules the write of the record: at once, but later with each removal.

@@ -107,8 +107,7 @@ type due struct {
 	Calls calls
 	// waiting are the handlers in backoff.
 	waiting []*State
-	// firstSeen are the handlers that get an entry without a call: the first state that they
-	// see is no update.
+	// firstSeen are the handlers that get an entry without a call: the first state that they see is no update.
 	firstSeen []*State
 	next      time.Time
 }

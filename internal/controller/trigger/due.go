@@ -134,8 +134,7 @@ func (v *Observation) callOf(h *State, reason hook.Reason) Call {
 	return Call{Handler: h, Reason: reason, Object: v.Object, Previous: h.Handled, watched: h.watched, Digest: h.watched}
 }
 
-// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
-// digest to compare with.
+// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a digest to compare with.
 func (v *Observation) isFirstSeen(h *State) bool {
 	if v.Object.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
 		return false
@@ -172,8 +171,7 @@ func (p *Pass) noteRelatedChange() {
 	}
 }
 
-// PendingSince returns since when a call is pending, by the times in the object; zero if they
-// do not have it.
+// PendingSince returns since when a call is pending, by the times in the object; zero if they do not have it.
 func (v *Observation) PendingSince(c Call) time.Time {
 	e := v.Recorded[c.Handler.Name]
 	switch {
@@ -189,8 +187,7 @@ func (v *Observation) PendingSince(c Call) time.Time {
 	return time.Time{}
 }
 
-// TakeEvents adds the events to those that each handler has not seen: what this run does not
-// reach, the next run does.
+// TakeEvents adds the events to those that each handler has not seen: what this run does not reach, the next run does.
 func (p *Pass) TakeEvents(events []Event) {
 	// The watch may deliver our own write before the request returns.
 	external := func(o *object.Object) bool {

@@ -22,19 +22,16 @@ import (
 
 // Handler is one handler and its triggers.
 type Handler struct {
-	// Name is unique in its program and stable across releases: the record has handlers by
-	// name.
+	// Name is unique in its program and stable across releases: the record has handlers by name.
 	Name string
 	// DisplayName, if not empty, replaces the name in what users read.
 	DisplayName string
 	// FormerNames are earlier names of the handler, whose entries in records it takes over.
 	FormerNames []string
-	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon
-	// has no reason.
+	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon has no reason.
 	On []hook.Reason
-	// Fields are the watched fields, such as {"spec", "currency"}. If empty, the handler
-	// watches the whole object except the status and system metadata: labels and annotations
-	// count, managed fields and versions do not.
+	// Fields are the watched fields, such as {"spec", "currency"}. If empty, the handler watches the whole object
+	// except the status and system metadata: labels and annotations count, managed fields and versions do not.
 	Fields [][]string
 	// IgnoredAnnotations are prefixes of annotations that the handler does not watch. They are the same
 	// for all handlers of a program.
@@ -42,8 +39,7 @@ type Handler struct {
 	// KeepPreviousState stores the watched fields in the record, so that an update has the previous state even after a
 	// restart, unless they are too large. See ValidateKeepPreviousState.
 	KeepPreviousState bool
-	// When is the handler's condition; nil always matches. The old object is nil if it does
-	// not exist or is unknown.
+	// When is the handler's condition; nil always matches. The old object is nil if it does not exist or is unknown.
 	When func(old, now *object.Object) bool
 	// Expression is a further condition, which also has the reason of the call; nil for none. If it fails, that is
 	// an error of the object, and the handler is not called.
@@ -68,8 +64,7 @@ type Handler struct {
 	Jitter time.Duration
 	// Daemon, if set, runs while the object exists and matches. Its context ends then.
 	Daemon Daemon
-	// StopTimeout is how long a deleted object waits for a daemon after its context ended;
-	// DefaultStopTimeout if zero.
+	// StopTimeout is how long a deleted object waits for a daemon after its context ended; DefaultStopTimeout if zero.
 	StopTimeout time.Duration
 	// Timeout limits one call through its context; 0 for no limit.
 	Timeout time.Duration
@@ -102,9 +97,8 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// Daemon runs for one object until its context ends. The request has the object at the start;
-// of has it from then on, and writes. A daemon that returns nil is not restarted; one that fails
-// is, after a backoff.
+// Daemon runs for one object until its context ends. The request has the object at the start; of has it from then on,
+// and writes. A daemon that returns nil is not restarted; one that fails is, after a backoff.
 type Daemon func(ctx context.Context, n *hook.HandlerRequest, of Live) error
 
 // Live is the object of a running daemon.
@@ -273,8 +267,7 @@ func watchableFields(o *object.Object, ignored ...string) map[string]any {
 	return whole
 }
 
-// removeBookkeeping removes unwatched annotations and records in the status, and the objects
-// that are empty then.
+// removeBookkeeping removes unwatched annotations and records in the status, and the objects that are empty then.
 func removeBookkeeping(whole map[string]any, ignored ...string) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

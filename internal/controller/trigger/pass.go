@@ -130,8 +130,7 @@ func (p *Pass) NextRun() (at time.Time, ready bool) {
 	return at, hasEvents || len(calls.Calls) > 0
 }
 
-// clearFailures clears the errors of handlers without a pending call: the failing change was
-// reverted.
+// clearFailures clears the errors of handlers without a pending call: the failing change was reverted.
 func (p *Pass) clearFailures() {
 	for _, h := range p.Handlers {
 		if p.clearExpressionFailure(h) {
@@ -150,8 +149,7 @@ func (p *Pass) clearFailures() {
 	}
 }
 
-// NeedsFinalizer reports whether a handler needs the finalizer. It is not known while a handler that
-// decides it fails.
+// NeedsFinalizer reports whether a handler needs the finalizer. It is not known while a handler that decides it fails.
 func (p *Pass) NeedsFinalizer() (needed, known bool) {
 	known = true
 	for _, h := range p.Handlers {
@@ -300,8 +298,7 @@ func (v *Observation) declines(h *State, reason hook.Reason) bool {
 	return h.Conditional && slices.Contains(h.declined, reason) && h.state == v.State() && !v.RetriesCalls()
 }
 
-// IsApplicable reports whether a handler handles the object as it is. It is not known while
-// hook.ReasonMatch fails.
+// IsApplicable reports whether a handler handles the object as it is. It is not known while hook.ReasonMatch fails.
 func (v *Observation) IsApplicable(h *State) (applicable, known bool) {
 	switch {
 	case h.NeedsFinalizer() && !v.holds(h, h.lastReason(), nil, v.Object):

@@ -335,8 +335,8 @@ func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after 
 // dropSuperseded drops the pending responses of a handler that is about to be called again for something newer.
 func (p *Pass) dropSuperseded(c Call) {
 	h := c.Handler
-	for _, o := range slices.Clone(p.Responses) {
-		if o.Call.Handler != h || !c.supersedes(o.Call.Reason) {
+	for _, o := range p.pendingOf(h) {
+		if !c.supersedes(o.Call.Reason) {
 			continue
 		}
 		p.RemovePending(o)
@@ -352,15 +352,13 @@ func (p *Pass) dropSuperseded(c Call) {
 	}
 }
 
-// HasConflict reports whether a field that a response sets has changed since the handler saw
-// it, by another client or another handler. The base includes what was written of the response
-// itself.
+// HasConflict reports whether a field that a response sets has changed since the handler saw it, by another client or
+// another handler. The base includes what was written of the response itself.
 func (v *Observation) HasConflict(o *Response) bool {
 	return o.Base != nil && len(ConflictingFields(o.Response, o.Base, v.Object, false)) > 0
 }
 
-// CallAgain drops a conflicting response, so that the handler is called again for the current
-// object.
+// CallAgain drops a conflicting response, so that the handler is called again for the current object.
 func (p *Pass) CallAgain(o *Response) {
 	p.TakeBack(o)
 	if h := o.Call.Handler; o.Call.Reason == hook.ReasonEvent {
@@ -384,9 +382,8 @@ func (p *Pass) TakeBack(o *Response) {
 	}
 }
 
-// ConflictingFields returns the fields that a response sets and that have changed since the
-// handler saw them. With partlyWritten, fields that already have the value of the response are
-// none: an earlier attempt may have written them.
+// ConflictingFields returns the fields that a response sets and that have changed since the handler saw them. With
+// partlyWritten, fields that already have the value of the response are none: an earlier attempt may have written them.
 func ConflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partlyWritten bool) []string {
 	patch := responsePatch(a, true)
 	if patch == nil || seen == now || now.Digest() == seen.Digest() {

@@ -181,9 +181,8 @@ func (r *Rules) watchedDigests(o *object.Object) []string {
 	return digests
 }
 
-// differsOnlyInStatus reports whether no watched field can have changed: the API server counts
-// generations and the generation is the same. A dry run may change an object without a new
-// generation.
+// differsOnlyInStatus reports whether no watched field can have changed: the API server counts generations and the
+// generation is the same. A dry run may change an object without a new generation.
 func (r *Rules) differsOnlyInStatus(former, o *object.Object) bool {
 	counts := r.Resource.Custom && r.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
 	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&

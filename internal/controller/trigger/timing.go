@@ -20,8 +20,7 @@ const (
 	// each calls. One more is allowed each refill.
 	Burst  = 50
 	Refill = time.Second
-	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
-	// handler writes by itself.
+	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the handler writes by itself.
 	readOnlyCost = 0.25
 	// maxInterval is the maximum time between two runs of a throttled object.
 	maxInterval = 30 * time.Second
@@ -164,9 +163,8 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 	return begin.Add(passed - passed%h.Every + h.Every)
 }
 
-// intervalStart returns the time from which the next call is counted: that of the ended call,
-// or now if the interval has passed since, if the handler counts from the end of a call, or if a
-// calendar decides.
+// intervalStart returns the time from which the next call is counted: that of the ended call, or now if the interval
+// has passed since, if the handler counts from the end of a call, or if a calendar decides.
 func (h *Handler) intervalStart(c Call, now time.Time) time.Time {
 	if h.Every > 0 && now.Before(c.scheduledAt.Add(h.Every)) && (h.Sharp || !h.FromFirstSeen) {
 		return c.scheduledAt

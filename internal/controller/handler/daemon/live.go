@@ -40,15 +40,13 @@ type Host struct {
 	Calls chan struct{}
 }
 
-// DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the
-// daemon has a StopTimeout.
+// DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the daemon has a StopTimeout.
 const DefaultStopTimeout = 30 * time.Second
 
 // StopTimeout returns how long a deleted object waits for the daemon.
 func StopTimeout(h *trigger.Handler) time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
 
-// ErrConflict ends a daemon's write that would overwrite another client's change since the
-// daemon last saw the object.
+// ErrConflict ends a daemon's write that would overwrite another client's change since the daemon last saw the object.
 var ErrConflict = errors.New("another client changed the same fields")
 
 var errObjectGone = errors.New("the object is gone")
@@ -80,8 +78,7 @@ func NewLive(ctx, hostCtx context.Context, host *Host, h *trigger.Handler, o *ob
 		notified: make(chan struct{}, 1), seen: o}
 }
 
-// Changed receives when the object differs from what the daemon last saw, apart from the records
-// of handlers.
+// Changed receives when the object differs from what the daemon last saw, apart from the records of handlers.
 func (l *Live) Changed() <-chan struct{} { return l.changed }
 
 // Notify sends on Changed if the object is newer than what the daemon saw.
@@ -111,9 +108,8 @@ func (l *Live) Get() (*hook.HandlerRequest, error) {
 	return l.setSeen(now), nil
 }
 
-// Write writes a response to the current object and returns the stored object. It returns
-// ErrConflict, and writes nothing, if the response sets a field that changed since the daemon
-// last saw the object.
+// Write writes a response to the current object and returns the stored object. It returns ErrConflict, and writes
+// nothing, if the response sets a field that changed since the daemon last saw the object.
 func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()

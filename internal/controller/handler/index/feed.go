@@ -59,11 +59,9 @@ type Feed struct {
 
 	mu    sync.Mutex
 	views []*cache.View
-	// listing means that the list has to be sent from its begin; before the first one, changes
-	// are ignored.
+	// listing means that the list has to be sent from its begin; before the first one, changes are ignored.
 	listing, started bool
-	// first means that the next call is the first of a list, and left is how many of the
-	// changes are of the list.
+	// first means that the next call is the first of a list, and left is how many of the changes are of the list.
 	first bool
 	left  int
 	// known are the latest states that were sent or are about to be, by UID.
@@ -84,9 +82,8 @@ func NewFeed(options Options) *Feed {
 	return &Feed{Options: options, wake: make(chan struct{}, 1), changes: map[string]change{}}
 }
 
-// Begin opens watches of the feed's own, which also deliver the controller's own writes, waits
-// until they have delivered what exists, and sends from then on until the context ends. The first list comes with
-// Restart.
+// Begin opens watches of the feed's own, which also deliver the controller's own writes, waits until they have
+// delivered what exists, and sends from then on until the context ends. The first list comes with Restart.
 func (f *Feed) Begin(ctx context.Context) {
 	if f == nil {
 		return
@@ -290,8 +287,7 @@ func (f *Feed) startList() {
 	f.left = len(f.order)
 }
 
-// sent records that the process has changes. Of an object that has changed again, the later
-// change remains.
+// sent records that the process has changes. Of an object that has changed again, the later change remains.
 func (f *Feed) sent(request *hook.IndexRequest, sent []change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
