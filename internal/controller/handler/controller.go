@@ -21,7 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handler/permit"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -179,18 +178,10 @@ func (c *Controller) joinBackend() {
 	})
 	if p.Index != nil {
 		c.feed = index.NewFeed(index.Options{
-			Controller: c.program.Object, Resource: c.program.Resource, Selects: c.rules.Selects, Watch: c.watchForIndex,
-			CheckList: func(ctx context.Context, namespace string) error {
-				return c.Tools.Access.CheckList(ctx, c.Tools.UserFor(namespace), c.program.Resource, namespace)
-			},
-			Send: p.Index, Backend: c.backend, Gate: c.gate, Log: c.Log,
+			Base: c.Base, Controller: c.program.Object, Selections: c.program.Selections(), Selects: c.rules.Selects,
+			Send: p.Index, Backend: c.backend, Gate: c.gate,
 		})
 	}
-}
-
-// watchForIndex opens watches of the handled objects of their own.
-func (c *Controller) watchForIndex(changed func(cache.Event)) []*cache.View {
-	return lists.Map(c.program.Selections(), func(s cache.Selection) *cache.View { return c.Tools.Store.Watch(s, changed) })
 }
 
 // backendController is what the process knows of a controller.

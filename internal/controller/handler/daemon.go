@@ -19,20 +19,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// newDaemons returns the daemons among the handlers.
-func newDaemons(handlers []*trigger.State) []*daemonState {
-	var all []*daemonState
-	for _, h := range handlers {
-		if h.Daemon != nil {
-			all = append(all, &daemonState{State: h})
-		}
-	}
-	return all
-}
-
 // update starts, notifies or stops the daemon.
 func (d *daemonState) update(ctx context.Context, r *run) {
-	desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && d.isWanted(r)
+	now, desired := r.Tools.Now(), r.Phase == controller.PhaseManaged && !r.Stored.Deleting()
+	if desired {
+		applicable, known := r.pass.IsApplicable(d.State)
+		desired = applicable || !known && d.running != nil // As long as that is not known, a running one goes on.
+	}
 	if d.running != nil {
 		d.checkExit(r)
 	}
@@ -41,36 +34,26 @@ func (d *daemonState) update(ctx context.Context, r *run) {
 	if d.running != nil && (reconnected || r.pass.Causes.Has(queue.Notified)) {
 		d.running.object.Wake()
 	}
-	d.connection = connection
-	d.finished = d.finished && desired && !reconnected
+	d.connection, d.finished = connection, d.finished && desired && !reconnected
 	switch {
 	case d.running != nil && !desired:
-		d.running.cancel(r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
-		if !d.running.deadline.After(r.Tools.Now()) {
+		d.running.cancel(now.Add(daemon.StopTimeout(d.Handler)))
+		if !d.running.deadline.After(now) {
 			d.reportStuck(r, d.running)
 		}
 	case d.running != nil:
-		if d.Attempt.Count > 0 && !r.Tools.Now().Before(d.running.started.Add(daemonHealthyAfter)) {
+		if d.Attempt.Count > 0 && !now.Before(d.running.started.Add(daemonHealthyAfter)) {
 			d.Succeed() // It failed before, and is healthy again.
 		}
 		d.running.object.Notify(r.Stored)
-	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(r.Tools.Now())):
+	case desired && !d.finished && (reconnected || r.pass.RetriesCalls() || !d.Attempt.Next.After(now)):
 		d.start(ctx, r, time.Time{})
-	case !desired && d.lost:
-		// Only the process knows whether it runs.
-		d.start(ctx, r, r.Tools.Now().Add(daemon.StopTimeout(d.Handler)))
+	case !desired && d.lost: // Only the process knows whether it runs.
+		d.start(ctx, r, now.Add(daemon.StopTimeout(d.Handler)))
 	}
 }
 
-// isWanted reports whether the object is to have a daemon. As long as that is not known, a running one goes on.
-func (d *daemonState) isWanted(r *run) bool {
-	if applicable, known := r.pass.IsApplicable(d.State); known {
-		return applicable
-	}
-	return d.running != nil
-}
-
-// checkExit records how a daemon ended, if it did.
+// checkExit records how a daemon ended, if it did, and schedules the restart of a failed one.
 func (d *daemonState) checkExit(r *run) {
 	select {
 	case <-d.running.done:
@@ -88,18 +71,12 @@ func (d *daemonState) checkExit(r *run) {
 		d.Succeed()
 		return
 	}
-	d.restartLater(r, ended.err)
-	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
-}
-
-// restartLater schedules the restart of a failed daemon, unless its retries are exhausted.
-func (d *daemonState) restartLater(r *run, err error) {
-	gaveUp, reason := d.FailDaemon(err, r.Tools.Now(), r.Tools.Queue.Random), trigger.ReasonHandlerFailed
-	err = fmt.Errorf("daemon %s: %w", d.Title(), err)
-	if gaveUp {
+	reason, err := trigger.ReasonHandlerFailed, fmt.Errorf("daemon %s: %w", d.Title(), ended.err)
+	if d.FailDaemon(ended.err, r.Tools.Now(), r.Tools.Queue.Random) {
 		d.finished, reason, err = true, trigger.ReasonGaveUp, fmt.Errorf("gave up: %w", err)
 	}
 	r.recordError(d.State, failure.WithReason(reason, err))
+	d.Failed.Refused = record.AddLocations(d.Failed.Refused, ended.object.Refused()...)
 }
 
 // reportStuck reports, once, a daemon that missed its StopTimeout. Setpoint starts no second one until it returns.
@@ -168,8 +145,7 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 		return err
 	}
 	r.SendEvents(o.Response.Events)
-	if r.object.written {
-		// Handlers may watch what the daemon wrote.
+	if r.object.written { // Handlers may watch what the daemon wrote.
 		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/trigger"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lists"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -48,11 +49,10 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	if r.Phase == controller.PhaseManaged {
 		r.pass.Decide()
 	}
-	err := r.callHandlers(ctx)
-	if errors.Is(err, errGone) || ctx.Err() != nil {
-		err = nil
+	if err := r.callHandlers(ctx); !errors.Is(err, errGone) && ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // prepare takes the steps before the calls.
@@ -83,7 +83,8 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
 	if fresh {
 		r.dependents.restoreApplied(r.pass.Recorded)
-		r.memory.daemons = newDaemons(r.memory.Handlers)
+		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })
+		r.memory.daemons = lists.Map(daemons, func(h *trigger.State) *daemonState { return &daemonState{State: h} })
 	}
 	return r
 }
@@ -199,14 +200,11 @@ func (r *run) recordResult() {
 	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.Count > 0
 	again := r.failure != nil || r.handlerFailing && failed != nil
-	switch {
-	case r.failure != nil:
-		now.Message, now.Reason, now.Fault = failure.OneLine(r.failure), controller.ReasonOf(r.failure), record.FaultOf(r.failure)
-	case again:
-		now.Message, now.Reason, now.Fault = failed.Message, failed.Reason, failed.Fault
+	if r.failure != nil {
+		failed = r.failed(r.failure)
 	}
 	if again {
-		now.Locations = r.refused()
+		now.Message, now.Reason, now.Fault, now.Locations = failed.Message, failed.Reason, failed.Fault, r.refused()
 	}
 	r.Memories.SetResult(r.Item.Key, r.memory, now, again)
 	var conflict controller.Conflict

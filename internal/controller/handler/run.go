@@ -212,13 +212,18 @@ func (c *Controller) newRequest(h *trigger.Handler, o *object.Object, owned [][]
 func (r *run) recordError(h *trigger.State, err error) {
 	err = r.Secrets.Error(err)
 	if h != nil {
-		h.Failed = &trigger.Failure{
-			Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
-		}
+		h.Failed = r.failed(err)
 	}
 	r.Record.Failed(err)
 	r.handlerFailing = true
 	r.ReportFailure(controller.Failure{Err: err, Event: controller.EventOf(err)})
+}
+
+// failed returns what is remembered of an error.
+func (r *run) failed(err error) *trigger.Failure {
+	return &trigger.Failure{
+		Reason: controller.ReasonOf(err), Message: failure.OneLine(err), Fault: record.FaultOf(err), Refused: r.Record.Refused(),
+	}
 }
 
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.

@@ -115,9 +115,6 @@ func (g *Gate) IsHeld(key queue.Key) bool {
 
 // Len returns the number of objects that wait.
 func (g *Gate) Len() int {
-	if g == nil {
-		return 0
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
