@@ -198,9 +198,9 @@ func (d *dependents) noteWritten(resource object.Resource, o, stored *object.Obj
 	}
 	d.stale, d.written = true, true
 	ref, owned := o.Ref(), stored != nil && d.isOwned(stored)
-	if d.remembered != nil && d.remembered.names != nil {
-		if delete(d.remembered.names, appliedName(ref)); owned {
-			d.remembered.names[appliedName(ref)] = true
+	if d.memory != nil && d.memory.applied.names != nil {
+		if delete(d.memory.applied.names, appliedName(ref)); owned {
+			d.memory.applied.names[appliedName(ref)] = true
 		}
 	}
 	d.now = slices.DeleteFunc(d.now, func(o *object.Object) bool { return o.Ref() == ref })
@@ -368,18 +368,18 @@ func (d *dependents) findApplied(ctx context.Context) error {
 	for i, resource := range d.program.Owns {
 		for _, o := range d.byKind[i] {
 			name := appliedName(o.Ref())
-			if _, known := d.remembered.names[name]; known {
+			if _, known := d.memory.applied.names[name]; known {
 				continue
 			}
 			existing, err := d.writer.Ownership(ctx, resource, o.Namespace(), o.Name())
 			switch {
 			case apply.NotFound(err):
 			case apply.Forbidden(err): // A program may watch what it may not get. It can go on without.
-				d.remembered.names[name] = false
+				d.memory.applied.names[name] = false
 			case err != nil:
 				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
 			default:
-				d.remembered.names[name] = slices.Contains(existing.Managers, d.program.Manager)
+				d.memory.applied.names[name] = slices.Contains(existing.Managers, d.program.Manager)
 			}
 		}
 	}
@@ -388,7 +388,7 @@ func (d *dependents) findApplied(ctx context.Context) error {
 
 // appliedNow returns the owned objects that responses applied.
 func (d *dependents) appliedNow() []*object.Object {
-	return lists.Filter(d.now, func(o *object.Object) bool { return d.remembered.names[appliedName(o.Ref())] })
+	return lists.Filter(d.now, func(o *object.Object) bool { return d.memory.applied.names[appliedName(o.Ref())] })
 }
 
 // appliedText returns the short names of the applied objects that exist, as the record has them.
@@ -406,32 +406,31 @@ func (d *dependents) restoreApplied(recorded lasthandled.Record) {
 	if !d.rules.Handles(hook.ReasonDrift) {
 		return
 	}
-	d.remembered.names = map[string]bool{}
+	d.memory.applied.names = map[string]bool{}
 	for name := range slices.Chunk([]byte(recorded[lasthandled.Object].Applied), appliedNameLength) {
-		d.remembered.names[string(name)] = true
+		d.memory.applied.names[string(name)] = true
 	}
 }
 
 // isUnchanged reports whether an object needs no apply, because neither the desired nor the stored object has changed:
 // a timer without changes sends no requests. A manual reconcile always applies.
 func (d *dependents) isUnchanged(desired *object.Object) bool {
-	if d.remembered == nil {
+	if d.memory == nil || d.pass.RetriesWrites() {
 		return false
 	}
 	at := slices.IndexFunc(d.now, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
-	return at >= 0 && !d.reapplies &&
-		slices.Contains(d.remembered.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
+	return at >= 0 && slices.Contains(d.memory.applied.digests, appliedDigests{object.DigestOf(desired.JSON()), d.now[at].Digest()})
 }
 
 // rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (d *dependents) rememberApplied(applied, stored *object.Object) {
-	if d.remembered == nil || !stored.ControlledBy(d.Stored.UID()) {
+	if d.memory == nil || !stored.ControlledBy(d.Stored.UID()) {
 		return
 	}
 	holds := make(map[uint64]bool, len(d.now))
 	for _, o := range d.now {
 		holds[o.Digest()] = true
 	}
-	d.remembered.digests = slices.DeleteFunc(d.remembered.digests, func(l appliedDigests) bool { return !holds[l.stored] })
-	d.remembered.digests = append(d.remembered.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
+	d.memory.applied.digests = slices.DeleteFunc(d.memory.applied.digests, func(l appliedDigests) bool { return !holds[l.stored] })
+	d.memory.applied.digests = append(d.memory.applied.digests, appliedDigests{object.DigestOf(applied.JSON()), stored.Digest()})
 }

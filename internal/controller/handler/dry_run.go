@@ -94,7 +94,7 @@ func (c *Controller) newDryRun(of DryRunRequest) (*run, bool) {
 	r.dry = &dryRun{
 		DryWriter: apply.NewDryWriter(r.Tools.WriterFor(first.Namespace()), cmp.Or(of.Object, stored)), skipCalls: of.SkipCalls,
 	}
-	r.object.writer, r.dependents.writer, r.dependents.dry = r.dry, r.dry, r.dry
+	r.writer = r.dry
 	for _, h := range r.memory.Handlers {
 		h.Resumed = true
 	}

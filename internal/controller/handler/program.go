@@ -135,15 +135,18 @@ func (p *Program) rules() *trigger.Rules {
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 	groups := make([]hook.Group, len(p.Owns))
 	for i, resource := range p.Owns {
-		group := hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
+		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
 		if i < len(owned) {
-			for _, o := range owned[i] {
-				group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-			}
+			groups[i].Objects = entriesOf(owned[i])
 		}
-		groups[i] = group
 	}
 	return groups
+}
+
+func entriesOf(objects []*object.Object) []hook.Entry {
+	return lists.Map(objects, func(o *object.Object) hook.Entry {
+		return hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()}
+	})
 }
 
 // Selections returns the watches of the handled kind. Controllers with equal selections share a watch.

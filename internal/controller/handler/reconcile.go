@@ -79,8 +79,6 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 		Rules: c.rules, Object: r.Stored, Causes: of.Item.Causes, Managed: r.Phase == controller.PhaseManaged, Dry: r.IsDry(),
 		Now: c.Tools.Now, Random: c.Tools.Queue.Random, Fail: r.recordError,
 	}, &r.memory.States)
-	r.object.pass, r.object.memory = r.pass, r.memory
-	r.dependents.remembered, r.dependents.reapplies = &r.memory.applied, r.pass.RetriesWrites()
 	if fresh {
 		r.dependents.restoreApplied(r.pass.Recorded)
 		daemons := lists.Filter(r.memory.Handlers, func(h *trigger.State) bool { return h.Daemon != nil })

@@ -51,12 +51,8 @@ type Controller struct {
 
 // run is one reconcile of one object.
 type run struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	memory *memory
-	// pass decides what to do; nil if detached.
-	pass *trigger.Pass
 	// object writes the object itself, dependents what it owns.
 	object     *objectWriter
 	dependents *dependents
@@ -65,10 +61,21 @@ type run struct {
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
-	// dry is nil unless this is a dry run.
-	dry *dryRun
 	// conflicted means that an object changed during the run.
 	conflicted bool
+}
+
+// subject is the handled object, with what all share that read and write for it in a run.
+type subject struct {
+	*Controller
+	*controller.Run
+
+	// writer writes as the ServiceAccount. In a dry run it is dry, which is nil otherwise.
+	writer writer
+	dry    *dryRun
+	// memory and pass, which decides what to do, are nil outside of the worker of the object: there is no record then.
+	memory *memory
+	pass   *trigger.Pass
 }
 
 // memory is what the controller remembers of one object between runs. It belongs to the worker that holds the object's
@@ -228,14 +235,9 @@ func (r *run) failed(err error) *trigger.Failure {
 
 // objectWriter writes the handled object: what responses change in it, the record, the condition and the finalizer.
 type objectWriter struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	writer     writer
 	dependents *dependents
-	// pass and memory are nil for a write outside of the worker of the object, which has no record.
-	pass   *trigger.Pass
-	memory *memory
 	// writing is the response in progress, and sent what was sent of it.
 	writing *trigger.Response
 	sent    map[string]any
@@ -248,19 +250,11 @@ type objectWriter struct {
 // dependents are the objects that a handled object owns. They are written, and so is what else a response applies or
 // deletes.
 type dependents struct {
-	*Controller
-	*controller.Run
+	*subject
 
-	// writer is that of the run, and dry is nil unless the run writes nothing.
-	writer writer
-	dry    *dryRun
-	// remembered is nil for a write outside of the worker of the object.
-	remembered *appliedObjects
 	// byKind are those that were observed, by kind in the order of the program, and now those after our writes.
 	byKind [][]*object.Object
 	now    []*object.Object
-	// reapplies means that also what is unchanged is applied.
-	reapplies bool
 	// written means that one was written, and stale that it was since they were observed.
 	written, stale bool
 }
@@ -287,11 +281,9 @@ type DryRunCall struct {
 
 // newDetached returns a run outside of the worker of the object, which has no memory.
 func (c *Controller) newDetached(of *controller.Run) *run {
-	w, owned := c.Tools.WriterFor(of.Stored.Namespace()), &dependents{Controller: c, Run: of}
-	owned.writer = w
-	return &run{
-		Controller: c, Run: of, dependents: owned, object: &objectWriter{Controller: c, Run: of, writer: w, dependents: owned},
-	}
+	s := &subject{Controller: c, Run: of, writer: c.Tools.WriterFor(of.Stored.Namespace())}
+	owned := &dependents{subject: s}
+	return &run{subject: s, dependents: owned, object: &objectWriter{subject: s, dependents: owned}}
 }
 
 // ended adds to the latest call how it ended, and what was written since it began.
@@ -354,23 +346,19 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v",
 			kind, namespace, limits)}
 	}
-	for _, resource := range p.Reads {
-		if !permit.MatchesKind(resource, apiVersion, kind) {
-			continue
-		}
-		if resource.Unserved {
-			return group, nil
-		}
-		found, err := r.controller.Tools.WriterFor(r.namespace).List(ctx, resource, namespace, selector)
-		if err != nil {
-			return group, fmt.Errorf("list %s: %w", resource, err)
-		}
-		for _, o := range found {
-			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
-		}
-		controller.SeeObjects(r.values, found)
-		r.values.Found() // It reads them: a daemon lists as long as it runs.
+	i := slices.IndexFunc(p.Reads, func(resource object.Resource) bool { return permit.MatchesKind(resource, apiVersion, kind) })
+	switch {
+	case i < 0:
+		return group, permit.Undeclared("list", false, apiVersion, kind)
+	case p.Reads[i].Unserved:
 		return group, nil
 	}
-	return group, permit.Undeclared("list", false, apiVersion, kind)
+	found, err := r.controller.Tools.WriterFor(r.namespace).List(ctx, p.Reads[i], namespace, selector)
+	if err != nil {
+		return group, fmt.Errorf("list %s: %w", p.Reads[i], err)
+	}
+	group.Objects = entriesOf(found)
+	controller.SeeObjects(r.values, found)
+	r.values.Found() // It reads them: a daemon lists as long as it runs.
+	return group, nil
 }
