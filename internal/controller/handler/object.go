@@ -250,7 +250,7 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	if part == apply.StatusPart {
 		subresource, what = part, "store the status of"
 	}
-	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(w.Stored, checkVersion)}))
+	body, err := encodePatch(w.Stored, patch, checkVersion)
 	if err != nil {
 		return err
 	}
@@ -268,13 +268,13 @@ func (w *objectWriter) sendPatch(ctx context.Context, part string, patch map[str
 	return nil
 }
 
-// precondition returns the metadata that limits a write to this object, or to this version of it.
-func precondition(o *object.Object, checkVersion bool) map[string]any {
-	metadata := map[string]any{"uid": o.UID()}
+// encodePatch returns a patch that is limited to this object, or to this version of it.
+func encodePatch(o *object.Object, patch map[string]any, checkVersion bool) ([]byte, error) {
+	precondition := map[string]any{"uid": o.UID()}
 	if checkVersion {
-		metadata["resourceVersion"] = o.ResourceVersion()
+		precondition["resourceVersion"] = o.ResourceVersion()
 	}
-	return metadata
+	return json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition}))
 }
 
 // setStored replaces the stored object after a write of a patch.

@@ -25,8 +25,7 @@ func (r *run) writePending(ctx context.Context) error {
 		if o.Call.Reason != hook.ReasonEvent && r.pass.Due.Calls.Includes(o.Call.Handler) {
 			continue
 		}
-		if r.pass.HasConflict(o) {
-			r.pass.CallAgain(o)
+		if r.pass.DropOutdated(o) {
 			r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 				"handler", o.Call.Handler.Name)
 			continue

@@ -352,18 +352,17 @@ func (p *Pass) dropSuperseded(c Call) {
 	}
 }
 
-// HasConflict reports whether a field that a response sets has changed since the handler saw it, by another client or
-// another handler. The base includes what was written of the response itself.
-func (v *Observation) HasConflict(o *Response) bool {
-	return o.Base != nil && len(ConflictingFields(o.Response, o.Base, v.Object, false)) > 0
-}
-
-// CallAgain drops a conflicting response, so that the handler is called again for the current object.
-func (p *Pass) CallAgain(o *Response) {
+// DropOutdated drops a response, so that the handler is called again for the current object, if a field that it sets has
+// changed since the handler saw it, by another client or another handler. The base includes what was written of it.
+func (p *Pass) DropOutdated(o *Response) (dropped bool) {
+	if o.Base == nil || len(ConflictingFields(o.Response, o.Base, p.Object, false)) == 0 {
+		return false
+	}
 	p.TakeBack(o)
 	if h := o.Call.Handler; o.Call.Reason == hook.ReasonEvent {
 		h.Events = append([]Event{o.Call.Event}, h.Events...)
 	}
+	return true
 }
 
 // TakeBack drops a response and takes its handler back to before it. A part of the response may be stored, so the handler
