@@ -36,7 +36,6 @@ func (r *run) callHandlers(ctx context.Context) error {
 	return r.writeResponse(ctx, nil)
 }
 
-// callHandler calls one handler for the events it has not seen, and then for what is pending.
 func (r *run) callHandler(ctx context.Context, h *trigger.State) error {
 	for len(h.Events) > 0 && !r.pass.Throttled() {
 		c := r.pass.EventCall(h, h.Events[0])
@@ -53,7 +52,6 @@ func (r *run) callHandler(ctx context.Context, h *trigger.State) error {
 	return nil
 }
 
-// callAndWrite makes one call and writes its response.
 func (r *run) callAndWrite(ctx context.Context, c trigger.Call) error {
 	if r.dry != nil && !r.planCall(c) {
 		return nil
@@ -112,7 +110,6 @@ func (r *run) matchHandlers(ctx context.Context) error {
 	return nil
 }
 
-// matchHandler calls a handler with hook.ReasonMatch.
 func (r *run) matchHandler(ctx context.Context, h *trigger.State) {
 	state := r.pass.State()
 	n := r.newRequest(h.Handler, r.Stored, r.dependents.byKind)

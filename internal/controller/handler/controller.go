@@ -195,12 +195,10 @@ func (c backendController) Connected() {
 	}
 }
 
-// Handles reports whether the controller handles objects of a kind.
 func (c backendController) Handles(apiVersion, kind string) bool {
 	return c.program.Resource.Kind == kind && c.program.Resource.APIVersion() == apiVersion
 }
 
-// Notified queues the named object.
 func (c backendController) Notified(n *hook.Notification) {
 	key := queue.Key{Namespace: n.Namespace, Name: n.Name}
 	if o := c.Get(key); o != nil && (n.UID == "" || n.UID == o.UID()) {
@@ -223,10 +221,8 @@ func (c backendController) SendEvent(n *hook.Notification) {
 	c.Tools.Observer.Event(o, event)
 }
 
-// IndexesComplete makes the calls that waited for indexes.
 func (c backendController) IndexesComplete() { c.gate.Release() }
 
-// watchRelated starts the watches of related objects.
 func (c *Controller) watchRelated() {
 	for i := range c.program.Related {
 		d := &c.program.Related[i]
@@ -320,7 +316,6 @@ func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
 // Drop drops nothing: the memory has all.
 func (c *Controller) Drop(queue.Key) {}
 
-// Release stops the daemons.
 func (m *memory) Release() {
 	for _, d := range m.daemons {
 		if d.running != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// update starts, notifies or stops the daemon.
 func (d *daemonState) update(ctx context.Context, r *run) {
 	now, desired := r.Tools.Now(), r.Phase == controller.PhaseManaged && !r.Stored.Deleting()
 	if desired {
@@ -151,10 +150,9 @@ func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *trigg
 	return nil
 }
 
-// newDaemonHost returns what daemons need of the controller.
 func newDaemonHost(c *Controller) *daemon.Host {
 	return &daemon.Host{
-		Get: c.Get, NewDetachedRun: c.NewDetachedRun, Invoke: c.invoke, Write: c.writeOnce,
+		Base: c.Base, Invoke: c.invoke, Write: c.writeOnce,
 		Request: func(h *trigger.Handler, o *object.Object) *hook.HandlerRequest {
 			return c.newRequest(h, o, c.OwnedBy(o))
 		},

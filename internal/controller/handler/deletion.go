@@ -77,7 +77,7 @@ type HandBack struct {
 	// Object and Status are the patches of the Object and of its status; nil for none.
 	Object, Status []byte
 	// Outdated means that a handler has not handled the object as it is. It gets no annotation, so
-	// the former controller handles it as new.
+	// the previous controller handles it as new.
 	Outdated bool
 }
 
@@ -94,7 +94,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	switch {
 	case o.Field("metadata", "annotations", p.ReplacedAnnotation) != nil: // That of the previous controller is still there.
 	case rules.HasHandled(recorded, o):
-		state, err := json.Marshal(rules.FormerState(o))
+		state, err := json.Marshal(rules.ReplacedState(o))
 		if err != nil {
 			return back, err
 		}

@@ -25,7 +25,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
-// observe reads them from the caches, and from what a dry run has written.
 func (d *dependents) observe() {
 	d.byKind = d.ownedObjects()
 	d.now, d.stale = slices.Concat(d.byKind...), false
@@ -149,7 +148,6 @@ func (d *dependents) watchedObject(resource object.Resource, o *object.Object) (
 	return view.Get(o.Namespace(), o.Name()), true
 }
 
-// desiredObject returns an object in the form to apply, and its kind.
 func (d *dependents) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
@@ -187,7 +185,6 @@ func (d *dependents) withOwner(resource object.Resource, given *object.Object, u
 	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 }
 
-// isOwned reports whether the handled object controls an object.
 func (d *dependents) isOwned(o *object.Object) bool { return o.ControlledBy(d.Stored.UID()) }
 
 // noteWritten updates the caches, and what is owned, after a write of an object; stored is nil if it is gone.

@@ -56,7 +56,6 @@ func (w *objectWriter) store(ctx context.Context, o *trigger.Response) error {
 	return nil
 }
 
-// storesRecordInStatus reports whether the record goes into the status.
 func (w *objectWriter) storesRecordInStatus() bool {
 	return w.pass != nil && w.program.HandledStatusKey != "" && w.program.Resource.Status && !w.pruned.Load()
 }
@@ -142,7 +141,6 @@ func (w *objectWriter) contentPatch(o *trigger.Response) map[string]any {
 	return patch
 }
 
-// statusPatch returns what a response changes in the status, and the condition.
 func (w *objectWriter) statusPatch(o *trigger.Response) map[string]any {
 	var patch map[string]any
 	var conditions []hook.Condition
@@ -177,9 +175,9 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 	if w.memory == nil {
 		return hook.Condition{}, false
 	}
-	former, placed := w.currentCondition()
+	previous, placed := w.currentCondition()
 	hasNone := !w.program.Conditions && !w.memory.conditions && !placed
-	if hasNone || former.Status == "False" && !w.ownsCondition(former) {
+	if hasNone || previous.Status == "False" && !w.ownsCondition(previous) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: trigger.ConditionHandled, Status: "True", Reason: trigger.ReasonHandled, Message: "no handler is failing"}
@@ -187,18 +185,18 @@ func (w *objectWriter) condition() (hook.Condition, bool) {
 		now.Status, now.Reason, now.Message = "False", failed.Reason, w.signature()+failed.Message
 	} else if w.memory.Throttle.IsActive() {
 		now.Status, now.Reason, now.Message = "False", trigger.ReasonConflicting, w.signature()+w.memory.Throttle.Message
-	} else if former.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
+	} else if previous.Status != "False" || slices.ContainsFunc(w.memory.Handlers, func(h *trigger.State) bool { return h.Entry().Failed }) {
 		// A handler may keep a condition of this type itself, with a reason of its own. Of one that gave up in an earlier
 		// process, only the condition has the error.
 		return hook.Condition{}, false
 	}
-	return now, now != former
+	return now, now != previous
 }
 
 // ownsCondition reports whether this program set the existing condition. Two programs that overwrote each other's would
 // never stop. A conflict ends for both programs at once, so either may clear it.
-func (w *objectWriter) ownsCondition(former hook.Condition) bool {
-	return strings.HasPrefix(former.Message, w.signature()) || w.resolved && former.Reason == trigger.ReasonConflicting
+func (w *objectWriter) ownsCondition(previous hook.Condition) bool {
+	return strings.HasPrefix(previous.Message, w.signature()) || w.resolved && previous.Reason == trigger.ReasonConflicting
 }
 
 // signature returns the prefix of the program's condition messages.
@@ -206,7 +204,7 @@ func (w *objectWriter) signature() string { return w.program.Name + ": " }
 
 // currentCondition returns the existing condition, and whether the status can have one:
 // Setpoint writes conditions only to custom resources.
-func (w *objectWriter) currentCondition() (former hook.Condition, placed bool) {
+func (w *objectWriter) currentCondition() (previous hook.Condition, placed bool) {
 	var list []hook.Condition
 	field := w.Stored.Field("status", "conditions")
 	if field == nil || !w.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
@@ -214,10 +212,10 @@ func (w *objectWriter) currentCondition() (former hook.Condition, placed bool) {
 	}
 	for _, c := range list {
 		if c.Type == trigger.ConditionHandled {
-			former = c
+			previous = c
 		}
 	}
-	return former, true
+	return previous, true
 }
 
 // storeStatus patches the status if the patch changes it.
@@ -277,7 +275,6 @@ func encodePatch(o *object.Object, patch map[string]any, checkVersion bool) ([]b
 	return json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition}))
 }
 
-// setStored replaces the stored object after a write of a patch.
 func (w *objectWriter) setStored(stored *object.Object, patch map[string]any) {
 	w.ObserveWrite(w.program.Resource, stored)
 	w.Stored, w.written, w.stale = stored, true, true

@@ -53,9 +53,9 @@ type Program struct {
 	FormerRecords []lasthandled.Location
 	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and daemons are done.
 	Finalizer string
-	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
+	// ReplacedFinalizers are finalizers of a previous controller, removed from handled objects.
 	ReplacedFinalizers []string
-	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled. Handlers
+	// ReplacedAnnotation, if not empty, is on objects that a previous controller has handled. Handlers
 	// of updates and resumptions get them as created.
 	ReplacedAnnotation string
 	// Conditions means that the schema of the kind has status conditions. If unknown, existing Conditions show it.
@@ -131,7 +131,6 @@ func (p *Program) rules() *trigger.Rules {
 	}
 }
 
-// ownedGroups returns the owned objects in one group for each kind.
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 	groups := make([]hook.Group, len(p.Owns))
 	for i, resource := range p.Owns {

@@ -55,7 +55,6 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	return nil
 }
 
-// prepare takes the steps before the calls.
 func (r *run) prepare(ctx context.Context) error {
 	if err := r.CheckReads(ctx); err != nil {
 		return err
@@ -169,7 +168,6 @@ func (r *run) nextRun() time.Time {
 	return next
 }
 
-// nextWrite returns when to retry the pending writes.
 func (r *run) nextWrite(now time.Time) time.Time {
 	if r.conflicted {
 		r.memory.Conflicts++
@@ -192,7 +190,6 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	return next
 }
 
-// recordResult records how the run ended.
 func (r *run) recordResult() {
 	failed := r.memory.firstError()
 	now := controller.Result{HookFailing: failed != nil, Since: r.Tools.Now()}
@@ -215,7 +212,6 @@ func (r *run) recordResult() {
 // conflictSummary is the state of an object whose handlers are throttled.
 const conflictSummary = "handlers run again and again because the object changes; they are throttled"
 
-// refused returns where writes of the object's handlers were rejected.
 func (r *run) refused() []record.Location {
 	among := r.Record.Refused()
 	for _, h := range r.memory.Handlers {

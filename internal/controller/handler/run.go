@@ -31,15 +31,12 @@ import (
 type Controller struct {
 	*controller.Base
 
-	program Program
-	// rules are what passes decide by.
-	rules *trigger.Rules
-	// permissions are for what responses write.
+	program     Program
+	rules       *trigger.Rules
 	permissions permit.Set
 	eventBuffer eventBuffer
 	daemons     sync.WaitGroup
-	// daemonHost is what daemons need of the controller.
-	daemonHost *daemon.Host
+	daemonHost  *daemon.Host
 	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
 	// gate for what the feed sends; both are nil if there is no such process or index.
 	backend *backend.Membership
@@ -56,8 +53,7 @@ type run struct {
 	// object writes the object itself, dependents what it owns.
 	object     *objectWriter
 	dependents *dependents
-	// calls counts the calls.
-	calls int
+	calls      int
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool

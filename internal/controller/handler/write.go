@@ -69,7 +69,6 @@ func (r *run) writeResponse(ctx context.Context, o *trigger.Response) error {
 	return r.refresh(ctx)
 }
 
-// writeError returns the error of a run after a failed write.
 func (r *run) writeError(ctx context.Context, err error) error {
 	switch {
 	case apply.NotFound(err):
@@ -82,13 +81,11 @@ func (r *run) writeError(ctx context.Context, err error) error {
 	return failure.WithReason(controller.ReasonWriteFailed, err)
 }
 
-// dropPending drops the pending writes of a deleted object.
 func (r *run) dropPending() error {
 	r.memory.Responses = nil
 	return errGone
 }
 
-// refresh observes the object again after our writes.
 func (r *run) refresh(ctx context.Context) error {
 	if r.object.stale || r.dependents.stale {
 		r.observe()
@@ -106,7 +103,6 @@ func (r *run) mayWrite(o *trigger.Response) bool {
 	return o != nil && o.Fresh && o.Attempt.Count == 0 || r.pass.RetriesWrites() || !wait.After(r.Tools.Now())
 }
 
-// reportUnstored says which handled states are too large for the record.
 func (r *run) reportUnstored() {
 	if large := r.pass.Unstored; len(large) > 0 {
 		r.SendOnce(hook.Event{Type: controller.Warning, Reason: trigger.ReasonPreviousStateNotStored,
@@ -115,7 +111,6 @@ func (r *run) reportUnstored() {
 	}
 }
 
-// updateThrottle updates the throttle after the calls of the run, and sends an event when it starts or ends.
 func (r *run) updateThrottle() {
 	starts, ends := r.pass.CountRun(r.object.written || r.dependents.written)
 	switch {

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// dueCalls returns the pending calls of handlers for the object.
 func (p *Pass) dueCalls(of []*State) due {
 	var a due
 	for _, h := range of {
@@ -19,7 +18,6 @@ func (p *Pass) dueCalls(of []*State) due {
 	return a
 }
 
-// addHandler adds the pending calls of one handler.
 func (p *Pass) addHandler(a *due, h *State) {
 	if h.Daemon != nil {
 		return
@@ -41,19 +39,18 @@ func (p *Pass) addHandler(a *due, h *State) {
 	p.addTimer(a, h)
 }
 
-// addCall adds a call, unless the handler is in backoff.
 func (p *Pass) addCall(a *due, c Call) {
 	h, now := c.Handler, p.Now()
 	if settled := h.WatchedSince.Add(h.Debounce); c.Reason == hook.ReasonUpdate && settled.After(now) && !p.Dry {
 		a.next = Earliest(a.next, settled)
 		return
 	}
-	if former := &h.Attempt; former.isFor(c) {
-		c.Attempt, c.FirstAttempt = former.Count, former.Since
-		skipsBackoff := p.skipsBackoff(former) || !former.hasInput(c) || h.relatedUnseen
+	if previous := &h.Attempt; previous.isFor(c) {
+		c.Attempt, c.FirstAttempt = previous.Count, previous.Since
+		skipsBackoff := p.skipsBackoff(previous) || !previous.hasInput(c) || h.relatedUnseen
 		c.Repeated = !skipsBackoff
-		if former.Next.After(now) && !skipsBackoff {
-			a.next = Earliest(a.next, former.Next)
+		if previous.Next.After(now) && !skipsBackoff {
+			a.next = Earliest(a.next, previous.Next)
 			a.waiting = append(a.waiting, h)
 			return
 		}
@@ -67,8 +64,8 @@ func (p *Pass) addCall(a *due, c Call) {
 }
 
 // skipsBackoff reports whether a retry is made before its delay has ended.
-func (v *Observation) skipsBackoff(former *Attempt) bool {
-	changed := former.requeued && former.objectDigest != "" && former.objectDigest != lasthandled.Digest(watchableFields(v.Object))
+func (v *Observation) skipsBackoff(previous *Attempt) bool {
+	changed := previous.requeued && previous.objectDigest != "" && previous.objectDigest != lasthandled.Digest(watchableFields(v.Object))
 	return changed || v.RetriesCalls()
 }
 
@@ -116,7 +113,6 @@ func (v *Observation) applies(reason hook.Reason, h *State) bool {
 	}
 }
 
-// deletionCall returns the call of a Delete handler.
 func (v *Observation) deletionCall(h *State) (Call, bool) {
 	e, input := h.Entry(), lasthandled.DeletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !v.RetriesCalls()
@@ -129,7 +125,6 @@ func (v *Observation) deletionCall(h *State) (Call, bool) {
 	return c, true
 }
 
-// callOf returns the call of a handler for the object as it is.
 func (v *Observation) callOf(h *State, reason hook.Reason) Call {
 	return Call{Handler: h, Reason: reason, Object: v.Object, Previous: h.Handled, watched: h.watched, Digest: h.watched}
 }
@@ -145,7 +140,6 @@ func (v *Observation) isFirstSeen(h *State) bool {
 	return without && h.mayBeCalled(h.firstReason(), v.Object)
 }
 
-// recordFirstSeen adds the entries that need no call.
 func (p *Pass) recordFirstSeen() {
 	for _, h := range p.Due.firstSeen {
 		e := h.Entry()

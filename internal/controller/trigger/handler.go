@@ -143,7 +143,6 @@ func (h *Handler) mayHandle(o *object.Object) bool {
 	return slices.ContainsFunc(reasons, func(reason hook.Reason) bool { return h.mayHold(reason, nil, o) })
 }
 
-// isTimer reports whether the handler is called at times.
 func (h *Handler) isTimer() bool { return h.Every > 0 || h.Schedule != nil }
 
 // mayBeCalled reports whether the handler would be called for an object that it has not seen before. An expression
@@ -354,7 +353,6 @@ func countedDigest(o *object.Object) string {
 // deploymentRevision is an annotation that Kubernetes sets on each rollout of a Deployment.
 const deploymentRevision = "deployment.kubernetes.io/revision"
 
-// ownedObjectDigest returns the digest of one owned object.
 func ownedObjectDigest(o *object.Object) string {
 	whole := watchableFields(o)
 	metadata, _ := whole["metadata"].(map[string]any)

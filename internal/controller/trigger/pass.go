@@ -214,7 +214,7 @@ func (p *Pass) Releases(written *Response) bool {
 }
 
 // RemainingFinalizers returns the finalizers of the object after a write of a response, and whether they differ. A daemon
-// may hold the object. The finalizers of a former controller go with the first write, but in a deletion they hold the
+// may hold the object. The finalizers of a previous controller go with the first write, but in a deletion they hold the
 // object for the handlers.
 func (p *Pass) RemainingFinalizers(written *Response, held bool) (names []string, differ bool) {
 	names = p.Object.Finalizers()
@@ -262,7 +262,7 @@ func (v *Observation) clearExpressionFailure(h *State) (failed bool) {
 }
 
 // handlesReason reports whether a handler is called for a reason that depends on its entry. An
-// object of a former controller is new to all handlers that compare with what they handled.
+// object of a previous controller is new to all handlers that compare with what they handled.
 func (v *Observation) handlesReason(h *State, reason hook.Reason) bool {
 	replaced := v.Rules.ReplacedAnnotation
 	wasReplaced := replaced != "" && v.Object.Field("metadata", "annotations", replaced) != nil
@@ -274,7 +274,6 @@ func (v *Observation) isReleased() bool {
 	return v.Object.Deleting() && !v.Rules.HasFinalizer(v.Object)
 }
 
-// watchedDigests returns the digest of what each handler watches.
 func (v *Observation) watchedDigests() []string {
 	if d := &v.Digests; d.object != v.Object {
 		if d.object == nil || !v.Rules.differsOnlyInStatus(d.object, v.Object) {
@@ -357,7 +356,6 @@ func (v *Observation) Matched(h *State, state string, applicable bool, err error
 	}
 }
 
-// fail passes on why a handler, or a call for an event, failed.
 func (v *Observation) fail(h *State, reason string, err error) {
 	err = fmt.Errorf("handler %s: %w", h.Title(), err)
 	if reason == ReasonGaveUp {

@@ -30,8 +30,8 @@ func (v *Observation) WrittenEntry(h *State, written *Response) lasthandled.Entr
 
 // moveEntry returns an entry of a handler with a change of its own added to the states that it has seen.
 func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (e lasthandled.Entry, moved bool) {
-	former := cmp.Or(from.pendingEntry, &h.storedEntry)
-	e = *former
+	previous := cmp.Or(from.pendingEntry, &h.storedEntry)
+	e = *previous
 	recorded, inDeletion := e.Digest, e.Failed && v.Object.Deleting() && len(e.Digest) > len(h.watched)
 	if inDeletion {
 		recorded = lasthandled.CutDeletion(recorded) // Which a digest may begin with as well.
@@ -55,7 +55,7 @@ func (v *Observation) moveEntry(h *State, from Progress, patch map[string]any) (
 	if e.InProgress != "" {
 		e.InProgress = stored.Digest
 	}
-	return e, e != *former
+	return e, e != *previous
 }
 
 // changeWritten adds a change of the handler itself that is stored to what it has seen, even if the rest of the response
@@ -136,13 +136,13 @@ func (v *Observation) statesOf(of []*State, state lasthandled.Record, written *R
 	if v.Object.Deleting() || !slices.ContainsFunc(of, func(h *State) bool { return h.KeepPreviousState }) {
 		return ""
 	}
-	former, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, written)
+	previous, states, left := v.Recorded.States(), map[string]json.RawMessage{}, v.roomForStates(state, written)
 	for _, h := range of {
 		digest := state[h.Name].Digest
 		if !h.KeepPreviousState || digest == "" || states[digest] != nil {
 			continue
 		}
-		part := former[digest]
+		part := previous[digest]
 		if part == nil {
 			part = v.watchedState(h, digest, written)
 		}
@@ -264,7 +264,7 @@ func (p *Pass) recordResponse(o *Response) {
 	after := h.unwritten.watched
 	switch {
 	case c.Reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
-		// The former progress remains.
+		// The previous progress remains.
 	case response.Err != nil:
 		h.setProgress(&e, c, seen, response.Progress)
 	case response.RetryAfter <= 0:
@@ -316,15 +316,14 @@ func (v *Observation) settle(c Call, e *lasthandled.Entry, seen basis, gaveUp bo
 	}
 }
 
-// requeueCall records that a handler requested another call.
 func (v *Observation) requeueCall(c Call, response *hook.HandlerResponse, after string) {
-	h, former := c.Handler, c.Handler.Attempt
+	h, previous := c.Handler, c.Handler.Attempt
 	now, delay := v.Now(), response.RetryAfter
 	again := Attempt{reason: c.Reason, digest: c.digestAfter(after), digestBefore: c.Digest, Since: now, requeued: true}
 	if delay < time.Millisecond { // Such as hook.Immediately.
 		delay = 0
-		if former.requeued && former.hasInput(c) {
-			again.immediateRequeues = former.immediateRequeues + 1
+		if previous.requeued && previous.hasInput(c) {
+			again.immediateRequeues = previous.immediateRequeues + 1
 			delay = h.Delay(nil, again.immediateRequeues, v.Random)
 		}
 	}

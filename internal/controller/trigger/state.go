@@ -121,7 +121,6 @@ func (s *States) seenBy(h *State) []*Progress {
 	return append(before, &h.Progress)
 }
 
-// pendingOf returns the pending responses of a handler.
 func (s *States) pendingOf(h *State) []*Response {
 	return lists.Filter(s.Responses, func(o *Response) bool { return o.Call.Handler == h })
 }
@@ -148,9 +147,9 @@ type unwritten struct {
 // has changed the object since. Events come between the calls with progress.
 func (m *State) basisOf(c Call) (b basis, outdated bool) {
 	e := m.Entry()
-	former := basis{e.ProgressDigest(), m.progressObject}
-	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(former) {
-		return former, true
+	previous := basis{e.ProgressDigest(), m.progressObject}
+	if (e.HasProgress(c.Reason) || c.Reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(previous) {
+		return previous, true
 	}
 	return basis{c.watched, c.Object}, false
 }
@@ -414,7 +413,6 @@ func (h *Handler) Delay(err error, failures int, random func() float64) time.Dur
 	return Backoff(failures, first, max(first, longest), random)
 }
 
-// exhausted reports whether a handler with a retry limit has reached it.
 func (h *Handler) exhausted(a Attempt) bool {
 	return h.Retries < 0 || h.Retries > 0 && a.Count > h.Retries || h.RetryTimeout > 0 && a.Next.Sub(a.Since) > h.RetryTimeout
 }

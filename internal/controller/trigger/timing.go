@@ -57,10 +57,8 @@ func (t *throttle) add(now time.Time, cost float64, random func() float64) (star
 	return t.runs == 1
 }
 
-// IsActive reports whether the object is throttled.
 func (t *throttle) IsActive() bool { return t.runs > 0 }
 
-// blocks reports whether handlers must not be called for changes yet.
 func (t *throttle) blocks(now time.Time) bool { return t.IsActive() && t.until.After(now) }
 
 // endsAt returns when the throttle resets without further changes; zero if inactive.
@@ -71,7 +69,6 @@ func (t *throttle) endsAt() time.Time {
 	return t.lastRun.Add(resetAfter)
 }
 
-// reset clears a throttle whose time is over and reports whether it did.
 func (t *throttle) reset(now time.Time) (ends bool) {
 	if ends = t.IsActive() && !t.endsAt().After(now); ends {
 		*t = throttle{}
@@ -172,7 +169,6 @@ func (h *Handler) intervalStart(c Call, now time.Time) time.Time {
 	return now
 }
 
-// ticked notes that a scheduled call has ended.
 func (m *State) ticked(c Call, now time.Time) {
 	m.lastTick, m.lastScheduled = m.intervalStart(c, now), c.scheduledAt
 }

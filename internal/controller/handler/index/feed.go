@@ -57,7 +57,6 @@ type Feed struct {
 	state
 }
 
-// state is what a feed has sent and has to send.
 type state struct {
 	// listing means that the list has to be sent from its begin; before the first one, changes are ignored.
 	listing, started bool
@@ -114,7 +113,6 @@ func (f *Feed) End() {
 	}
 }
 
-// run sends until the context ends.
 func (f *Feed) run(ctx context.Context) {
 	var retry trigger.Attempt
 	for ctx.Err() == nil {

@@ -120,7 +120,6 @@ func (g *Gate) Len() int {
 	return len(g.waiting)
 }
 
-// requeue queues an object again, for all that it has waited with.
 func (g *Gate) requeue(key queue.Key, causes queue.Causes) {
 	for _, cause := range causes.List() {
 		g.Add(key, cause)
